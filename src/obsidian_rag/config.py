@@ -1,0 +1,328 @@
+"""Frozen settings, from flag > environment > file > default.
+
+The file is the JSON of the plugin design with its keys; every default and help text is here.
+Rooms get the values they need as arguments; nothing else reads the environment or the file.
+Secrets never appear: a setting names the environment variable that holds one.
+"""
+
+import contextlib
+import difflib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from obsidian_rag.errors import ConfigInvalid, InvalidArgument
+
+CONFIG_VERSION = 1
+ENV_PREFIX = "OBSIDIAN_RAG_"
+_NOT_SETTINGS = {"HOME", "CONFIG"}
+Provider = Literal["builtin", "ollama", "onnx", "hash"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EmbeddingSettings(_Section):
+    """How text becomes vectors."""
+
+    provider: Provider = Field("builtin", description="Who makes the vectors")
+    model: str | None = Field(
+        None, description="Model name (ollama) or model folder (onnx); builtin and hash have one"
+    )
+    base_url: str = Field("http://localhost:11434", description="Address of the Ollama server")
+    dimensions: int | None = Field(
+        None, ge=8, le=8192, description="Expected vector width; checked against the model"
+    )
+    timeout_s: float = Field(60, gt=0, description="How long one embedding request may take")
+    external_consent: bool = Field(
+        False, description="With local_only off: allow sending note text to a non-loopback embedder"
+    )
+
+
+class VectorStoreSettings(_Section):
+    """Where vectors are kept."""
+
+    type: Literal["lancedb"] = Field("lancedb", description="The only chunk store there is")
+    path: str | None = Field(
+        None, description="Folder or object-store URI; by default vectors.lance in the data folder"
+    )
+
+
+class IndexingSettings(_Section):
+    """Which files are read and how they are cut."""
+
+    chunk_size: int = Field(500, ge=32, le=8192, description="Largest chunk, in tokens")
+    chunk_overlap: int = Field(
+        100, ge=0, description="Tokens shared by neighbouring windows of a note without sections"
+    )
+    file_patterns: tuple[str, ...] = Field(
+        ("*.md", "*.canvas"), min_length=1, description="File names to index"
+    )
+    deny_dirs: tuple[str, ...] = Field(
+        (".obsidian", ".trash", "zzz-Archive", ".git", ".logseq"),
+        description="Folder names or paths never read",
+    )
+    allow_dirs: tuple[str, ...] = Field(
+        (), description="If not empty, only these folders are read"
+    )
+    max_file_mb: float = Field(10, gt=0, description="Larger files are skipped, with a reason")
+
+    @model_validator(mode="after")
+    def _overlap_fits(self) -> "IndexingSettings":
+        if self.chunk_overlap * 2 > self.chunk_size:
+            raise ValueError("chunk_overlap may be at most half of chunk_size")
+        return self
+
+
+class SecuritySettings(_Section):
+    """What is private and what may leave the machine."""
+
+    require_confirmation_for: tuple[str, ...] = Field(
+        ("health", "financial_debt"), description="Categories an agent must confirm"
+    )
+    sensitive_sections: tuple[str, ...] = Field(
+        ("#mentalhealth", "#physicalhealth", "#Relations"), description="Section heads that are sensitive"
+    )
+    local_only: bool = Field(True, description="Refuse every connection outside this machine")
+    strip_code_blocks: bool = Field(
+        True, description="Leave code blocks out of vectors; word search still finds them"
+    )
+
+
+class MemorySettings(_Section):
+    """What is worth remembering."""
+
+    auto_suggest: bool = Field(True, description="Propose facts to remember with search results")
+    patterns: dict[str, tuple[str, ...]] = Field(
+        {
+            "financial": ("owe", "owed", "debt", "paid", "$", "spent", "spend"),
+            "health": ("#mentalhealth", "#physicalhealth", "medication", "therapy"),
+            "commitments": ("shopping list", "costco", "amazon", "grocery"),
+        },
+        description="Words that mark a passage as worth remembering, by category",
+    )
+
+
+class Settings(_Section):
+    """All settings of one installation."""
+
+    version: int = Field(CONFIG_VERSION, ge=1, le=CONFIG_VERSION, description="Of this file's format")
+    vault_path: str | None = Field(None, description="Folder of the vault")
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    vector_store: VectorStoreSettings = VectorStoreSettings()
+    indexing: IndexingSettings = IndexingSettings()
+    security: SecuritySettings = SecuritySettings()
+    memory: MemorySettings = MemorySettings()
+
+    @field_validator("vault_path")
+    @classmethod
+    def _vault_is_named(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("vault_path is empty")
+        return value
+
+
+class Config:
+    """Settings with every path made absolute: what the rest of the program is given."""
+
+    __slots__ = ("file", "home", "settings")
+
+    def __init__(self, home: Path, file: Path, settings: Settings) -> None:
+        self.home = home
+        self.file = file
+        self.settings = settings
+        self._refuse_data_inside_vault()
+
+    @property
+    def has_vault(self) -> bool:
+        """Whether a vault has been chosen."""
+        return self.settings.vault_path is not None
+
+    @property
+    def vault_root(self) -> Path:
+        """The vault's folder, absolute; symlinks are kept as the user wrote them."""
+        if self.settings.vault_path is None:
+            raise ConfigInvalid(
+                "No vault is configured.", "Run `obsidian-rag init --vault /path/to/vault`."
+            )
+        return self._absolute(self.settings.vault_path)
+
+    @property
+    def vector_uri(self) -> str:
+        """Folder or object-store URI of the chunk store."""
+        path = self.settings.vector_store.path
+        if path is None:
+            return str(self.home / "vectors.lance")
+        return path if "://" in path else str(self._absolute(path))
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self.home / "state.db"
+
+    def _absolute(self, path: str) -> Path:
+        return Path(os.path.abspath(self.file.parent / Path(path).expanduser()))  # noqa: PTH100
+
+    def _refuse_data_inside_vault(self) -> None:
+        if "://" in self.vector_uri and self.settings.security.local_only:
+            raise ConfigInvalid(
+                "vector_store.path is a remote address, but security.local_only is on.",
+                "Use a local folder, or set security.local_only to false.",
+            )
+        if not self.has_vault:
+            return
+        vault = self.vault_root.resolve()
+        for what, path in (("data folder", self.home), ("vector store", Path(self.vector_uri))):
+            if path.resolve().is_relative_to(vault):
+                raise ConfigInvalid(
+                    f"The {what} {path} lies inside the vault.",
+                    "Keep it elsewhere: set OBSIDIAN_RAG_HOME or vector_store.path.",
+                )
+
+
+def data_home(environ: Mapping[str, str] = os.environ) -> Path:
+    """The data folder: OBSIDIAN_RAG_HOME, or the platform's usual place."""
+    if chosen := environ.get(ENV_PREFIX + "HOME"):
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "win32" and (appdata := environ.get("APPDATA")):
+        return Path(appdata) / "obsidian-rag"
+    return Path("~/.obsidian-rag").expanduser()
+
+
+def config_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """The config file: OBSIDIAN_RAG_CONFIG, or config.json in the data folder."""
+    if chosen := environ.get(ENV_PREFIX + "CONFIG"):
+        return Path(chosen).expanduser().absolute()
+    return data_home(environ) / "config.json"
+
+
+def load(
+    flags: Mapping[str, object] | None = None, environ: Mapping[str, str] = os.environ
+) -> Config:
+    """Read the settings.
+
+    `flags` maps dotted keys ("embedding.provider") to values that win over everything.
+
+    Raises:
+        ConfigInvalid: the file, an environment variable or a flag cannot be used.
+    """
+    file = config_file(environ)
+    tree = read_file(file)
+    for key, value in (*_from_environment(environ), *(flags or {}).items()):
+        _put(tree, key.split("."), value)
+    return Config(data_home(environ), file, _validate(tree, file))
+
+
+def read_file(file: Path) -> dict[str, Any]:
+    """The settings as written in `file`; empty if there is none."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigInvalid(f"{file} cannot be read: {error}.", "Check the file.") from error
+    try:
+        tree = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigInvalid(
+            f"{file} is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg}).",
+            "Fix the file, or move it away and run `obsidian-rag init`.",
+        ) from error
+    if not isinstance(tree, dict):
+        raise ConfigInvalid(f"{file} must hold one JSON object.", "Run `obsidian-rag init`.")
+    return tree
+
+
+def save(tree: Mapping[str, Any], file: Path) -> None:
+    """Write settings to `file`, atomically, after checking that they can be used."""
+    _validate(tree, file)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_atomically(file, json.dumps(tree, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Replace one of our own files so that a reader sees the old or the new, never a part."""
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def set_value(tree: dict[str, Any], key: str, text: str) -> None:
+    """Put the value written as `text` (JSON, or a bare word) at a dotted `key`."""
+    if key not in set(setting_names()):
+        raise InvalidArgument(f"There is no setting '{key}'.{_nearest(key, list(setting_names()))}")
+    _put(tree, key.split("."), _value(text))
+
+
+def setting_names(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[str]:
+    """The dotted name of every setting."""
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from setting_names(kind, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, object]]:
+    for name, text in sorted(environ.items()):
+        key = name.removeprefix(ENV_PREFIX)
+        if name.startswith(ENV_PREFIX) and key not in _NOT_SETTINGS:
+            dotted = key.lower().replace("__", ".")
+            if dotted in set(setting_names()):
+                yield dotted, _value(text)
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _put(tree: dict[str, Any], keys: list[str], value: object) -> None:
+    for key in keys[:-1]:
+        below = tree.setdefault(key, {})
+        if not isinstance(below, dict):
+            raise ConfigInvalid(f"'{key}' must hold an object.", "Fix the config file.")
+        tree = below
+    tree[keys[-1]] = value
+
+
+def _validate(tree: Mapping[str, Any], file: Path) -> Settings:
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        name = ".".join(str(part) for part in problem["loc"]) or "the file"
+        if problem["type"] == "extra_forbidden":
+            raise ConfigInvalid(
+                f"Unknown setting '{name}' in {file}.{_nearest(name, list(setting_names()))}",
+                "Remove or rename it; `obsidian-rag config show` lists the known ones.",
+            ) from None
+        raise ConfigInvalid(
+            f"Setting '{name}' in {file}: {problem['msg'].removeprefix('Value error, ')}.",
+            f"Run `obsidian-rag config set {name} …` or edit the file.",
+        ) from None
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    tops = {key.split(".")[0] for key in known}
+    found = difflib.get_close_matches(name, [*known, *tops], n=1, cutoff=0.5)
+    return f" Did you mean '{found[0]}'?" if found else ""

@@ -1,0 +1,150 @@
+"""Every expected failure, in one tree with stable codes.
+
+    ObsidianRagError
+    ├── InvalidArgument       INVALID_ARGUMENT     the caller asked for something impossible
+    ├── NotFound              NOT_FOUND            a named note, link or job does not exist
+    ├── ConfigInvalid         CONFIG_INVALID       the settings cannot be used
+    ├── SecurityViolation     SECURITY_VIOLATION   a path or a connection leaves its boundary
+    ├── SensitiveFiltered     SENSITIVE_FILTERED   private text was withheld
+    ├── IndexNotFound         INDEX_NOT_FOUND      nothing has been indexed yet
+    ├── IndexCorrupted        INDEX_CORRUPTED      the index cannot be read
+    ├── IndexStale            INDEX_STALE          the vault moved on and the index did not
+    ├── IndexerFailed         INDEXER_FAILED       an index run ended before its work was done
+    ├── OllamaUnreachable     OLLAMA_UNREACHABLE   the Ollama server does not answer
+    ├── ProviderFailed        PROVIDER_FAILED      an embedding provider answered with an error
+    ├── EmbeddingMismatch     EMBEDDING_MISMATCH   the index was made by another embedder
+    ├── Busy                  BUSY                 another process is writing
+    ├── ReadOnly              READ_ONLY            the target may not be changed
+    └── NoteChanged           NOTE_CHANGED         a note is no longer what the edit was based on
+
+The class carries what never varies (code, health status, exit code, HTTP status);
+the instance carries one sentence and the user's next step.
+"""
+
+from typing import ClassVar, Literal
+
+Status = Literal["healthy", "degraded", "unavailable"]
+
+
+class ObsidianRagError(Exception):
+    """An expected failure: a code for programs, a sentence and a next step for people."""
+
+    code: ClassVar[str] = "INDEXER_FAILED"
+    status: ClassVar[Status] = "unavailable"
+    recoverable: ClassVar[bool] = True
+    exit_code: ClassVar[int] = 2
+    http_status: ClassVar[int] = 500
+
+    def __init__(self, message: str, suggestion: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.suggestion = suggestion
+
+
+class InvalidArgument(ObsidianRagError):
+    """The caller asked for something impossible."""
+
+    code = "INVALID_ARGUMENT"
+    http_status = 400
+
+
+class NotFound(ObsidianRagError):
+    """A named note, link or job does not exist."""
+
+    code = "NOT_FOUND"
+    http_status = 404
+
+
+class ConfigInvalid(ObsidianRagError):
+    """The settings cannot be used as they are."""
+
+    code = "CONFIG_INVALID"
+
+
+class SecurityViolation(ObsidianRagError):
+    """A path or a connection would leave its boundary."""
+
+    code = "SECURITY_VIOLATION"
+    recoverable = False
+    http_status = 403
+
+
+class SensitiveFiltered(ObsidianRagError):
+    """Private text was withheld until the user confirms."""
+
+    code = "SENSITIVE_FILTERED"
+    status = "degraded"
+    http_status = 403
+
+
+class IndexNotFound(ObsidianRagError):
+    """Nothing has been indexed yet."""
+
+    code = "INDEX_NOT_FOUND"
+    http_status = 503
+
+
+class IndexCorrupted(ObsidianRagError):
+    """The index cannot be read."""
+
+    code = "INDEX_CORRUPTED"
+    http_status = 503
+
+
+class IndexStale(ObsidianRagError):
+    """The vault moved on and the index did not."""
+
+    code = "INDEX_STALE"
+    status = "degraded"
+
+
+class IndexerFailed(ObsidianRagError):
+    """An index run ended before its work was done."""
+
+    code = "INDEXER_FAILED"
+
+
+class OllamaUnreachable(ObsidianRagError):
+    """The Ollama server does not answer."""
+
+    code = "OLLAMA_UNREACHABLE"
+    status = "degraded"
+    http_status = 503
+
+
+class ProviderFailed(ObsidianRagError):
+    """An embedding provider answered with an error."""
+
+    code = "PROVIDER_FAILED"
+    status = "degraded"
+    http_status = 502
+
+
+class EmbeddingMismatch(ObsidianRagError):
+    """The index was made by another embedder."""
+
+    code = "EMBEDDING_MISMATCH"
+    status = "degraded"
+    http_status = 409
+
+
+class Busy(ObsidianRagError):
+    """Another process is writing the index."""
+
+    code = "BUSY"
+    http_status = 409
+
+
+class ReadOnly(ObsidianRagError):
+    """The target may not be changed."""
+
+    code = "READ_ONLY"
+    recoverable = False
+    http_status = 403
+
+
+class NoteChanged(ObsidianRagError):
+    """A note is no longer what the edit was based on."""
+
+    code = "NOTE_CHANGED"
+    http_status = 409
