@@ -1,0 +1,90 @@
+"""The values every other room works with: a parsed note and its chunks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class LinkKind(StrEnum):
+    """How a note points at something else."""
+
+    WIKILINK = "wikilink"
+    EMBED = "embed"
+    MARKDOWN = "markdown"
+
+
+class RagPolicy(StrEnum):
+    """What a note's `rag:` property allows."""
+
+    INDEX = "index"
+    PRIVATE = "private"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A section head: a Markdown heading, or a line that is only `#tag` (level 0)."""
+
+    level: int
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link out of the note; `target` is empty for a link into the note itself."""
+
+    kind: LinkKind
+    target: str
+    heading: str | None
+    block: str | None
+    display: str | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A checkbox line; `mark` is the character in the box."""
+
+    mark: str
+    text: str
+    line: int
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the box is ticked."""
+        return self.mark in "xX"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What one file says. Lines are 1-based and count the file's own lines."""
+
+    path: str
+    title: str
+    text: str
+    body_line: int
+    frontmatter: Mapping[str, object]
+    aliases: tuple[str, ...]
+    tags: tuple[str, ...]
+    frontmatter_tags: tuple[str, ...]
+    headings: tuple[Heading, ...]
+    links: tuple[Link, ...]
+    tasks: tuple[Task, ...]
+    block_ids: tuple[tuple[str, int], ...]
+    date: str | None
+    policy: RagPolicy
+    parse_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage of a note: what is embedded, searched and cited."""
+
+    text: str
+    words_only: str
+    section: str | None
+    heading_path: tuple[str, ...]
+    start_line: int
+    end_line: int
+    tags: tuple[str, ...]
