@@ -69,9 +69,7 @@ class IndexingSettings(_Section):
         (".obsidian", ".trash", "zzz-Archive", ".git", ".logseq"),
         description="Folder names or paths never read",
     )
-    allow_dirs: tuple[str, ...] = Field(
-        (), description="If not empty, only these folders are read"
-    )
+    allow_dirs: tuple[str, ...] = Field((), description="If not empty, only these folders are read")
     max_file_mb: float = Field(10, gt=0, description="Larger files are skipped, with a reason")
 
     @model_validator(mode="after")
@@ -88,7 +86,8 @@ class SecuritySettings(_Section):
         ("health", "financial_debt"), description="Categories an agent must confirm"
     )
     sensitive_sections: tuple[str, ...] = Field(
-        ("#mentalhealth", "#physicalhealth", "#Relations"), description="Section heads that are sensitive"
+        ("#mentalhealth", "#physicalhealth", "#Relations"),
+        description="Section heads that are sensitive",
     )
     local_only: bool = Field(True, description="Refuse every connection outside this machine")
     strip_code_blocks: bool = Field(
@@ -113,7 +112,7 @@ class MemorySettings(_Section):
 class Settings(_Section):
     """All settings of one installation."""
 
-    version: int = Field(CONFIG_VERSION, ge=1, le=CONFIG_VERSION, description="Of this file's format")
+    version: int = Field(CONFIG_VERSION, ge=1, le=CONFIG_VERSION, description="Format of the file")
     vault_path: str | None = Field(None, description="Folder of the vault")
     embedding: EmbeddingSettings = EmbeddingSettings()
     vector_store: VectorStoreSettings = VectorStoreSettings()
@@ -217,7 +216,7 @@ def load(
     tree = read_file(file)
     for key, value in (*_from_environment(environ), *(flags or {}).items()):
         _put(tree, key.split("."), value)
-    return Config(data_home(environ), file, _validate(tree, file))
+    return Config(data_home(environ), file, validate(tree, file))
 
 
 def read_file(file: Path) -> dict[str, Any]:
@@ -242,7 +241,7 @@ def read_file(file: Path) -> dict[str, Any]:
 
 def save(tree: Mapping[str, Any], file: Path) -> None:
     """Write settings to `file`, atomically, after checking that they can be used."""
-    _validate(tree, file)
+    validate(tree, file)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_atomically(file, json.dumps(tree, indent=2, ensure_ascii=False) + "\n")
 
@@ -305,7 +304,12 @@ def _put(tree: dict[str, Any], keys: list[str], value: object) -> None:
     tree[keys[-1]] = value
 
 
-def _validate(tree: Mapping[str, Any], file: Path) -> Settings:
+def validate(tree: Mapping[str, Any], file: Path) -> Settings:
+    """The settings in `tree`, which was or will be written in `file`.
+
+    Raises:
+        ConfigInvalid: a setting is unknown or has a wrong value; the message names it.
+    """
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:

@@ -1,0 +1,66 @@
+"""Text in, unit vectors out: the built-in model, Ollama, ONNX models, or plain hashing.
+
+Heavy libraries are imported on first use. Nothing here reads notes or decides what is private.
+"""
+
+from pathlib import Path
+from typing import assert_never
+
+from obsidian_rag.config import EmbeddingSettings, SecuritySettings
+from obsidian_rag.embed.builtin import BuiltinEmbedder
+from obsidian_rag.embed.embedder import Embedder, InputsRejected
+from obsidian_rag.embed.hashing import HashEmbedder
+from obsidian_rag.embed.models import (
+    ModelInfo,
+    add_model,
+    get_model,
+    known_models,
+    list_models,
+    remove_model,
+)
+from obsidian_rag.embed.ollama import OllamaEmbedder
+from obsidian_rag.embed.onnx import make_onnx_embedder
+from obsidian_rag.errors import ConfigInvalid
+
+__all__ = [
+    "Embedder",
+    "InputsRejected",
+    "ModelInfo",
+    "add_model",
+    "get_model",
+    "known_models",
+    "list_models",
+    "make_embedder",
+    "remove_model",
+]
+
+
+def make_embedder(settings: EmbeddingSettings, security: SecuritySettings, home: Path) -> Embedder:
+    """The embedder the settings ask for; nothing is loaded or connected yet.
+
+    Raises:
+        ConfigInvalid: the settings do not fit the provider.
+        SecurityViolation: the server is outside this machine while security.local_only is on.
+    """
+    match settings.provider:
+        case "builtin":
+            return _builtin(settings)
+        case "hash":
+            return HashEmbedder(settings.dimensions)
+        case "ollama":
+            return OllamaEmbedder(settings, security)
+        case "onnx":
+            return make_onnx_embedder(settings, home)
+        case _:
+            assert_never(settings.provider)
+
+
+def _builtin(settings: EmbeddingSettings) -> BuiltinEmbedder:
+    embedder = BuiltinEmbedder()
+    if settings.dimensions not in (None, embedder.dimensions):
+        raise ConfigInvalid(
+            f"The built-in model makes vectors of width {embedder.dimensions}, "
+            f"but embedding.dimensions is {settings.dimensions}.",
+            "Remove embedding.dimensions, or choose another embedding.provider.",
+        )
+    return embedder

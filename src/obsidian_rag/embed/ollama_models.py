@@ -1,0 +1,51 @@
+"""What is known of Ollama's embedding models without asking.
+
+Prefixes as each model was trained with them, from the model cards.
+"""
+
+from dataclasses import dataclass
+
+DEFAULT_MODEL = "mxbai-embed-large"
+_PASSAGES = "Represent this sentence for searching relevant passages: "
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """Width, context length in tokens, and prefixes of a model."""
+
+    dimensions: int | None
+    max_tokens: int
+    query_prefix: str = ""
+    document_prefix: str = ""
+
+
+_UNKNOWN = KnownModel(None, 512)
+_KNOWN = {
+    "mxbai-embed-large": KnownModel(1024, 512, _PASSAGES),
+    "snowflake-arctic-embed": KnownModel(1024, 512, _PASSAGES),
+    "nomic-embed-text": KnownModel(768, 2048, "search_query: ", "search_document: "),
+    "embeddinggemma": KnownModel(
+        768, 2048, "task: search result | query: ", "title: none | text: "
+    ),
+    "all-minilm": KnownModel(384, 256),
+    "bge-m3": KnownModel(1024, 8192),
+}
+
+
+def known_model(name: str) -> KnownModel:
+    """What is known of a model; the width only if no tag could have chosen another size."""
+    family, _, tag = name.partition(":")
+    known = _KNOWN.get(family, _UNKNOWN)
+    if tag in ("", "latest"):
+        return known
+    return KnownModel(None, known.max_tokens, known.query_prefix, known.document_prefix)
+
+
+def same_model(one: str, other: str) -> bool:
+    """Whether two names mean the same model: no tag means `latest`."""
+    return untagged(one) == untagged(other)
+
+
+def untagged(name: str) -> str:
+    """The name without the tag that adds nothing."""
+    return name.removesuffix(":latest")

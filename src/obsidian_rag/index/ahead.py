@@ -1,0 +1,58 @@
+"""Run an iterator ahead of its consumer, in a thread, by a bounded number of steps."""
+
+import queue
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    error: BaseException | None
+
+
+class Ahead(Generic[T]):
+    """Iterate with `with Ahead(...) as items`: leaving the block stops and joins the thread."""
+
+    def __init__(self, items: Iterator[T], depth: int) -> None:
+        self._items = items
+        self._ready: queue.Queue[T | _Ended] = queue.Queue(maxsize=depth)
+        self._left = threading.Event()
+        self._thread = threading.Thread(target=self._fill, daemon=True)
+
+    def __enter__(self) -> Iterator[T]:
+        self._thread.start()
+        return self._drain()
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+        while self._thread.is_alive():
+            # The thread may be waiting for room: make some until it notices and ends.
+            try:
+                self._ready.get(timeout=0.05)
+            except queue.Empty:
+                continue
+        self._thread.join()
+
+    def _fill(self) -> None:
+        error: BaseException | None = None
+        try:
+            for item in self._items:
+                self._ready.put(item)
+                if self._left.is_set():
+                    return
+        except BaseException as caught:  # noqa: BLE001  (handed to the consumer, who raises it)
+            error = caught
+        self._ready.put(_Ended(error))
+
+    def _drain(self) -> Iterator[T]:
+        while True:
+            item = self._ready.get()
+            if isinstance(item, _Ended):
+                if item.error is not None:
+                    raise item.error
+                return
+            yield item

@@ -1,0 +1,221 @@
+"""Changes in, searchable notes out: prepare, embed and store run side by side, a few groups each.
+
+Memory is bounded by the groups under way, not by the vault. The sizes of groups follow the
+embedder's speed, so that a slow one loses little when the process dies.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from obsidian_rag.embed import Embedder, InputsRejected
+from obsidian_rag.index.ahead import Ahead
+from obsidian_rag.index.prepare import (
+    Group,
+    LeftOut,
+    NewChunk,
+    Prepared,
+    Preparer,
+    Source,
+    Unchanged,
+)
+from obsidian_rag.index.progress import Failure, Listener, Phase, Progress, Stop, Tally
+from obsidian_rag.notes import sensitive_categories
+from obsidian_rag.store import Change, ChangeType, ChunkRow, EmbeddingStatus, FileState
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from obsidian_rag.index.target import Target
+
+_GROUPS_AHEAD = 2
+_MOST_CHUNKS = 2048
+_FEWEST_CHUNKS = 64
+_BRISK_S = 1.0
+_SLOW_S = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """What must never be sent to an embedder outside this machine."""
+
+    patterns: Mapping[str, Sequence[str]]
+    sections: Sequence[str]
+
+    def is_sensitive(self, note: Prepared, chunk: NewChunk) -> bool:
+        """Whether this chunk is private."""
+        return note.row.is_private or bool(
+            sensitive_categories(
+                chunk.embedded,
+                chunk.chunk.section,
+                chunk.chunk.tags,
+                self.patterns,
+                self.sections,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Embedded:
+    group: Group
+    rows: list[ChunkRow]
+    vectors: "NDArray[np.float32]"
+    fresh: int
+
+
+class Pipeline:
+    """Processes one list of changes into one target."""
+
+    def __init__(
+        self,
+        source: Source,
+        target: "Target",
+        embedder: Embedder,
+        guarded: Guarded,
+        tally: Tally,
+    ) -> None:
+        self._target = target
+        self._embedder = embedder
+        self._guarded = guarded
+        self._tally = tally
+        self._preparer = Preparer(source, target.state.hashes(source.link_id), target.old_chunks)
+        self._link_id = source.link_id
+        self.commits = 0
+
+    def run(self, changes: list[Change], listener: Listener, stop: Stop) -> None:
+        """Process every change, or as many as there are until `stop` says so."""
+        total = len(changes)
+
+        def counted(groups: Iterator[Group], phase: Phase) -> Iterator[Group]:
+            done = 0
+            for group in groups:
+                done += group.files
+                listener(Progress(phase, done, total))
+                yield group
+
+        stored = 0
+        prepared = Ahead(counted(self._preparer.groups(changes), Phase.PARSING), _GROUPS_AHEAD)
+        with prepared as groups:
+            embedded = Ahead(self._embedded(groups), _GROUPS_AHEAD)
+            with embedded as ready:
+                embedded_files = 0
+                for item in ready:
+                    if stop():
+                        self._tally.is_cancelled = True
+                        return
+                    embedded_files += item.group.files
+                    listener(Progress(Phase.EMBEDDING, embedded_files, total))
+                    self._store(item)
+                    stored += item.group.files
+                    listener(Progress(Phase.STORING, stored, total))
+
+    def _embedded(self, groups: Iterator[Group]) -> Iterator[_Embedded]:
+        for group in groups:
+            started = time.monotonic()
+            embedded = self._embed(group)
+            self._adapt(time.monotonic() - started)
+            yield embedded
+
+    def _adapt(self, seconds: float) -> None:
+        if seconds < _BRISK_S:
+            self._preparer.group_chunks = min(self._preparer.group_chunks * 2, _MOST_CHUNKS)
+        elif seconds > _SLOW_S:
+            self._preparer.group_chunks = max(self._preparer.group_chunks // 2, _FEWEST_CHUNKS)
+
+    def _embed(self, group: Group) -> _Embedded:
+        fresh = [
+            (note, chunk)
+            for note in group.notes
+            for chunk in note.chunks
+            if chunk.vector is None and not self._is_withheld(note, chunk)
+        ]
+        made: dict[int, NDArray[np.float32]] = {}
+        try:
+            vectors = self._embedder.embed_documents([chunk.embedded for _, chunk in fresh])
+        except InputsRejected as error:
+            rejected = {id(fresh[position][0]) for position in error.positions}
+            return self._embed(_without(group, rejected, error.message))
+        for (_, chunk), vector in zip(fresh, vectors, strict=True):
+            made[id(chunk)] = vector
+        return self._placed(group, made)
+
+    def _placed(self, group: Group, made: "dict[int, NDArray[np.float32]]") -> _Embedded:
+        rows = []
+        columns = []
+        for note in group.notes:
+            for position, chunk in enumerate(note.chunks):
+                rows.append(
+                    ChunkRow(
+                        note=note.row,
+                        chunk=chunk.chunk,
+                        chunk_id=chunk.chunk_id,
+                        chunk_index=position,
+                        total_chunks=len(note.chunks),
+                        content_hash=chunk.content_hash,
+                    )
+                )
+                vector = chunk.vector if chunk.vector is not None else made.get(id(chunk))
+                columns.append(vector if vector is not None else self._blank())
+        matrix = np.vstack(columns) if columns else np.zeros((0, 1), dtype=np.float32)
+        return _Embedded(group, rows, matrix, len(made))
+
+    def _is_withheld(self, note: Prepared, chunk: NewChunk) -> bool:
+        return self._embedder.is_external and self._guarded.is_sensitive(note, chunk)
+
+    def _blank(self) -> "NDArray[np.float32]":
+        """The vector of a text that must not leave the machine: it is found by words only."""
+        vector = np.zeros(self._embedder.dimensions, dtype=np.float32)
+        vector[0] = 1
+        return vector
+
+    def _store(self, item: _Embedded) -> None:
+        self._target.begin(item.group)
+        stale = item.group.stale_paths()
+        if stale or item.rows:
+            self._target.chunks.replace(self._link_id, stale, item.rows, item.vectors)
+            self.commits += 1 + bool(stale)
+        self._target.commit(item.group)
+        self._count(item)
+
+    def _count(self, item: _Embedded) -> None:
+        tally = self._tally
+        for note in item.group.notes:
+            match note.change.change_type:
+                case ChangeType.CREATE:
+                    tally.added += 1
+                case ChangeType.RENAME:
+                    tally.renamed += 1
+                case _:
+                    tally.changed += 1
+        for settled in item.group.settled:
+            if isinstance(settled, Unchanged):
+                tally.unchanged += 1
+            elif isinstance(settled, LeftOut):
+                tally.skipped += settled.message is None
+                if settled.message is not None:
+                    reason = settled.state.reason or "failed"
+                    path = settled.change.rel_path
+                    tally.errors.append(Failure(path, reason, settled.message, settled.is_passing))
+            else:
+                tally.removed += 1
+        tally.embedded_chunks += item.fresh
+        tally.reused_chunks += len(item.rows) - item.fresh
+
+
+def _without(group: Group, rejected: set[int], message: str) -> Group:
+    """The group with the notes that cannot be embedded moved to its failures."""
+    failed = [
+        LeftOut(
+            note.change,
+            FileState(note.change.rel_path, EmbeddingStatus.FAILED, reason="embedding_failed"),
+            message=f"{note.change.rel_path} was not indexed: {message}",
+            is_passing=True,
+        )
+        for note in group.notes
+        if id(note) in rejected
+    ]
+    kept = [note for note in group.notes if id(note) not in rejected]
+    return Group(kept, [*group.settled, *failed])

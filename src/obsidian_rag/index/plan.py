@@ -1,0 +1,100 @@
+"""Which files changed: pure comparison of what is on disk with what we remember."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from obsidian_rag.store import Change, ChangeType, KnownFile
+from obsidian_rag.vault import FileEntry
+
+# A file may change again within one tick of the file system's clock without a trace. Kernels
+# tick every 4 to 10 ms; FAT and HFS+ keep whole or even seconds.
+_TICK_NS = 20_000_000
+_COARSE_TICK_NS = 2_000_000_000
+UNSETTLED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a walk found, against the manifest."""
+
+    created: list[FileEntry]
+    updated: list[FileEntry]
+    vanished: list[str]
+    unchanged: int
+
+
+def compare(
+    seen: Iterable[FileEntry], known: Mapping[str, KnownFile], unreadable: tuple[str, ...]
+) -> Difference:
+    """Tell new, changed and vanished files apart by metadata alone.
+
+    A folder that could not be read says nothing about its files: they are not vanished.
+    """
+    created, updated, paths, unchanged = [], [], set(), 0
+    for entry in seen:
+        path, size, mtime, file_id = entry
+        paths.add(path)
+        before = known.get(path)
+        if before is None:
+            created.append(entry)
+        elif before[0] == size and before[1] == mtime and before[2] == file_id:
+            unchanged += 1
+        else:
+            updated.append(entry)
+    vanished = [path for path in known if path not in paths]
+    if unreadable:
+        folders = tuple(f"{folder}/" for folder in unreadable)
+        vanished = [path for path in vanished if not path.startswith(folders)]
+    return Difference(created, updated, vanished, unchanged)
+
+
+def changes(
+    difference: Difference,
+    known: Mapping[str, KnownFile],
+    hash_of: Callable[[str], str | None],
+) -> list[Change]:
+    """The work a difference asks for, with renames recognised by file id, then by content.
+
+    `hash_of` reads a file; it is asked only for new files as large as a vanished one.
+    """
+    by_id, by_content = _vanished_by(difference.vanished, known)
+    sizes = {known[path].size_bytes for path in difference.vanished}
+    moved: set[str] = set()
+    found: list[Change] = []
+    for entry in difference.created:
+        old = by_id.get(entry.file_id) if entry.file_id is not None else None
+        if (old is None or old in moved) and entry.size_bytes in sizes:
+            candidates = by_content.get(hash_of(entry.rel_path), [])
+            old = next((path for path in candidates if path not in moved), None)
+        if old is None or old in moved:
+            found.append(Change(entry.rel_path, ChangeType.CREATE))
+        else:
+            moved.add(old)
+            found.append(Change(entry.rel_path, ChangeType.RENAME, old_path=old))
+    found += (Change(entry.rel_path, ChangeType.UPDATE) for entry in difference.updated)
+    found += (Change(path, ChangeType.DELETE) for path in difference.vanished if path not in moved)
+    return found
+
+
+def _vanished_by(
+    vanished: list[str], known: Mapping[str, KnownFile]
+) -> tuple[dict[int, str], dict[str | None, list[str]]]:
+    by_id: dict[int, str] = {}
+    by_content: dict[str | None, list[str]] = {}
+    for path in vanished:
+        file = known[path]
+        if file.file_id is not None:
+            by_id[file.file_id] = path
+        if file.content_hash is not None:
+            by_content.setdefault(file.content_hash, []).append(path)
+    return by_id, by_content
+
+
+def settled_mtime(mtime_ns: int, read_at_ns: int) -> int:
+    """The mtime to remember, or UNSETTLED when the file was written just before it was read.
+
+    An unsettled file is read again by the next run, because a change within the same tick of the
+    clock would look like no change at all.
+    """
+    tick = _COARSE_TICK_NS if mtime_ns % 1_000_000_000 == 0 else _TICK_NS
+    return mtime_ns if read_at_ns - mtime_ns > tick else UNSETTLED

@@ -1,0 +1,90 @@
+"""What an index run says while it works and when it is done."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Mode(StrEnum):
+    """How much an index run looks at."""
+
+    FULL = "full"
+    SYNC = "sync"
+    REINDEX = "reindex"
+
+
+class Phase(StrEnum):
+    """What a run is busy with; counts are files."""
+
+    SCANNING = "scanning"
+    HASHING = "hashing"
+    PARSING = "parsing"
+    EMBEDDING = "embedding"
+    STORING = "storing"
+    OPTIMISING = "optimising"
+
+
+class Cancelled(Exception):
+    """The caller asked the run to stop before there was anything to keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """So many files of so many; a total of 0 means that it is not known yet."""
+
+    phase: Phase
+    current: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A note that could not be indexed; a passing trouble is tried again by the next run."""
+
+    file: str
+    reason: str
+    message: str
+    is_passing: bool
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one run, filled as it goes."""
+
+    added: int = 0
+    changed: int = 0
+    renamed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    skipped: int = 0
+    embedded_chunks: int = 0
+    reused_chunks: int = 0
+    errors: list[Failure] = field(default_factory=list)
+    is_cancelled: bool = False
+
+    @property
+    def touched(self) -> int:
+        """How many notes the store was changed for."""
+        return self.added + self.changed + self.renamed + self.removed
+
+
+@dataclass(frozen=True, slots=True)
+class IndexResult:
+    """A finished run: what the index holds now, and what the run did."""
+
+    mode: Mode
+    indexed_files: int
+    total_chunks: int
+    duration_ms: int
+    tally: Tally
+
+    @property
+    def exit_code(self) -> int:
+        """0 done, 1 some notes failed, 130 interrupted."""
+        if self.tally.is_cancelled:
+            return 130
+        return 1 if self.tally.errors else 0
+
+
+Listener = Callable[[Progress], None]
+Stop = Callable[[], bool]

@@ -1,0 +1,128 @@
+"""Where an index run writes: the index in use, or the one being built beside it.
+
+For the index in use the order is fixed: owe the work, change LanceDB, then record the outcome and
+clear the work in one transaction. A crash at any point leaves work owed, never lost.
+"""
+
+from typing import Protocol
+
+from obsidian_rag.index.prepare import Gone, Group, LeftOut, Unchanged
+from obsidian_rag.store import (
+    REBUILD,
+    ChunkStore,
+    Database,
+    FileState,
+    IndexState,
+    Manifest,
+    Queue,
+    StoredChunk,
+)
+
+
+class Target(Protocol):
+    """An index under work."""
+
+    chunks: ChunkStore
+    state: IndexState
+
+    def old_chunks(self, paths: list[str]) -> dict[str, list[StoredChunk]]:
+        """The rows these notes have now."""
+        ...
+
+    def begin(self, group: Group) -> None:
+        """Say that the store is about to be changed for this group."""
+        ...
+
+    def commit(self, group: Group) -> None:
+        """Record the outcome of a group whose rows are stored."""
+        ...
+
+
+class LiveTarget:
+    """The index in use."""
+
+    def __init__(self, database: Database, chunks: ChunkStore, link_id: str) -> None:
+        self.chunks = chunks
+        self.state = IndexState(database)
+        self.manifest = Manifest(database)
+        self.queue = Queue(database)
+        self._database = database
+        self._link_id = link_id
+
+    def old_chunks(self, paths: list[str]) -> dict[str, list[StoredChunk]]:
+        """The rows these notes have now."""
+        return self.chunks.fetch(self._link_id, paths)
+
+    def begin(self, group: Group) -> None:
+        """Count the attempt, so that a later run knows the store may be half changed."""
+        with self._database.transaction():
+            self.queue.start(self._link_id, (note.change.rel_path for note in group.notes))
+
+    def commit(self, group: Group) -> None:
+        """Record outcomes and clear the work, in one transaction."""
+        with self._database.transaction():
+            self._record_states(group)
+            self._record_files(group)
+            for item in group.settled:
+                if isinstance(item, LeftOut) and item.is_passing:
+                    reason = item.state.reason or "failed"
+                    self.queue.fail(self._link_id, item.change.rel_path, reason)
+            self.queue.finish(self._link_id, _done(group))
+
+    def _record_states(self, group: Group) -> None:
+        self.state.remove(self._link_id, _vanished(group))
+        self.state.put(self._link_id, _states(group))
+
+    def _record_files(self, group: Group) -> None:
+        self.manifest.forget(self._link_id, _vanished(group))
+        confirmed = [(*note.entry, note.state.index_hash) for note in group.notes]
+        for item in group.settled:
+            if isinstance(item, Unchanged):
+                confirmed.append((*item.entry, item.content_hash))
+            elif isinstance(item, LeftOut) and item.entry is not None:
+                confirmed.append((*item.entry, item.state.index_hash))
+        self.manifest.confirm(self._link_id, confirmed)
+
+
+class RebuildTarget:
+    """An index built beside the one in use; nothing but its own tables is touched."""
+
+    def __init__(self, database: Database, chunks: ChunkStore, link_id: str) -> None:
+        self.chunks = chunks
+        self.state = IndexState(database, REBUILD)
+        self._database = database
+        self._link_id = link_id
+
+    def old_chunks(self, paths: list[str]) -> dict[str, list[StoredChunk]]:
+        """The rows an interrupted build left for these notes."""
+        return self.chunks.fetch(self._link_id, paths)
+
+    def begin(self, group: Group) -> None:
+        """Nothing to announce: every file of a resumed build is taken for half done."""
+
+    def commit(self, group: Group) -> None:
+        """Record outcomes."""
+        with self._database.transaction():
+            self.state.remove(self._link_id, _vanished(group))
+            self.state.put(self._link_id, _states(group))
+
+
+def _states(group: Group) -> list[FileState]:
+    return [note.state for note in group.notes] + [
+        item.state for item in group.settled if isinstance(item, LeftOut)
+    ]
+
+
+def _vanished(group: Group) -> list[str]:
+    old = [note.change.old_path for note in group.notes]
+    old += [item.change.old_path for item in group.settled]
+    gone = [item.change.rel_path for item in group.settled if isinstance(item, Gone)]
+    return [path for path in old if path is not None] + gone
+
+
+def _done(group: Group) -> list[str]:
+    return [note.change.rel_path for note in group.notes] + [
+        item.change.rel_path
+        for item in group.settled
+        if not (isinstance(item, LeftOut) and item.is_passing)
+    ]

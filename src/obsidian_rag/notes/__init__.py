@@ -1,0 +1,31 @@
+"""Text in, values out: notes, chunks, sanitising and sensitivity. No I/O."""
+
+from obsidian_rag.notes.chunk import ChunkLimits, chunk_note, embedding_text
+from obsidian_rag.notes.dates import parse_date
+from obsidian_rag.notes.frontmatter import split_frontmatter
+from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy, Task
+from obsidian_rag.notes.parse import is_canvas, parse_note
+from obsidian_rag.notes.sanitise import sanitise
+from obsidian_rag.notes.sensitive import chunk_categories, sensitive_categories
+from obsidian_rag.notes.tokens import estimate_tokens
+
+__all__ = [
+    "Chunk",
+    "ChunkLimits",
+    "Heading",
+    "Link",
+    "LinkKind",
+    "Note",
+    "RagPolicy",
+    "Task",
+    "chunk_categories",
+    "chunk_note",
+    "embedding_text",
+    "estimate_tokens",
+    "is_canvas",
+    "parse_date",
+    "parse_note",
+    "sanitise",
+    "sensitive_categories",
+    "split_frontmatter",
+]

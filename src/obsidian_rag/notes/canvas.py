@@ -1,0 +1,115 @@
+"""Obsidian Canvas: the words on the cards of a JSON file, as lines of text.
+
+Each card becomes lines that all carry the number of the JSON line on which the card stands.
+"""
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from obsidian_rag.notes.lines import Body, find_fences, split_lines
+from obsidian_rag.notes.note import Link, LinkKind
+
+_ID = re.compile(r'"id"\s*+:\s*+("(?:[^"\\]|\\.)*+")')
+_LINE_END = re.compile(r"\r\n?|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One thing on a canvas that has words, and its line in the JSON file."""
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """The words and file links of a canvas."""
+
+    cards: tuple[Card, ...]
+    links: tuple[Link, ...]
+
+
+def read_canvas(text: str) -> tuple[Canvas, str | None]:
+    """The canvas, and what is wrong if the file cannot be read."""
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        return Canvas((), ()), None
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        return Canvas((), ()), f"The canvas is not valid JSON{where}."
+    if not isinstance(tree, dict):
+        return Canvas((), ()), "The canvas is not a JSON object."
+    lines = _lines_of_ids(text)
+    cards, links = [], []
+    for entry in (*_entries(tree, "nodes"), *_entries(tree, "edges")):
+        line = lines.get(_text(entry, "id"), 1)
+        cards.append(Card(_words(entry), line))
+        if file := _text(entry, "file"):
+            links.append(_file_link(file, _text(entry, "subpath"), line))
+    return Canvas(tuple(card for card in cards if card.text), tuple(links)), None
+
+
+def canvas_body(canvas: Canvas) -> Body:
+    """All cards as one text, a blank line between them."""
+    lines: list[str] = []
+    numbers: list[int] = []
+    breaks: list[int] = []
+    for card in canvas.cards:
+        breaks.append(len(lines))
+        own = [*split_lines(card.text), ""]
+        lines += own
+        numbers += [card.line] * len(own)
+    # A card's open fence must not swallow the next card, so each is searched alone.
+    ends = [*breaks[1:], len(lines)]
+    fences = tuple(
+        fence
+        for start, end in zip(breaks, ends, strict=False)
+        for fence in find_fences(lines[start:end], 0, start)
+    )
+    return Body(lines, 0, numbers, fences, frozenset(breaks))
+
+
+def _entries(tree: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
+    value = tree.get(key)
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def _words(entry: Mapping[str, object]) -> str:
+    parts = (_text(entry, key) for key in ("label", "text", "file", "subpath", "url"))
+    return "\n".join(part for part in parts if part.strip())
+
+
+def _text(entry: Mapping[str, object], key: str) -> str:
+    value = entry.get(key)
+    # JSON can spell half a character (\ud800), which no store can write.
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def _file_link(file: str, subpath: str, line: int) -> Link:
+    anchor = subpath.removeprefix("#")
+    is_block = anchor.startswith("^")
+    return Link(
+        LinkKind.EMBED,
+        file,
+        None if is_block else anchor or None,
+        anchor[1:] or None if is_block else None,
+        None,
+        line,
+    )
+
+
+def _lines_of_ids(text: str) -> dict[str, int]:
+    ends = [match.end() for match in _LINE_END.finditer(text)]
+    lines: dict[str, int] = {}
+    for match in _ID.finditer(text):
+        try:
+            name = json.loads(match[1])
+        except ValueError:
+            continue
+        lines.setdefault(name, bisect_left(ends, match.start() + 1) + 1)
+    return lines

@@ -1,0 +1,75 @@
+"""What a note's properties mean: policy, aliases and words worth finding.
+
+A `rag:` line is obeyed even if the YAML around it is broken: privacy wins over syntax.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from obsidian_rag.notes.note import RagPolicy
+
+MAX_WORDS_CHARS = 2000
+
+_RAW_POLICY = re.compile(
+    r"(?:^|(?<=[\r\n]))[ \t]*+[\"']?rag[\"']?[ \t]*+:[ \t]*+[\"']?(false|no|never|off|private)\b",
+    re.IGNORECASE,
+)
+_NEVER = frozenset({"false", "no", "never", "off", "0"})
+_NOT_WORDS = re.compile(
+    r"title|tags?|aliases|alias|rag|cssclass(?:es)?|publish|permalink|u?uid|uuid|.*[_ -]?id|id"
+    r"|date.*|.*[_ -]date|created.*|updated.*|modified.*|last[_ -]?mod.*|day|time",
+    re.IGNORECASE,
+)
+_HAS_LETTER = re.compile(r"[^\W\d_]")
+_MAX_NESTING = 4
+
+
+def lookup(frontmatter: Mapping[str, object], *names: str) -> object:
+    """The first property with one of those names, in any case; None if there is none."""
+    for name in names:
+        if (value := frontmatter.get(name)) is not None:
+            return value
+    lowered = {key.lower(): value for key, value in frontmatter.items() if value is not None}
+    return next((lowered[name] for name in names if name in lowered), None)
+
+
+def read_policy(frontmatter: Mapping[str, object], raw: str) -> RagPolicy:
+    """What `rag:` allows; `raw` is the YAML text, asked when the properties do not say."""
+    value = lookup(frontmatter, "rag")
+    if value is None:
+        found = _RAW_POLICY.search(raw)
+        value = found[1] if found else ""
+    word = str(value).strip().lower()
+    if word in _NEVER:
+        return RagPolicy.NEVER
+    return RagPolicy.PRIVATE if word == "private" else RagPolicy.INDEX
+
+
+def read_aliases(frontmatter: Mapping[str, object]) -> tuple[str, ...]:
+    """Other names of the note."""
+    value = lookup(frontmatter, "aliases", "alias")
+    if isinstance(value, str):
+        value = value.split(",")
+    names = value if isinstance(value, list) else [value]
+    texts = (str(name).strip() for name in names if isinstance(name, (str, int, float)))
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def property_words(frontmatter: Mapping[str, object]) -> str:
+    """The text of properties that say something about the note, for word search."""
+    words = "\n".join(
+        text
+        for key, value in frontmatter.items()
+        if not _NOT_WORDS.fullmatch(key)
+        for text in _texts(value, 0)
+    )
+    return words[:MAX_WORDS_CHARS]
+
+
+def _texts(value: object, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        if _HAS_LETTER.search(value):
+            yield value
+    elif depth < _MAX_NESTING and isinstance(value, (list, dict)):
+        for entry in value.values() if isinstance(value, dict) else value:
+            yield from _texts(entry, depth + 1)

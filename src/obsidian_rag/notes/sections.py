@@ -1,0 +1,96 @@
+"""A note divided by its heads, and tiny neighbours put together."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from obsidian_rag.notes.lines import Body
+from obsidian_rag.notes.note import Heading
+from obsidian_rag.notes.tags import tag_line
+
+TINY_CHARS = 200
+
+
+class Section(NamedTuple):
+    """Lines `start` to `end` (exclusive) under one head; `tags` are those of a tag head."""
+
+    start: int
+    end: int
+    path: tuple[str, ...]
+    name: str | None
+    is_tag_head: bool = False
+    tags: tuple[str, ...] = ()
+
+
+def find_sections(body: Body, heads: Sequence[tuple[int, Heading]]) -> list[Section]:
+    """Every line from the first on belongs to exactly one section; heads belong to theirs."""
+    marks: dict[int, Heading | None] = {body.first: None}
+    marks.update(dict.fromkeys(sorted(body.breaks)))
+    marks.update(heads)
+    starts = sorted(marks)
+    ends = [*starts[1:], len(body.lines)]
+    above: list[Heading] = []
+    sections = []
+    for start, end in zip(starts, ends, strict=True):
+        head = marks[start]
+        if start in body.breaks:
+            above = []
+        if head is None or head.level:
+            above = _under(above, head)
+            name = head.text if head else None
+            sections.append(Section(start, end, tuple(h.text for h in above), name))
+        else:
+            tags = tuple(tag_line(body.lines[start])) or (head.text,)
+            path = (*(h.text for h in above), head.text)
+            sections.append(Section(start, end, path, tags[0], True, tags))
+    return [section for section in sections if section.end > section.start]
+
+
+def merge_tiny(
+    sections: Sequence[Section],
+    size: Callable[[int, int], int],
+    fits: Callable[[int, int], bool],
+    is_bare: Callable[[Section], bool],
+) -> list[Section]:
+    """Sections under TINY_CHARS joined with the next of the same parent, if the result fits.
+
+    A head without text of its own goes with its first child, whatever that weighs: alone it says
+    nothing. Tag heads stay alone: each is a section of a journal.
+    """
+    merged: list[Section] = []
+    for section in sections:
+        last = merged[-1] if merged else None
+        if last is None or last.is_tag_head or section.is_tag_head:
+            merged.append(section)
+        elif section.path[: len(last.path)] == last.path and is_bare(last):
+            merged[-1] = section._replace(start=last.start)
+        elif (
+            size(last.start, last.end) < TINY_CHARS
+            and _is_kin(last.path, section.path)
+            and fits(last.start, section.end)
+        ):
+            path = _common(last.path, section.path)
+            merged[-1] = last._replace(end=section.end, path=path)
+        else:
+            merged.append(section)
+    return merged
+
+
+def _under(above: list[Heading], head: Heading | None) -> list[Heading]:
+    if head is None:
+        return above
+    return [*(h for h in above if h.level < head.level), head]
+
+
+def _is_kin(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
+    return second[:-1] == first[:-1] or second[: len(first)] == first
+
+
+def _common(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    if first == second:
+        return first
+    length = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        length += 1
+    return first[:length]

@@ -1,0 +1,255 @@
+"""Text that is too long for one chunk, cut at the best place there is.
+
+A text becomes atoms (paragraphs, list items, sentences, words, in that order of preference); atoms
+are packed into chunks. Atoms partition the text, so nothing is lost and every line is known.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from obsidian_rag.notes.tokens import quarter_tokens
+
+PARAGRAPH = 2
+SENTENCE = 1
+WORD = 0
+
+_LIST_ITEM = re.compile(r"[ >]*+(?:[-*+]|\d{1,9}[.)]) ")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?…])\s+|(?<=[.!?…][\"')\]”’»])\s+|(?<=[。！？｡])(?![。！？｡」』”’）])"
+)
+_ENDS_SENTENCE = (".", "!", "?", "…", "。", "！", "？", ":", '."', ".)")
+
+
+class Room(NamedTuple):
+    """How much fits: characters, and quarter tokens."""
+
+    chars: int
+    cost: int
+
+    def holds(self, text: str) -> bool:
+        """Whether `text` fits."""
+        return len(text) <= self.chars and quarter_tokens(text) <= self.cost
+
+
+class Atom(NamedTuple):
+    """A piece that stays whole, from lines `start` to `end` (inclusive).
+
+    `joint` goes between it and the text before it; `rank` says how good a cut before it is;
+    `cost` is that of the text in quarter tokens.
+    """
+
+    start: int
+    end: int
+    text: str
+    code: str
+    joint: str
+    rank: int
+    cost: int
+
+
+class Piece(NamedTuple):
+    """The text and the code of one chunk, and the lines they come from (inclusive)."""
+
+    start: int
+    end: int
+    text: str
+    code: str
+
+
+def split(
+    text_lines: Sequence[str],
+    code_lines: Sequence[str] | None,
+    span: tuple[int, int],
+    room: Room,
+    overlap: int,
+    label: str,
+) -> Iterator[Piece]:
+    """Pieces of the lines in `span` that each fit in `room`.
+
+    `overlap` is in quarter tokens; `label` is the text of pieces that hold only code.
+    """
+    atom_room = room
+    if overlap:
+        small = max(overlap, 128)
+        atom_room = Room(min(room.chars, small), min(room.cost, small))
+    atoms = _Atoms(text_lines, code_lines, atom_room, room.chars - len(label)).of(*span)
+    for first, last in _pack(atoms, room, overlap, len(label)):
+        piece = _join(atoms[first:last], label)
+        if piece.text or piece.code:
+            yield piece
+
+
+class _Atoms:
+    """Cuts lines into atoms that fit in `room`."""
+
+    def __init__(
+        self,
+        text_lines: Sequence[str],
+        code_lines: Sequence[str] | None,
+        room: Room,
+        code_chars: int,
+    ) -> None:
+        self._text = text_lines
+        self._code = code_lines
+        self._room = room
+        self._code_chars = code_chars
+        self._atoms: list[Atom] = []
+        self._is_after_blank = False
+
+    def of(self, start: int, end: int) -> list[Atom]:
+        """The atoms of the lines from `start` to `end` (exclusive)."""
+        paragraph: list[int] = []
+        for i in range(start, end):
+            line = self._text[i]
+            if not line:
+                if paragraph:
+                    self._add_paragraph(paragraph)
+                    paragraph = []
+                if self._code and self._code[i]:
+                    self._add_code(i, self._code[i])
+                else:
+                    self._is_after_blank = True
+            elif paragraph and _LIST_ITEM.match(line):
+                self._add_paragraph(paragraph)
+                paragraph = [i]
+            else:
+                paragraph.append(i)
+        if paragraph:
+            self._add_paragraph(paragraph)
+        return self._atoms
+
+    def _add_paragraph(self, lines: list[int]) -> None:
+        joint = "\n\n" if self._is_after_blank else "\n"
+        self._is_after_blank = False
+        first, last = lines[0], lines[-1]
+        text = self._text[first] if first == last else "\n".join(self._text[first : last + 1])
+        cost = quarter_tokens(text)
+        if cost <= self._room.cost and len(text) <= self._room.chars:
+            self._atoms.append(Atom(first, last, text, "", joint, PARAGRAPH, cost))
+            return
+        rank = PARAGRAPH
+        for i in lines:
+            line = self._text[i]
+            for part, part_rank in _fragments(line, self._room):
+                rank = max(rank, part_rank)
+                self._atoms.append(Atom(i, i, part, "", joint, rank, quarter_tokens(part)))
+                joint, rank = "", WORD
+            joint = "\n"
+            rank = SENTENCE if line.endswith(_ENDS_SENTENCE) else WORD
+
+    def _add_code(self, i: int, code: str) -> None:
+        last = self._atoms[-1] if self._atoms else None
+        is_first = not (last and last.code and last.end == i - 1)
+        rank = PARAGRAPH if is_first else WORD
+        for start in range(0, len(code), self._code_chars):
+            part = code[start : start + self._code_chars]
+            self._atoms.append(Atom(i, i, "", part, "\n", rank, 0))
+            rank = WORD
+
+
+def _fragments(line: str, room: Room) -> Iterator[tuple[str, int]]:
+    """The parts of one line that each fit, and how good a cut before each is."""
+    if room.holds(line):
+        yield line, WORD
+        return
+    cuts = [match.end() for match in _SENTENCE_END.finditer(line)]
+    start = 0
+    for end in (*cuts, len(line)):
+        sentence = line[start:end]
+        rank = SENTENCE if start else WORD
+        if room.holds(sentence):
+            if sentence:
+                yield sentence, rank
+        else:
+            for part in _words(sentence, room):
+                yield part, rank
+                rank = WORD
+        start = end
+
+
+def _words(text: str, room: Room) -> Iterator[str]:
+    start = 0
+    while start < len(text):
+        end = _reach_in_text(text, start, room)
+        if end < len(text):
+            space = text.rfind(" ", start + (end - start) // 2, end)
+            end = space + 1 if space >= 0 else end
+        yield text[start:end]
+        start = end
+
+
+def _reach_in_text(text: str, start: int, room: Room) -> int:
+    length = min(room.chars, room.cost)
+    for _ in range(3):
+        cost = quarter_tokens(text[start : start + length])
+        if cost <= room.cost:
+            return start + length
+        length = max(1, length * room.cost // cost)
+    return start + max(1, min(length, room.cost // 4))
+
+
+def _pack(
+    atoms: Sequence[Atom], room: Room, overlap: int, label_chars: int
+) -> Iterator[tuple[int, int]]:
+    sizes = [0, *accumulate(len(atom.text) + len(atom.code) for atom in atoms)]
+    start = 0
+    while start < len(atoms):
+        end = _reach(atoms, start, room, label_chars)
+        if end < len(atoms):
+            end = _best_cut(atoms, sizes, start, end)
+        yield start, end
+        if end == len(atoms):
+            return
+        begin = _back(atoms, start, end, overlap) if overlap else end
+        is_further = begin < end and _reach(atoms, begin, room, label_chars) > end
+        start = begin if is_further else end
+
+
+def _reach(atoms: Sequence[Atom], start: int, room: Room, label_chars: int) -> int:
+    text_chars = code_chars = cost = 0
+    for i in range(start, len(atoms)):
+        atom = atoms[i]
+        if atom.code:
+            code_chars += len(atom.code) + bool(code_chars)
+        else:
+            joint = len(atom.joint) if text_chars else 0
+            text_chars += len(atom.text) + joint
+            cost += atom.cost + joint
+        is_full = (text_chars or label_chars) + code_chars > room.chars or cost > room.cost
+        if is_full and i > start:
+            return i
+    return len(atoms)
+
+
+def _best_cut(atoms: Sequence[Atom], sizes: Sequence[int], start: int, end: int) -> int:
+    """The best place to cut in the second half of a full chunk; `end` if all are poor."""
+    least = sizes[start] + (sizes[end] - sizes[start]) // 2
+    best, best_rank = end, atoms[end].rank
+    for i in range(end, start, -1):
+        if sizes[i] < least or best_rank == PARAGRAPH:
+            break
+        if atoms[i].rank > best_rank:
+            best, best_rank = i, atoms[i].rank
+    return best
+
+
+def _back(atoms: Sequence[Atom], start: int, end: int, overlap: int) -> int:
+    """Where the next window begins so that it repeats at most `overlap` of this one."""
+    begin = end
+    cost = 0
+    while begin - 1 > start and cost + atoms[begin - 1].cost + 2 <= overlap:
+        begin -= 1
+        cost += atoms[begin].cost + 2
+    return next((i for i in range(begin, end) if atoms[i].rank), begin)
+
+
+def _join(atoms: Sequence[Atom], label: str) -> Piece:
+    parts: list[str] = []
+    for atom in atoms:
+        if atom.text:
+            parts += (atom.joint, atom.text) if parts else (atom.text,)
+    code = "\n".join(atom.code for atom in atoms if atom.code)
+    text = "".join(parts).strip()
+    return Piece(atoms[0].start, atoms[-1].end, text or (label if code else ""), code)

@@ -1,0 +1,51 @@
+"""What we remember: SQLite for files, work and state, LanceDB for chunks and vectors.
+
+The vault is the truth and everything here can be built again from it, except facts the user
+asked us to remember.
+"""
+
+from obsidian_rag.store.chunks import (
+    NEXT_TABLE,
+    SCHEMA_VERSION,
+    TABLE,
+    ChunkRow,
+    ChunkStore,
+    NoteRow,
+    StoredChunk,
+)
+from obsidian_rag.store.database import Database
+from obsidian_rag.store.index_state import (
+    LIVE,
+    REBUILD,
+    EmbeddingStatus,
+    FileState,
+    IndexState,
+)
+from obsidian_rag.store.links import Link, Links
+from obsidian_rag.store.lock import writer_lock
+from obsidian_rag.store.manifest import KnownFile, Manifest
+from obsidian_rag.store.queue import Change, ChangeType, Queue
+
+__all__ = [
+    "LIVE",
+    "NEXT_TABLE",
+    "REBUILD",
+    "SCHEMA_VERSION",
+    "TABLE",
+    "Change",
+    "ChangeType",
+    "ChunkRow",
+    "ChunkStore",
+    "Database",
+    "EmbeddingStatus",
+    "FileState",
+    "IndexState",
+    "KnownFile",
+    "Link",
+    "Links",
+    "Manifest",
+    "NoteRow",
+    "Queue",
+    "StoredChunk",
+    "writer_lock",
+]

@@ -1,0 +1,378 @@
+"""The LanceDB table `obsidian_chunks`: every passage with its vector, rebuildable at any time.
+
+LanceDB costs over a second to import, so it is imported when the first row is touched. Damage
+surfaces as RuntimeError or OSError from its core and is told to the caller as IndexCorrupted.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from obsidian_rag.errors import IndexCorrupted, IndexerFailed, IndexNotFound
+from obsidian_rag.notes import Chunk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TABLE = "obsidian_chunks"
+NEXT_TABLE = "obsidian_chunks_next"
+SCHEMA_VERSION = 1
+VECTOR_INDEX_FROM = 30_000
+_READER_WINDOW = timedelta(minutes=10)
+_NO_READERS = timedelta(seconds=1)
+_WORD_COLUMNS = ("chunk_text", "words_only", "title")
+_PATHS_PER_FILTER = 500
+_MAGIC = b"LANC"
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRow:
+    """What all chunks of one note have in common."""
+
+    link_id: str
+    source_file: str
+    title: str
+    aliases: tuple[str, ...]
+    date: str | None
+    is_private: bool
+    modified_at: str
+    indexed_at: str
+
+    @property
+    def source_directory(self) -> str:
+        """The top-level folder; empty for a note in the vault's root."""
+        return self.source_file.split("/", 1)[0] if "/" in self.source_file else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """One row to be written."""
+
+    note: NoteRow
+    chunk: Chunk
+    chunk_id: str
+    chunk_index: int
+    total_chunks: int
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """What is needed of an old row to keep its id and vector."""
+
+    chunk_id: str
+    content_hash: str
+    title: str
+    heading_path: tuple[str, ...]
+    vector: "NDArray[np.float32]"
+
+
+class ChunkStore:
+    """One table of chunks in a local folder or an object store."""
+
+    def __init__(self, uri: str, name: str = TABLE) -> None:
+        self.uri = uri
+        self.name = name
+        self._handle: Any = None
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the table lies on this machine; None for an object store."""
+        return None if "://" in self.uri else Path(self.uri) / f"{self.name}.lance"
+
+    def exists(self) -> bool:
+        """Whether there is a table; cheap for a local one."""
+        if self.folder is not None:
+            return self.folder.is_dir()
+        return self.name in _connect(self.uri).list_tables().tables
+
+    def create(self, dimensions: int) -> None:
+        """Make an empty table, in place of whatever was there."""
+        self.drop()
+        with explained():
+            self._handle = _connect(self.uri).create_table(
+                self.name, schema=_schema(dimensions), mode="overwrite"
+            )
+
+    def drop(self) -> None:
+        """Remove the table, damaged or not."""
+        self._handle = None
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        elif self.exists():
+            _connect(self.uri).drop_table(self.name)
+
+    @property
+    def table(self) -> Any:
+        """The open table.
+
+        Raises:
+            IndexNotFound: there is none.
+            IndexCorrupted: it cannot be opened.
+        """
+        if self._handle is None:
+            if not self.exists():
+                raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
+            with explained():
+                self._handle = _connect(self.uri).open_table(self.name)
+        return self._handle
+
+    def close(self) -> None:
+        """Let go of the table; it is opened again when needed."""
+        self._handle = None
+
+    @property
+    def dimensions(self) -> int:
+        """The width of the stored vectors."""
+        return int(self.table.schema.field("vector").type.list_size)
+
+    def count(self) -> int:
+        """The number of chunks."""
+        with explained():
+            return int(self.table.count_rows())
+
+    def version(self) -> int:
+        """LanceDB's version of the table; every change adds one."""
+        with explained():
+            return int(self.table.version)
+
+    def fetch(self, link_id: str, paths: Iterable[str]) -> dict[str, list[StoredChunk]]:
+        """The rows of these notes, by note, in their order."""
+        columns = ["chunk_id", "content_hash", "title", "heading_path", "vector", "source_file"]
+        found: dict[str, list[StoredChunk]] = {}
+        for condition in _of_notes(link_id, list(paths)):
+            with explained():
+                rows = self.table.search().where(condition).select(columns).limit(None).to_arrow()
+            vectors = rows["vector"].combine_chunks()
+            matrix = vectors.flatten().to_numpy().reshape(len(rows), -1) if len(rows) else []
+            plain = [rows[name].to_pylist() for name in columns if name != "vector"]
+            for position, (chunk_id, text_hash, title, headings, path) in enumerate(
+                zip(*plain, strict=True)
+            ):
+                found.setdefault(path, []).append(
+                    StoredChunk(chunk_id, text_hash, title, tuple(headings), matrix[position])
+                )
+        return found
+
+    def replace(
+        self,
+        link_id: str,
+        stale: Iterable[str],
+        rows: Sequence[ChunkRow],
+        vectors: "NDArray[np.float32]",
+    ) -> None:
+        """Remove the rows of the `stale` notes and add new ones.
+
+        Two commits: a crash between them leaves notes missing whose queue rows still stand.
+        """
+        with explained():
+            for condition in _of_notes(link_id, list(stale)):
+                self.table.delete(condition)
+            if rows:
+                self.table.add(_arrow(rows, vectors))
+
+    def maintain(self, *, has_readers: bool = True) -> None:
+        """Merge small files, drop old versions, and bring the search indexes up to date."""
+        with explained():
+            rows = int(self.table.count_rows())
+            if rows == 0:
+                return
+            _retry(lambda: self._index(rows))
+            keep = _READER_WINDOW if has_readers else _NO_READERS
+            _retry(lambda: self.table.optimize(cleanup_older_than=keep))
+
+    def _index(self, rows: int) -> None:
+        from lancedb.index import FTS, BTree, IvfRq
+
+        present = {column for index in self.table.list_indices() for column in index.columns}
+        for column in _WORD_COLUMNS:
+            if column not in present:
+                words = FTS(
+                    with_position=column == "chunk_text",
+                    base_tokenizer="icu",
+                    stem=False,
+                    remove_stop_words=False,
+                )
+                self.table.create_index(column, config=words)
+        if "source_file" not in present:
+            self.table.create_index("source_file", config=BTree())
+        if "vector" not in present and rows >= VECTOR_INDEX_FROM:
+            self.table.create_index("vector", config=IvfRq(distance_type="cosine"))
+
+    def texts(self) -> Iterator[tuple[str, str, str, str]]:
+        """(path, text, words only, content hash) of every chunk, for the deep check."""
+        columns = ["source_file", "chunk_text", "words_only", "content_hash"]
+        with explained():
+            for batch in self.table.search().select(columns).limit(None).to_batches(8192):
+                yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
+
+    def damage(self) -> str | None:
+        """What a look at the files from outside shows to be broken, if anything.
+
+        Cheap enough for every status; a file that is missing shows only when it is read.
+        """
+        if self.folder is None:
+            return None
+        versions = list(self.folder.glob("_versions/*.manifest"))
+        if not versions:
+            return "it has no version that can be opened"
+        for file in (*versions, *self.folder.glob("data/*.lance")):
+            with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
+                stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, stream.tell() - len(_MAGIC)))
+                if stream.read() != _MAGIC:
+                    return f"{file.name} is cut off"
+        return None
+
+    def promote(self, successor: "ChunkStore") -> None:
+        """Put `successor`'s table in this one's place.
+
+        On a local disk two renames swap the folders, indexes and all; a reader that opens the
+        table in between finds none and tries again. Running it twice does no harm, which is how a
+        crash half-way is healed. An object store cannot rename, so there the rows are copied.
+        """
+        successor.close()
+        self.close()
+        if self.folder is None or successor.folder is None:
+            with explained():
+                table = successor.table
+                batches = table.search().limit(None).to_batches(8192)
+                self._handle = _connect(self.uri).create_table(
+                    self.name, data=batches, schema=table.schema, mode="overwrite"
+                )
+            self.maintain()
+            successor.drop()
+            return
+        retired = self.folder.with_name(f"{self.name}_retired.lance")
+        if successor.folder.is_dir():
+            shutil.rmtree(retired, ignore_errors=True)
+            if self.folder.is_dir():
+                self.folder.rename(retired)
+            successor.folder.rename(self.folder)
+        shutil.rmtree(retired, ignore_errors=True)
+
+
+def _connect(uri: str) -> Any:
+    # Its log goes to stderr and warns about every table that is about to be created.
+    os.environ.setdefault("LANCE_LOG", "error")
+    import lancedb
+
+    return lancedb.connect(uri)
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Turn LanceDB's failures into ours.
+
+    Raises:
+        IndexCorrupted: files of the table are damaged or missing.
+        IndexerFailed: the disk is full.
+    """
+    try:
+        yield
+    except (RuntimeError, OSError) as error:
+        text = str(error)
+        if "No space left" in text or "os error 28" in text:
+            raise IndexerFailed(
+                "The disk is full; the index could not be written.",
+                "Free some space and run `obsidian-rag sync`: it goes on where it stopped.",
+            ) from error
+        first = text.splitlines()[0][:200] if text else type(error).__name__
+        raise IndexCorrupted(
+            f"The index cannot be read ({first}).", "Run `obsidian-rag reindex` to build it anew."
+        ) from error
+
+
+def _retry(action: "Any", tries: int = 3) -> None:
+    for left in reversed(range(tries)):
+        try:
+            action()
+            return
+        except RuntimeError as error:
+            if left == 0 or "etryable" not in str(error):
+                raise
+
+
+def _of_notes(link_id: str, paths: list[str]) -> Iterator[str]:
+    """SQL conditions that select the rows of these notes, a bounded number of notes each."""
+    for start in range(0, len(paths), _PATHS_PER_FILTER):
+        names = ", ".join(_quoted(path) for path in paths[start : start + _PATHS_PER_FILTER])
+        yield f"source_file IN ({names}) AND link_id = {_quoted(link_id)}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _schema(dimensions: int) -> Any:
+    import pyarrow as pa
+
+    text = pa.string()
+    packed = {"lance-encoding:compression": "zstd"}
+    return pa.schema(
+        [
+            pa.field("vector", pa.list_(pa.float32(), dimensions)),
+            pa.field(
+                "chunk_id",
+                text,
+                nullable=False,
+                metadata={"lance-schema:unenforced-primary-key": "true"},
+            ),
+            pa.field("chunk_text", text, metadata=packed),
+            pa.field("source_file", text),
+            pa.field("source_directory", text),
+            pa.field("section", text),
+            pa.field("date", text),
+            pa.field("tags", pa.list_(text)),
+            pa.field("chunk_index", pa.int32()),
+            pa.field("total_chunks", pa.int32()),
+            pa.field("modified_at", text),
+            pa.field("indexed_at", text),
+            pa.field("link_id", text),
+            pa.field("title", text),
+            pa.field("aliases", pa.list_(text)),
+            pa.field("heading_path", pa.list_(text)),
+            pa.field("start_line", pa.int32()),
+            pa.field("end_line", pa.int32()),
+            pa.field("content_hash", text),
+            pa.field("words_only", text, metadata=packed),
+            pa.field("is_private", pa.bool_()),
+        ]
+    )
+
+
+def _arrow(rows: Sequence[ChunkRow], vectors: "NDArray[np.float32]") -> Any:
+    import pyarrow as pa
+
+    width = vectors.shape[1]
+    schema = _schema(width)
+    columns = {
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), width),
+        "chunk_id": [row.chunk_id for row in rows],
+        "chunk_text": [row.chunk.text for row in rows],
+        "source_file": [row.note.source_file for row in rows],
+        "source_directory": [row.note.source_directory for row in rows],
+        "section": [row.chunk.section for row in rows],
+        "date": [row.note.date for row in rows],
+        "tags": [row.chunk.tags for row in rows],
+        "chunk_index": [row.chunk_index for row in rows],
+        "total_chunks": [row.total_chunks for row in rows],
+        "modified_at": [row.note.modified_at for row in rows],
+        "indexed_at": [row.note.indexed_at for row in rows],
+        "link_id": [row.note.link_id for row in rows],
+        "title": [row.note.title for row in rows],
+        "aliases": [row.note.aliases for row in rows],
+        "heading_path": [row.chunk.heading_path for row in rows],
+        "start_line": [row.chunk.start_line for row in rows],
+        "end_line": [row.chunk.end_line for row in rows],
+        "content_hash": [row.content_hash for row in rows],
+        "words_only": [row.chunk.words_only for row in rows],
+        "is_private": [row.note.is_private for row in rows],
+    }
+    return pa.Table.from_pydict(columns, schema=schema)

@@ -1,0 +1,150 @@
+"""The SQLite file: connection, migrations, transactions, and corruption told apart from bugs."""
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+
+from obsidian_rag.errors import IndexCorrupted, IndexerFailed
+
+_SUGGESTION = "Run `obsidian-rag reindex`: it keeps the broken file aside and builds a new index."
+
+
+def now() -> str:
+    """The present, as every timestamp in the store is written."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class Database:
+    """One SQLite file in WAL mode, shared by the threads of this process through one lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with explained(path):
+            self._connection = sqlite3.connect(
+                path, timeout=30, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _prepare(self) -> None:
+        for pragma in (
+            "journal_mode = WAL",
+            "synchronous = NORMAL",
+            "foreign_keys = ON",
+            "temp_store = MEMORY",
+            "cache_size = -32768",
+        ):
+            self._connection.execute(f"PRAGMA {pragma}")
+        done = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+        steps = _migrations()
+        if done > len(steps):
+            raise IndexerFailed(
+                f"{self.path} was written by a newer version of obsidian-rag.",
+                "Upgrade obsidian-rag, or point OBSIDIAN_RAG_HOME at another folder.",
+            )
+        for number, script in enumerate(steps[done:], start=done + 1):
+            # The step and its record are one transaction: a crash repeats or skips it whole.
+            self._connection.executescript(
+                f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;"
+            )
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; nests into the transaction that is already open."""
+        with self._lock, explained(self.path):
+            if self._connection.in_transaction:
+                yield
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.rollback()
+                raise
+            self._connection.commit()
+
+    def rows(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+        """Every row of a query."""
+        with self._lock, explained(self.path):
+            return self._connection.execute(sql, values).fetchall()
+
+    def row(self, sql: str, values: tuple[object, ...] = ()) -> tuple[object, ...] | None:
+        """The first row of a query, if any."""
+        with self._lock, explained(self.path):
+            found: tuple[object, ...] | None = self._connection.execute(sql, values).fetchone()
+            return found
+
+    def run(self, sql: str, values: tuple[object, ...] = ()) -> int:
+        """Change something; the number of rows changed."""
+        with self._lock, explained(self.path):
+            return self._connection.execute(sql, values).rowcount
+
+    def run_many(self, sql: str, values: Iterator[tuple[object, ...]]) -> None:
+        """Change something once per value."""
+        with self._lock, explained(self.path):
+            self._connection.executemany(sql, values)
+
+    def get(self, key: str) -> str | None:
+        """A small fact about this installation, by name."""
+        found = self.row("SELECT value FROM meta WHERE key = ?", (key,))
+        return str(found[0]) if found else None
+
+    def put(self, key: str, value: str | None) -> None:
+        """Remember a small fact, or forget it."""
+        if value is None:
+            self.run("DELETE FROM meta WHERE key = ?", (key,))
+        else:
+            self.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
+
+    def check(self) -> str | None:
+        """What SQLite finds wrong with the file, if anything."""
+        found = self.row("PRAGMA quick_check(1)")
+        return None if found and found[0] == "ok" else str(found and found[0])
+
+    def close(self) -> None:
+        """Close the connection; the object cannot be used afterwards."""
+        with self._lock:
+            self._connection.close()
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn SQLite's failures into ours.
+
+    Raises:
+        IndexCorrupted: the file is damaged.
+        IndexerFailed: the disk is full or the file cannot be written.
+    """
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
+            raise IndexerFailed(
+                f"{path} cannot be used: {error}.",
+                "Check free disk space and permissions, then run the command again.",
+            ) from error
+        raise IndexCorrupted(f"{path} is damaged: {error}.", _SUGGESTION) from error
+
+
+def _is_damage(error: sqlite3.OperationalError) -> bool:
+    return any(word in str(error) for word in ("no such table", "no such column", "malformed"))
+
+
+def _migrations() -> list[str]:
+    folder = resources.files("obsidian_rag.store") / "sql"
+    files = sorted(
+        (entry for entry in folder.iterdir() if entry.name.endswith(".sql")),
+        key=lambda entry: entry.name,
+    )
+    return [file.read_text(encoding="utf-8") for file in files]

@@ -1,0 +1,113 @@
+"""What is searchable: one row per file, with the reason where a file is not."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from obsidian_rag.store.database import Database, now
+
+LIVE = "vault_file_index_state"
+REBUILD = "rebuild_index_state"
+
+
+class EmbeddingStatus(StrEnum):
+    """How far a file has come."""
+
+    PENDING = "pending"
+    INDEXED = "indexed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """The outcome for one file."""
+
+    rel_path: str
+    status: EmbeddingStatus
+    index_hash: str | None = None
+    chunk_count: int = 0
+    reason: str | None = None
+    parse_error: str | None = None
+
+
+class IndexState:
+    """The table `vault_file_index_state`, or its twin for an index under construction."""
+
+    def __init__(self, database: Database, table: str = LIVE) -> None:
+        self._database = database
+        self._table = table
+
+    def hashes(self, link_id: str) -> dict[str, str | None]:
+        """The content hash each searchable or settled file had when it was indexed."""
+        rows = self._database.rows(
+            f"SELECT rel_path, index_hash FROM {self._table} WHERE link_id = ?", (link_id,)
+        )
+        return {str(path): None if found is None else str(found) for path, found in rows}
+
+    def put(self, link_id: str, states: Iterable[FileState]) -> None:
+        """Record outcomes, replacing earlier ones of the same files."""
+        at = now()
+        self._database.run_many(
+            f"INSERT OR REPLACE INTO {self._table} (link_id, rel_path, index_hash, indexed_at,"
+            " embedding_status, parse_error, reason, chunk_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (
+                    link_id,
+                    state.rel_path,
+                    state.index_hash,
+                    at,
+                    state.status.value,
+                    state.parse_error,
+                    state.reason,
+                    state.chunk_count,
+                )
+                for state in states
+            ),
+        )
+
+    def remove(self, link_id: str, paths: Iterable[str]) -> None:
+        """Forget files."""
+        self._database.run_many(
+            f"DELETE FROM {self._table} WHERE link_id = ? AND rel_path = ?",
+            ((link_id, path) for path in paths),
+        )
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._database.run(f"DELETE FROM {self._table}")
+
+    def totals(self) -> tuple[int, int]:
+        """How many files are searchable, and their chunks."""
+        row = self._database.row(
+            f"SELECT count(*), coalesce(sum(chunk_count), 0) FROM {self._table}"
+            " WHERE embedding_status = 'indexed'"
+        )
+        assert row is not None
+        return int(str(row[0])), int(str(row[1]))
+
+    def troubled(self) -> list[FileState]:
+        """Every file that is not searchable, or only in part, with its reason."""
+        rows = self._database.rows(
+            "SELECT rel_path, embedding_status, index_hash, chunk_count, reason, parse_error"
+            f" FROM {self._table}"
+            " WHERE embedding_status <> 'indexed' OR parse_error IS NOT NULL ORDER BY rel_path"
+        )
+        return [
+            FileState(
+                rel_path=str(path),
+                status=EmbeddingStatus(str(status)),
+                index_hash=None if index_hash is None else str(index_hash),
+                chunk_count=int(str(chunk_count)),
+                reason=None if reason is None else str(reason),
+                parse_error=None if parse_error is None else str(parse_error),
+            )
+            for path, status, index_hash, chunk_count, reason, parse_error in rows
+        ]
+
+    def adopt(self, other: "IndexState") -> None:
+        """Take over another table's rows, leaving it empty: the second half of a swap."""
+        with self._database.transaction():
+            self.clear()
+            self._database.run(f"INSERT INTO {self._table} SELECT * FROM {other._table}")
+            other.clear()

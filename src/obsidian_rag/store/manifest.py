@@ -1,0 +1,84 @@
+"""The files we have seen: cheap metadata that says which ones to look at again."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from obsidian_rag.store.database import Database, now
+
+_KEEP_DELETED_DAYS = 30
+
+
+class KnownFile(NamedTuple):
+    """What we remember of a file on disk."""
+
+    size_bytes: int
+    mtime_ns: int
+    file_id: int | None
+    content_hash: str | None
+
+
+class Manifest:
+    """The table `vault_file_manifest`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def known(self, link_id: str) -> dict[str, KnownFile]:
+        """Every file we believe exists, by path."""
+        rows = self._database.rows(
+            "SELECT rel_path, size_bytes, mtime_ns, file_id, content_hash"
+            ' FROM vault_file_manifest WHERE link_id = ? AND "exists"',
+            (link_id,),
+        )
+        return {row[0]: KnownFile._make(row[1:]) for row in rows}  # type: ignore[misc]  # schema types
+
+    def record(self, link_id: str, files: Iterable[tuple[str, int, int, int | None]]) -> None:
+        """Remember files as (path, size, mtime, file id); their content is not known yet."""
+        seen = now()
+        self._database.run_many(
+            "INSERT INTO vault_file_manifest"
+            " (link_id, rel_path, size_bytes, mtime_ns, file_id, last_seen_at)"
+            " VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET size_bytes = excluded.size_bytes,"
+            " mtime_ns = excluded.mtime_ns, file_id = excluded.file_id, content_hash = NULL,"
+            ' "exists" = 1, deleted_at = NULL, last_seen_at = excluded.last_seen_at',
+            ((link_id, *file, seen) for file in files),
+        )
+
+    def confirm(
+        self, link_id: str, files: Iterable[tuple[str, int, int, int | None, str | None]]
+    ) -> None:
+        """Remember files with their content hash, as they were when they were read."""
+        seen = now()
+        self._database.run_many(
+            "UPDATE vault_file_manifest SET size_bytes = ?, mtime_ns = ?, file_id = ?,"
+            ' content_hash = ?, "exists" = 1, deleted_at = NULL, last_seen_at = ?'
+            " WHERE link_id = ? AND rel_path = ?",
+            ((*file[1:], seen, link_id, file[0]) for file in files),
+        )
+
+    def forget(self, link_id: str, paths: Iterable[str]) -> None:
+        """Mark files as gone; the rows stay for a while, for diagnosis."""
+        gone = now()
+        self._database.run_many(
+            'UPDATE vault_file_manifest SET "exists" = 0, deleted_at = ?'
+            " WHERE link_id = ? AND rel_path = ?",
+            ((gone, link_id, path) for path in paths),
+        )
+        self._database.run(
+            'DELETE FROM vault_file_manifest WHERE NOT "exists"'
+            " AND julianday(deleted_at) < julianday('now') - ?",
+            (_KEEP_DELETED_DAYS,),
+        )
+
+    def newest(self) -> str | None:
+        """When the most recently changed file was last modified."""
+        row = self._database.row(
+            "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', max(mtime_ns) / 1000000000, 'unixepoch')"
+            ' FROM vault_file_manifest WHERE "exists"'
+        )
+        return str(row[0]) if row and row[0] is not None else None
+
+    def clear(self, link_id: str) -> None:
+        """Forget every file of a vault."""
+        self._database.run("DELETE FROM vault_file_manifest WHERE link_id = ?", (link_id,))

@@ -1,0 +1,109 @@
+"""What we owe: one row per file whose change is not in the index yet.
+
+A row is written before any work starts and removed in the same transaction that records the
+outcome, so a crash at any point leaves the row, and the next run takes it up.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from obsidian_rag.store.database import Database, now
+
+
+class ChangeType(StrEnum):
+    """What happened to a file."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+    RENAME = "rename"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file's owed work. `attempts` above zero means an earlier run may have half done it."""
+
+    rel_path: str
+    change_type: ChangeType
+    old_path: str | None = None
+    attempts: int = 0
+
+
+class Queue:
+    """The table `sync_queue`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, link_id: str, changes: Iterable[Change]) -> None:
+        """Owe these changes; a file that waits already waits once.
+
+        What waits tells what the store may still hold, so it is kept: a rename stays a rename,
+        and a file that came back before its deletion was processed is an update.
+        """
+        at = now()
+        self._database.run_many(
+            "INSERT INTO sync_queue"
+            " (link_id, rel_path, change_type, old_path, enqueued_at, updated_at)"
+            " VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET"
+            " change_type = CASE WHEN excluded.change_type = 'delete' THEN 'delete'"
+            " WHEN change_type IN ('create', 'rename') THEN change_type ELSE 'update' END,"
+            " old_path = coalesce(excluded.old_path, old_path),"
+            " status = 'queued', updated_at = excluded.updated_at",
+            (
+                (link_id, change.rel_path, change.change_type.value, change.old_path, at, at)
+                for change in changes
+            ),
+        )
+
+    def owed(self, link_id: str) -> list[Change]:
+        """All work not yet done, oldest first."""
+        rows = self._database.rows(
+            "SELECT rel_path, change_type, old_path, attempts FROM sync_queue"
+            " WHERE link_id = ? ORDER BY queue_id",
+            (link_id,),
+        )
+        return [
+            Change(
+                str(path),
+                ChangeType(str(kind)),
+                None if old is None else str(old),
+                int(str(attempts)),
+            )
+            for path, kind, old, attempts in rows
+        ]
+
+    def start(self, link_id: str, paths: Iterable[str]) -> None:
+        """Say that the store is about to be changed for these files."""
+        at = now()
+        self._database.run_many(
+            "UPDATE sync_queue SET status = 'processing', attempts = attempts + 1, updated_at = ?"
+            " WHERE link_id = ? AND rel_path = ?",
+            ((at, link_id, path) for path in paths),
+        )
+
+    def finish(self, link_id: str, paths: Iterable[str]) -> None:
+        """Clear work that is done."""
+        self._database.run_many(
+            "DELETE FROM sync_queue WHERE link_id = ? AND rel_path = ?",
+            ((link_id, path) for path in paths),
+        )
+
+    def fail(self, link_id: str, path: str, reason: str) -> None:
+        """Keep work that may succeed next time, with the reason it did not."""
+        self._database.run(
+            "UPDATE sync_queue SET status = 'failed', reason = ?, updated_at = ?"
+            " WHERE link_id = ? AND rel_path = ?",
+            (reason, now(), link_id, path),
+        )
+
+    def clear(self, link_id: str) -> None:
+        """Owe nothing."""
+        self._database.run("DELETE FROM sync_queue WHERE link_id = ?", (link_id,))
+
+    def size(self) -> int:
+        """How many files wait."""
+        row = self._database.row("SELECT count(*) FROM sync_queue")
+        return int(str(row[0])) if row else 0

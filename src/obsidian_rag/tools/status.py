@@ -1,0 +1,22 @@
+"""`obsidian_rag_status`: the health of the index and what is not in it."""
+
+import time
+from dataclasses import asdict, replace
+
+from obsidian_rag.engine import Engine, report_status
+from obsidian_rag.tools.envelope import Envelope, Meta, success
+
+
+def status(engine: Engine) -> Envelope:
+    """Report health, counts, and every file that is not searchable with its reason."""
+    started = time.perf_counter()
+    report = report_status(engine)
+    data = asdict(replace(report, trouble=None))
+    del data["trouble"]
+    meta = Meta(
+        query_time_ms=round((time.perf_counter() - started) * 1000, 1),
+        chunks_scanned=0,
+        index_version=data.pop("index_version"),
+        vault_mtime=data.pop("vault_mtime"),
+    )
+    return success(data, meta, report.trouble)

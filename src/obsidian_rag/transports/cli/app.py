@@ -1,0 +1,98 @@
+"""All commands under one name, and the outer edge where every failure becomes a message."""
+
+import contextlib
+import os
+import sys
+import traceback
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from obsidian_rag import __version__
+from obsidian_rag.config import data_home
+from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.transports.cli import (
+    config_cmd,
+    doctor_cmd,
+    index_cmd,
+    init_cmd,
+    model_cmd,
+    status_cmd,
+)
+from obsidian_rag.transports.cli.output import print_failure
+
+app = typer.Typer(
+    name="obsidian-rag",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("init")(init_cmd.init)
+app.command("index")(index_cmd.index)
+app.command("sync")(index_cmd.sync)
+app.command("reindex")(index_cmd.reindex)
+app.command("status")(status_cmd.status)
+app.command("doctor")(doctor_cmd.doctor)
+app.add_typer(config_cmd.app, name="config")
+app.add_typer(model_cmd.app, name="model")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"obsidian-rag {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version")
+    ] = False,
+) -> None:
+    """Ask your notes: search an Obsidian vault by meaning and by word, on this machine.
+
+    Start with:  obsidian-rag init --vault ~/Notes && obsidian-rag index
+    """
+
+
+def main() -> int:
+    """Run the command line; returns the exit code."""
+    try:
+        outcome = app(standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        print("Interrupted.", file=sys.stderr)
+        return 130
+    except ObsidianRagError as error:
+        print_failure(error)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of our output went away: nothing to say to anybody.
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+        return 0
+    except Exception as error:  # noqa: BLE001  (the outer edge: a traceback is for the log)
+        print_failure(_unexpected(error))
+        return 2
+
+
+def _unexpected(error: Exception) -> ObsidianRagError:
+    log = data_home() / "logs" / "crash.log"
+    with contextlib.suppress(OSError):
+        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with log.open("a", encoding="utf-8") as stream:
+            stream.write(f"\n{datetime.now().isoformat()} {sys.argv[1:2]}\n")
+            stream.write("".join(traceback.format_exception(error)))
+    return ObsidianRagError(
+        f"Something unexpected went wrong ({type(error).__name__}: {error}).",
+        f"The details are in {log}; please report them with the command you ran.",
+    )

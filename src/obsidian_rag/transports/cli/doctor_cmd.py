@@ -1,0 +1,39 @@
+"""doctor: every check with its outcome and the next step."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+
+_MARKS = {"ok": "ok", "warning": "warning", "problem": "PROBLEM"}
+
+
+def doctor(
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also check the content of every chunk and note again")
+    ] = False,
+    json_output: JsonFlag = False,
+) -> int:
+    """Check the installation and say what to do about each problem
+
+    Example:  obsidian-rag doctor --deep
+    """
+    from obsidian_rag.engine import examine
+    from obsidian_rag.tools import success
+
+    engine = open_engine()
+    findings = []
+    try:
+        for finding in examine(engine, deep=deep):
+            findings.append(finding)
+            if not json_output:
+                print(f"{_MARKS[finding.verdict]:<8} {finding.check:<12} {finding.message}")
+                if finding.suggestion:
+                    print(f"{'':<21} {finding.suggestion}")
+    finally:
+        engine.close()
+    if json_output:
+        print_envelope(success({"findings": [asdict(finding) for finding in findings]}))
+    return 2 if any(finding.verdict == "problem" for finding in findings) else 0

@@ -1,0 +1,64 @@
+"""status: is everything searchable, and if not, what is not and why."""
+
+from typing import Annotated, Any
+
+import typer
+
+from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+
+_SHOWN = 20
+
+
+def status(
+    json_output: JsonFlag = False,
+    show_all: Annotated[bool, typer.Option("--all", help="List every file, not only 20")] = False,
+) -> int:
+    """Show the health of the index and every file that is not in it
+
+    Example:  obsidian-rag status --json
+    """
+    from obsidian_rag import tools
+
+    engine = open_engine()
+    try:
+        envelope = tools.status(engine)
+    finally:
+        engine.close()
+    if json_output:
+        print_envelope(envelope)
+        return 0
+    data: Any = envelope["data"]
+    _print(data)
+    if error := envelope["error"]:
+        print(f"\n{error['code']}: {error['message']}\n  {error['suggestion']}")
+    _print_notices(data["notices"], show_all)
+    return 0
+
+
+def _print(data: Any) -> None:
+    unindexed = f"{data['unindexed_files']}"
+    if not data["unindexed_checked"]:
+        unindexed += " known; the vault was not walked"
+    for name, value in (
+        ("health", data["plugin_health"]),
+        ("vault", data["vault_path"]),
+        ("notes", data["total_docs"]),
+        ("chunks", data["total_chunks"]),
+        ("last sync", data["last_sync"] or "never"),
+        ("to index", unindexed),
+        ("embedder", data["embedder"]),
+    ):
+        print(f"{name:<10} {value}")
+    if data["ollama_status"] != "not_used":
+        print(f"{'ollama':<10} {data['ollama_status']}")
+
+
+def _print_notices(notices: Any, show_all: bool) -> None:
+    if not notices:
+        return
+    print("\nNot searchable, or only in part:")
+    shown = notices if show_all else notices[:_SHOWN]
+    for notice in shown:
+        print(f"  {notice['status']:<8} {notice['file']}: {notice['reason']}")
+    if len(notices) > len(shown):
+        print(f"  … and {len(notices) - len(shown)} more; `obsidian-rag status --all` lists them")

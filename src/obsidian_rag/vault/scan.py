@@ -1,0 +1,265 @@
+"""Walk a vault: which notes are there, with the facts that tell a changed one.
+
+One pass, one stat per admitted file, no file is opened. What is left out and could surprise the
+user is reported with a reason; what the rules exclude is not. A folder that cannot be read is
+told apart from an empty one, so that nobody takes its notes for deleted.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from obsidian_rag.errors import NotFound, SecurityViolation
+from obsidian_rag.vault.boundary import check_relative, is_harmless, is_placeholder, is_within
+from obsidian_rag.vault.rules import Access, Rules
+
+_WINDOWS = os.name == "nt"
+_COUNT_EVERY = 256
+_ICLOUD = ".icloud"
+# Inode numbers are unsigned 64 bits, SQLite's integers signed.
+_FILE_ID_BITS = 0x7FFF_FFFF_FFFF_FFFF
+
+
+class FileEntry(NamedTuple):
+    """One note as the file system describes it. A tuple: 100,000 of them must be cheap."""
+
+    rel_path: str
+    size_bytes: int
+    mtime_ns: int
+    file_id: int | None
+
+
+class SkippedFile(NamedTuple):
+    """A file (or a folder, with a trailing '/') that was left out, and why."""
+
+    rel_path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a walk found. Only a complete one may be used to conclude that notes are gone."""
+
+    files: list[FileEntry]
+    skipped: list[SkippedFile]
+    folders: int
+    unreadable_folders: tuple[str, ...] = ()
+    is_complete: bool = True
+
+
+def scan(
+    root: Path,
+    rules: Rules,
+    on_count: Callable[[int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Scan:
+    """Walk the vault. `on_count` hears the number of notes now and then; `stop` ends it early.
+
+    Raises:
+        NotFound: the vault's folder is missing, is no folder, cannot be read, or went away.
+    """
+    before = _root_status(root)
+    walk = _Walk(os.path.realpath(root), rules)
+    is_complete = True
+    counted = 0
+    for _ in walk.folders_in_turn():
+        if on_count and len(walk.files) - counted >= _COUNT_EVERY:
+            counted = len(walk.files)
+            on_count(counted)
+        if stop and stop():
+            is_complete = False
+            break
+    # A disk pulled out during the walk looks like a vault without notes.
+    if not os.path.samestat(before, _root_status(root)):
+        raise _no_vault(root, "was replaced while it was being read")
+    if on_count and len(walk.files) != counted:
+        on_count(len(walk.files))
+    unreadable = tuple(walk.unreadable)
+    return Scan(walk.files, walk.skipped, walk.folders, unreadable, is_complete)
+
+
+def file_entry(rel: str, status: os.stat_result, is_linked: bool = False) -> FileEntry:
+    """The entry for a file with this status; a scan and a read of the same file give the same.
+
+    A symlinked file shares its identity with its target, so it has none of its own. Windows
+    tells the identity of an open file only, not while walking.
+    """
+    file_id = None if is_linked or _WINDOWS else status.st_ino & _FILE_ID_BITS
+    return FileEntry(rel, status.st_size, status.st_mtime_ns, file_id)
+
+
+class _Walk:
+    """The state of one walk. A folder is known by two paths: as listed and as it really is."""
+
+    def __init__(self, real_root: str, rules: Rules) -> None:
+        self.root = real_root
+        self.rules = rules
+        self.files: list[FileEntry] = []
+        self.skipped: list[SkippedFile] = []
+        self.unreadable: list[str] = []
+        self.folders = 0
+        self._max_bytes = rules.max_file_bytes
+        self._base = real_root.rstrip(os.sep) + "/"
+        self._todo: list[tuple[str, str, Access]] = [("", "", rules.root_access)]
+        self._links: list[tuple[str, str]] = []
+        self._read: set[str] = set()
+
+    def folders_in_turn(self) -> Iterator[None]:
+        """Walk one folder per step: real folders first, then what only a link leads to."""
+        while self._todo or self._links:
+            if self._todo:
+                self._folder(*self._todo.pop())
+                yield
+            else:
+                # Of several links to one folder the same one must win each time.
+                self._links.sort(reverse=True)
+                self._linked_folder(*self._links.pop())
+
+    def _folder(self, rel: str, real_rel: str, access: Access) -> None:
+        if access is Access.OPEN:
+            if real_rel in self._read:
+                return
+            self._read.add(real_rel)
+        try:
+            with os.scandir(self._base + real_rel) as entries:
+                self._entries(entries, rel, real_rel, access)
+        except (FileNotFoundError, NotADirectoryError):
+            if not rel:
+                raise _no_vault(Path(self.root), "went away while it was being read") from None
+        except OSError as error:
+            if not rel:
+                raise _no_vault(Path(self.root), f"cannot be read ({error.strerror})") from None
+            self._skip(f"{rel}/", "unreadable")
+            self.unreadable.append(rel)
+        self.folders += 1
+
+    def _entries(
+        self, entries: "Iterator[os.DirEntry[str]]", rel: str, real_rel: str, access: Access
+    ) -> None:
+        is_open = access is Access.OPEN
+        prefix = f"{rel}/" if rel else ""
+        real_prefix = f"{real_rel}/" if real_rel else ""
+        admits_name, access_below = self.rules.admits_name, self.rules.access_below
+        for entry in entries:
+            name = entry.name
+            if name[0] == ".":
+                if is_open and name.endswith(_ICLOUD) and admits_name(rel, name[1:-7]):
+                    self._skip(prefix + name[1:-7], "cloud_placeholder")
+            elif entry.is_symlink() or (_WINDOWS and _is_junction(entry)):
+                self._link(entry, prefix + name, real_rel, is_open and admits_name(rel, name))
+            elif entry.is_dir(follow_symlinks=False):
+                below = access_below(access, prefix + name)
+                if below and (is_harmless(name) or self._is_safe(prefix + name, "/")):
+                    self._subfolder(prefix + name, real_prefix + name, below)
+            elif (
+                is_open
+                and admits_name(rel, name)
+                and (is_harmless(name) or self._is_safe(prefix + name))
+            ):
+                self._file(entry, prefix + name)
+
+    def _subfolder(self, rel: str, real_rel: str, access: Access) -> None:
+        # Below a followed link the folder's own place may be denied though its name is not.
+        if rel == real_rel or not self.rules.denies_dir(real_rel):
+            self._todo.append((rel, real_rel, access))
+
+    def _file(self, entry: "os.DirEntry[str]", rel: str, is_linked: bool = False) -> None:
+        try:
+            status = entry.stat(follow_symlinks=is_linked)
+        except FileNotFoundError:
+            return
+        except OSError:
+            self._skip(rel, "unreadable")
+            return
+        if not stat.S_ISREG(status.st_mode):
+            self._skip(rel, "not_a_file")
+        elif status.st_size > self._max_bytes:
+            self._skip(rel, "too_large")
+        elif is_placeholder(status):
+            self._skip(rel, "cloud_placeholder")
+        else:
+            self.files.append(file_entry(rel, status, is_linked))
+
+    def _link(self, entry: "os.DirEntry[str]", rel: str, real_folder: str, is_wanted: bool) -> None:
+        try:
+            status = entry.stat()
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                self._skip(rel, "symlink_loop")
+            elif is_wanted:
+                is_broken = isinstance(error, FileNotFoundError | NotADirectoryError)
+                self._skip(rel, "broken_symlink" if is_broken else "unreadable")
+            return
+        if stat.S_ISDIR(status.st_mode):
+            if self.rules.admits_dir(rel) and self._is_safe(rel, "/"):
+                self._links.append((rel, real_folder))
+        elif is_wanted and self._is_safe(rel):
+            self._linked_file(entry, rel)
+
+    def _linked_file(self, entry: "os.DirEntry[str]", rel: str) -> None:
+        real = os.path.realpath(entry.path)
+        if not is_within(self.root, real):
+            self._skip(rel, "outside_vault")
+            return
+        folder, _, name = self._relative(real).rpartition("/")
+        if not name.startswith(".") and not self.rules.denies_dir(folder):
+            self._file(entry, rel, is_linked=True)
+
+    def _linked_folder(self, rel: str, real_folder: str) -> None:
+        name = rel.rpartition("/")[2]
+        place = self._base + (f"{real_folder}/{name}" if real_folder else name)
+        real = os.path.realpath(place)
+        if not is_within(self.root, real):
+            self._skip(f"{rel}/", "outside_vault")
+        elif is_within(real, os.path.realpath(self._base + real_folder)):
+            self._skip(f"{rel}/", "symlink_loop")
+        elif not self.rules.denies_dir(self._relative(real)):
+            # Read already (by its own path, which is the better one) or reached only by a link.
+            self._todo.append((rel, self._relative(real), self.rules.access(rel)))
+
+    def _relative(self, real: str) -> str:
+        return real[len(self._base) :].replace(os.sep, "/")
+
+    def _is_safe(self, rel: str, mark: str = "") -> bool:
+        """Whether the boundary will let this path in again when it is to be read."""
+        try:
+            rel.encode()
+            check_relative(rel)
+        except UnicodeEncodeError:
+            self._skip(rel + mark, "not_utf8_name")
+        except SecurityViolation:
+            self._skip(rel + mark, "unsafe_name")
+        else:
+            return True
+        return False
+
+    def _skip(self, rel: str, reason: str) -> None:
+        speakable = rel.encode("utf-8", "backslashreplace").decode()
+        self.skipped.append(SkippedFile(speakable, reason))
+
+
+def _root_status(root: Path) -> os.stat_result:
+    try:
+        status = root.stat()
+    except OSError as error:
+        raise _no_vault(root, f"cannot be opened ({error.strerror})") from None
+    if not stat.S_ISDIR(status.st_mode):
+        raise _no_vault(root, "is not a folder")
+    return status
+
+
+def _no_vault(root: Path, why: str) -> NotFound:
+    return NotFound(
+        f"The vault {root} {why}.",
+        "Check that the disk is connected and the path is right; "
+        "`obsidian-rag config set vault_path …` changes it.",
+    )
+
+
+def _is_junction(entry: "os.DirEntry[str]") -> bool:
+    tag = getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0)
+    return bool(tag == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", None))
