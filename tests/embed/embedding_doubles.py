@@ -99,7 +99,11 @@ def fake_ollama() -> Iterator[FakeOllama]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A client that lost patience is part of the tests."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     fake = FakeOllama(f"http://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

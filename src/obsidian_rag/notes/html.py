@@ -17,7 +17,7 @@ _TAG = re.compile(
 _DECLARATION = re.compile(r"<[!?/][^<>\n]*+>")
 _BLANK_LINE = re.compile(r"\n[ \t]*+\n")
 # A literal `<` in front lets the regex engine skip to it, which an optional letter would prevent.
-_LEFTOVER = re.compile(r"<+(?=[A-Za-z/!?])")
+_LEFTOVER = re.compile(r"<(?<!<<)<*+(?=[A-Za-z/!?])")
 _PLACEHOLDER = re.compile(r"<(/?[A-Za-z][^<>\n]*+)>")
 _CLOSING = {name: re.compile(rf"</{name}\s*+>", re.IGNORECASE) for name in ("script", "style")}
 _INLINE_NAMES = """

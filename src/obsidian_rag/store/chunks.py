@@ -7,6 +7,7 @@ surfaces as RuntimeError or OSError from its core and is told to the caller as I
 import contextlib
 import os
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,7 +26,6 @@ NEXT_TABLE = "obsidian_chunks_next"
 SCHEMA_VERSION = 1
 VECTOR_INDEX_FROM = 30_000
 _READER_WINDOW = timedelta(minutes=10)
-_NO_READERS = timedelta(seconds=1)
 _WORD_COLUMNS = ("chunk_text", "words_only", "title")
 _PATHS_PER_FILTER = 500
 _MAGIC = b"LANC"
@@ -183,9 +183,12 @@ class ChunkStore:
             rows = int(self.table.count_rows())
             if rows == 0:
                 return
+            # Merge first: an index made before it would be made again.
+            keep = _READER_WINDOW if has_readers else timedelta(0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # "removes every version": intended
+                _retry(lambda: self.table.optimize(cleanup_older_than=keep))
             _retry(lambda: self._index(rows))
-            keep = _READER_WINDOW if has_readers else _NO_READERS
-            _retry(lambda: self.table.optimize(cleanup_older_than=keep))
 
     def _index(self, rows: int) -> None:
         from lancedb.index import FTS, BTree, IvfRq
@@ -260,7 +263,7 @@ class ChunkStore:
 
 def _connect(uri: str) -> Any:
     # Its log goes to stderr and warns about every table that is about to be created.
-    os.environ.setdefault("LANCE_LOG", "error")
+    os.environ.setdefault("LANCEDB_LOG", "error")
     import lancedb
 
     return lancedb.connect(uri)

