@@ -19,10 +19,10 @@ from obsidian_rag.index.prepare import (
     NewChunk,
     Prepared,
     Preparer,
-    Source,
     Unchanged,
 )
 from obsidian_rag.index.progress import Failure, Listener, Phase, Progress, Stop, Tally
+from obsidian_rag.index.reader import Source
 from obsidian_rag.notes import sensitive_categories
 from obsidian_rag.store import Change, ChangeType, ChunkRow, EmbeddingStatus, FileState
 

@@ -1,4 +1,4 @@
-"""From a changed file to chunks that await their vectors: read, hash, parse, chunk, match.
+"""From changed files to groups of chunks that await their vectors.
 
 Chunks whose text stands already in the index keep their id; those whose whole embedded text
 (title, headings, text) is unchanged keep their vector too.
@@ -10,30 +10,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import xxhash
 
-from obsidian_rag.errors import NoteChanged, SecurityViolation
 from obsidian_rag.index.plan import settled_mtime
-from obsidian_rag.notes import (
-    Chunk,
-    ChunkLimits,
-    Note,
-    RagPolicy,
-    chunk_note,
-    embedding_text,
-    parse_note,
-)
+from obsidian_rag.index.reader import Read, Request, Source, read_files
+from obsidian_rag.notes import Chunk, RagPolicy, embedding_text
 from obsidian_rag.store import Change, ChangeType, EmbeddingStatus, FileState, NoteRow, StoredChunk
 from obsidian_rag.store.database import now
-from obsidian_rag.vault import FileEntry, NoteFile, SkippedFile, content_hash, read_note
+from obsidian_rag.vault import FileEntry, SkippedFile
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_MOST_FILES = 512
 # The note was not read as text, though it should be one; everything else is a rule's decision.
 _FAILURES = {"not_utf8": "it is not UTF-8 text"}
 _PASSING = {"unreadable": "it cannot be read", "changing": "it is being written to"}
@@ -123,16 +115,6 @@ class Group:
         return stale
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One vault and how its notes are cut."""
-
-    link_id: str
-    root: Path
-    max_bytes: int
-    limits: ChunkLimits
-
-
 class Preparer:
     """Turns changes into groups, reading each file once."""
 
@@ -149,88 +131,71 @@ class Preparer:
 
     def groups(self, changes: list[Change]) -> Iterator[Group]:
         """Groups of about `group_chunks` chunks, which the consumer may change as it goes."""
-        group = Group()
-        pending: list[tuple[Change, Note, NoteFile, list[Chunk]]] = []
+        settled: list[Settled] = []
+        read: list[tuple[Change, Read]] = []
         waiting = 0
-        for change in changes:
-            outcome = self._read(change)
-            if not isinstance(outcome, tuple):
-                group.settled.append(outcome)
+        for change, found in self._found(changes):
+            outcome = _outcome(change, found)
+            if isinstance(outcome, Read):
+                read.append((change, outcome))
+                waiting += len(outcome.chunks or ())
             else:
-                pending.append(outcome)
-                waiting += len(outcome[3])
-            if waiting >= self.group_chunks or len(pending) + len(group.settled) >= 512:
-                group.notes = self._match(pending)
-                yield group
-                group, pending, waiting = Group(), [], 0
-        group.notes = self._match(pending)
-        if group.files:
-            yield group
+                settled.append(outcome)
+            if waiting >= self.group_chunks or len(read) + len(settled) >= _MOST_FILES:
+                yield Group(self._match(read), settled)
+                settled, read, waiting = [], [], 0
+        if settled or read:
+            yield Group(self._match(read), settled)
 
-    def _read(self, change: Change) -> Settled | tuple[Change, Note, NoteFile, list[Chunk]]:
-        if change.change_type is ChangeType.DELETE:
-            return Gone(change)
-        try:
-            file = read_note(self._source.root, change.rel_path, self._source.max_bytes)
-        except NoteChanged:
-            file = SkippedFile(change.rel_path, "changing")
-        except SecurityViolation:
-            file = SkippedFile(change.rel_path, "outside_vault")
-        if isinstance(file, SkippedFile):
-            return _left_out(change, file.reason)
-        found = content_hash(file.data)
-        # After an interrupted attempt the store may hold something newer than the state tells.
-        is_certain = change.change_type is not ChangeType.RENAME and change.attempts == 0
-        if is_certain and self._indexed_hashes.get(change.rel_path) == found:
-            return Unchanged(change, _settled(file.entry), found)
-        note = parse_note(change.rel_path, file.text)
-        if note.policy is RagPolicy.NEVER:
-            state = FileState(
-                change.rel_path, EmbeddingStatus.SKIPPED, index_hash=found, reason="rag_false"
-            )
-            return LeftOut(change, state, entry=_settled(file.entry))
-        return change, note, file, chunk_note(note, self._source.limits)
+    def _found(self, changes: list[Change]) -> Iterator[tuple[Change, Read | SkippedFile]]:
+        gone = [change for change in changes if change.change_type is ChangeType.DELETE]
+        yield from ((change, SkippedFile(change.rel_path, "missing")) for change in gone)
+        present = [change for change in changes if change.change_type is not ChangeType.DELETE]
+        requests = [Request(change.rel_path, self._known_hash(change)) for change in present]
+        yield from zip(present, read_files(self._source, requests), strict=True)
 
-    def _match(self, pending: list[tuple[Change, Note, NoteFile, list[Chunk]]]) -> list[Prepared]:
+    def _known_hash(self, change: Change) -> str | None:
+        """The content for which there is nothing to do.
+
+        After an interrupted attempt the store may hold something newer than the state tells.
+        """
+        if change.change_type is ChangeType.RENAME or change.attempts > 0:
+            return None
+        return self._indexed_hashes.get(change.rel_path)
+
+    def _match(self, read: list[tuple[Change, Read]]) -> list[Prepared]:
         origins = [
-            change.old_path or change.rel_path for change, *_ in pending if may_have_rows(change)
+            change.old_path or change.rel_path for change, _ in read if may_have_rows(change)
         ]
         old = self._old_chunks(origins) if origins else {}
         return [
-            self._prepared(change, note, file, chunks, old)
-            for change, note, file, chunks in pending
+            self._prepared(change, found, old.get(change.old_path or change.rel_path, []))
+            for change, found in read
         ]
 
-    def _prepared(
-        self,
-        change: Change,
-        note: Note,
-        file: NoteFile,
-        chunks: list[Chunk],
-        old: dict[str, list[StoredChunk]],
-    ) -> Prepared:
+    def _prepared(self, change: Change, found: Read, old: list[StoredChunk]) -> Prepared:
         kept = defaultdict(list)
-        for stored in reversed(old.get(change.old_path or change.rel_path, ())):
+        for stored in reversed(old):
             kept[stored.content_hash].append(stored)
         row = NoteRow(
             link_id=self._source.link_id,
-            source_file=note.path,
-            title=note.title,
-            aliases=note.aliases,
-            date=note.date,
-            is_private=note.policy is RagPolicy.PRIVATE,
-            modified_at=_iso(file.entry.mtime_ns),
+            source_file=found.path,
+            title=found.title,
+            aliases=found.aliases,
+            date=found.date,
+            is_private=found.policy is RagPolicy.PRIVATE,
+            modified_at=_iso(found.entry.mtime_ns),
             indexed_at=now(),
         )
+        chunks = [_placed(chunk, found.title, kept) for chunk in found.chunks or ()]
         state = FileState(
-            note.path,
+            found.path,
             EmbeddingStatus.INDEXED,
-            index_hash=content_hash(file.data),
+            index_hash=found.content_hash,
             chunk_count=len(chunks),
-            parse_error=note.parse_error,
+            parse_error=found.parse_error,
         )
-        placed = [_placed(chunk, note.title, kept) for chunk in chunks]
-        return Prepared(change, row, placed, state, _settled(file.entry))
+        return Prepared(change, row, chunks, state, _settled(found.entry))
 
 
 def may_have_rows(change: Change) -> bool:
@@ -252,6 +217,21 @@ def _placed(chunk: Chunk, title: str, kept: dict[str, list[StoredChunk]]) -> New
     is_same = embedding_text(stored.title, stored.heading_path, chunk.text) == embedded
     vector = stored.vector if is_same else None
     return NewChunk(chunk, stored.chunk_id, text_hash, embedded, vector)
+
+
+def _outcome(change: Change, found: Read | SkippedFile) -> Read | Settled:
+    """What is to be done about a file that was looked at."""
+    if isinstance(found, SkippedFile):
+        return _left_out(change, found.reason)
+    if found.chunks is not None:
+        return found
+    entry = _settled(found.entry)
+    if found.policy is RagPolicy.NEVER:
+        state = FileState(
+            found.path, EmbeddingStatus.SKIPPED, index_hash=found.content_hash, reason="rag_false"
+        )
+        return LeftOut(change, state, entry=entry)
+    return Unchanged(change, entry, found.content_hash)
 
 
 def _left_out(change: Change, reason: str) -> Settled:

@@ -15,7 +15,6 @@ from obsidian_rag.errors import IndexerFailed, NoteChanged, SecurityViolation
 from obsidian_rag.index.fingerprint import check, fingerprint
 from obsidian_rag.index.pipeline import Guarded, Pipeline
 from obsidian_rag.index.plan import changes, compare
-from obsidian_rag.index.prepare import Source
 from obsidian_rag.index.progress import (
     Cancelled,
     IndexResult,
@@ -26,6 +25,7 @@ from obsidian_rag.index.progress import (
     Stop,
     Tally,
 )
+from obsidian_rag.index.reader import Source
 from obsidian_rag.index.target import LiveTarget, RebuildTarget
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import (
@@ -253,13 +253,18 @@ class IndexRun:
                 database.put(_REBUILDING, wanted)
             successor.create(self._place.embedder.dimensions)
         done = target.state.hashes(self._link.link_id)
+        # An interrupted build may have stored rows that it had no time to note down.
+        half_done = successor.paths(self._link.link_id) - done.keys() if is_resumed else set()
         seen = {entry.rel_path for entry in found.files}
         work = [
-            Change(path, ChangeType.UPDATE if path in done else ChangeType.CREATE,
-                   attempts=int(is_resumed and path not in done))
-            for path in seen
-        ]  # fmt: skip
-        work += [Change(path, ChangeType.DELETE) for path in done if path not in seen]
+            Change(
+                path,
+                ChangeType.UPDATE if path in done else ChangeType.CREATE,
+                attempts=int(path in half_done),
+            )
+            for path in sorted(seen)
+        ]
+        work += [Change(path, ChangeType.DELETE) for path in {*done, *half_done} - seen]
         self._process(target, work)
         if self._tally.is_cancelled:
             return

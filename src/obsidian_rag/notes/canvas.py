@@ -80,7 +80,8 @@ def _entries(tree: Mapping[str, object], key: str) -> list[Mapping[str, object]]
 
 
 def _words(entry: Mapping[str, object]) -> str:
-    parts = (_text(entry, key) for key in ("label", "text", "file", "subpath", "url"))
+    file = _text(entry, "file") + _text(entry, "subpath")
+    parts = (_text(entry, "label"), _text(entry, "text"), file, _text(entry, "url"))
     return "\n".join(part for part in parts if part.strip())
 
 

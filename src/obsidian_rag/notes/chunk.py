@@ -6,7 +6,7 @@ exact lines it comes from.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from operator import add
 
 from obsidian_rag.errors import InvalidArgument
@@ -107,11 +107,13 @@ class _Cutter:
         return quarter_tokens("\n".join(self._text[start:end])) <= self._room.cost
 
     def is_bare(self, section: Section) -> bool:
-        """Whether the section is a head and nothing else."""
+        """Whether the section is its heads and nothing else."""
         if section.name is None:
             return False
-        start = next((i for i in range(section.start, section.end) if self._text[i]), section.end)
-        return start < section.end and self._offsets[start + 1] == self._offsets[section.end]
+        offsets = self._offsets
+        lines = range(section.start, section.end)
+        filled = islice((i for i in lines if offsets[i] < offsets[i + 1]), section.heads + 1)
+        return sum(1 for _ in filled) <= section.heads
 
     def chunks(self, section: Section, overlap: int) -> Iterator[Chunk]:
         """The chunks of one section: one if it fits."""

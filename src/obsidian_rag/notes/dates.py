@@ -44,6 +44,7 @@ _YM = re.compile(_YEAR + r"[-._](\d\d)(?![-._]?\d)")
 _NUMBERED_MONTH = re.compile(r"(0[1-9]|1[0-2]|[1-9])(?:[-_ .]\D.*)?")
 _DAY_STEM = re.compile(r"(\d{1,2})(?:[-_ ,]+(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)?", re.IGNORECASE)
 _MONTH_DAY_STEM = re.compile(r"(\d\d)[-_.](\d\d)(?!\d).*")
+_HAS_YEAR = re.compile(r"\d{4}")
 _MAX_NAME = 300
 
 
@@ -51,7 +52,10 @@ def parse_date(path: str, frontmatter: Mapping[str, object]) -> str | None:
     """The note's date as YYYY-MM-DD; a month means its first day, a week its Monday."""
     *folders, name = path.split("/")
     stem = (name.rpartition(".")[0] or name)[:_MAX_NAME]
-    day = date_in(stem) or _date_of_folders(folders, stem)
+    # Every form has a year: four digits in a row.
+    day = None
+    if _HAS_YEAR.search(path):
+        day = date_in(stem) or _date_of_folders(folders, stem)
     if day is None and frontmatter:
         value = lookup(frontmatter, *DATE_PROPERTIES)
         if isinstance(value, (str, int)) and not isinstance(value, bool):
@@ -61,9 +65,6 @@ def parse_date(path: str, frontmatter: Mapping[str, object]) -> str | None:
 
 def date_in(text: str) -> str | None:
     """The first valid date written in `text`, the most exact form first."""
-    # Every form has a year: four digits in a row.
-    if sum(map(str.isdigit, text)) < 4:
-        return None
     return next((day for day in _candidates(text) if day), None)
 
 

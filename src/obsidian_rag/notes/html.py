@@ -43,8 +43,10 @@ def strip_html(text: str) -> str:
         return text
     if "`" in text:
         text = "\n".join(
-            _words_in_code(line) if "`" in line and "<" in line else line
-            for line in text.split("\n")
+            [
+                _words_in_code(line) if "<" in line and "`" in line else line
+                for line in text.split("\n")
+            ]
         )
     return _drop_leftovers(_Stripper(text).run())
 

@@ -66,7 +66,9 @@ def markdown_body(text: str, body_line: int) -> Body:
     """
     lines = split_lines(text)
     first = body_line - 1
-    return Body(lines, first, range(1, len(lines) + 1), find_fences(lines, first))
+    has_fences = "```" in text or "~~~" in text
+    fences = find_fences(lines, first) if has_fences else ()
+    return Body(lines, first, range(1, len(lines) + 1), fences)
 
 
 def find_fences(lines: Sequence[str], first: int, offset: int = 0) -> tuple[Fence, ...]:
@@ -107,22 +109,18 @@ def _lines_with(mark: str, text: str) -> Iterator[int]:
 def _close(
     lines: Sequence[str], start: int, opening: re.Match[str], marked: list[int], position: int
 ) -> tuple[int, bool]:
-    limit = _quote_end(lines, start) if ">" in opening[1] else len(lines)
+    """Where the fence ends, and whether it is closed; a quoted one ends with its quote."""
     ticks = opening[2]
-    while position < len(marked) and marked[position] < limit:
-        i = marked[position]
+    is_quoted = ">" in opening[1]
+    candidates = range(start + 1, len(lines)) if is_quoted else range(position, len(marked))
+    for candidate in candidates:
+        i = candidate if is_quoted else marked[candidate]
+        if is_quoted and lines[i].lstrip()[:1] != ">":
+            return i, False
         line = lines[i].strip(" \t>")
         if len(line) >= len(ticks) and line[0] == ticks[0] and not line.strip(ticks[0]):
             return i + 1, True
-        position += 1
-    return limit, False
-
-
-def _quote_end(lines: Sequence[str], start: int) -> int:
-    end = start + 1
-    while end < len(lines) and lines[end].lstrip()[:1] == ">":
-        end += 1
-    return end
+    return len(lines), False
 
 
 def code_spans(line: str) -> list[tuple[int, int]]:

@@ -11,15 +11,17 @@ from obsidian_rag.notes.note import Link, LinkKind
 _TOKEN = re.compile(
     r"""
       \\.
-    | \[\[(?P<inner>[^\[\]]++)\]\]
+    | \[\[([^\[\]]++)\]\]
     | \[
     | \]\(\s*+
-        (?P<target><[^<>]*+>|[^\s()<>]*+(?:\([^\s()]*+\)[^\s()<>]*+){0,8})
+        (<[^<>]*+>|[^\s()<>]*+(?:\([^\s()]*+\)[^\s()<>]*+){0,8})
         (?:\s++(?:"[^"]*+"|'[^']*+'|\([^()]*+\)))?+\s*+\)
     | \]
     """,
     re.VERBOSE,
 )
+_WIKILINK = 1
+_TARGET = 2
 _DEFINITION = re.compile(r" {0,3}\[(?!\^)([^\[\]]++)\]:[ \t]*+(<[^<>]++>|\S++)")
 _EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:|//")
 _PIPE = re.compile(r"\\?\|")
@@ -34,14 +36,14 @@ def line_links(line: str, number: int) -> list[Link]:
     for token in _TOKEN.finditer(without_code(line)):
         start, end = token.span()
         mark = token[0]
-        if token["inner"]:
-            links.append(_wikilink(token["inner"], _is_embed(line, start), number))
+        if token.lastindex == _WIKILINK:
+            links.append(_wikilink(token[_WIKILINK], _is_embed(line, start), number))
         elif mark == "[":
             opened.append((end, _is_embed(line, start)))
         elif mark[0] == "]":
             text_start, is_embed = opened.pop() if opened else (start, False)
             text = line[text_start:start]
-            if link := _markdown_link(token["target"] or "", text, is_embed, number):
+            if link := _markdown_link(token[_TARGET] or "", text, is_embed, number):
                 links.append(link)
     return links
 

@@ -29,6 +29,8 @@ def lookup(frontmatter: Mapping[str, object], *names: str) -> object:
     for name in names:
         if (value := frontmatter.get(name)) is not None:
             return value
+    if all(map(str.islower, frontmatter)):
+        return None
     lowered = {key.lower(): value for key, value in frontmatter.items() if value is not None}
     return next((lowered[name] for name in names if name in lowered), None)
 

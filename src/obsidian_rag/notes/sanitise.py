@@ -22,7 +22,10 @@ def clean_lines(lines: list[str], *, with_controls: bool | None = None) -> list[
     if with_controls or not text.isascii():
         text = "\n".join(drop_invisible_lines(lines, with_controls=with_controls))
     text = strip_html(text)
-    return [_squeeze(line) if "  " in line or "\t" in line else line for line in text.split("\n")]
+    lines = text.split("\n")
+    if "\t" in text:
+        return [_squeeze(line) if "  " in line or "\t" in line else line for line in lines]
+    return [_squeeze(line) if "  " in line else line for line in lines] if "  " in text else lines
 
 
 def clean_code_line(line: str) -> str:

@@ -11,7 +11,10 @@ TINY_CHARS = 200
 
 
 class Section(NamedTuple):
-    """Lines `start` to `end` (exclusive) under one head; `tags` are those of a tag head."""
+    """Lines `start` to `end` (exclusive) under one head; `tags` are those of a tag head.
+
+    `heads` counts the heads that stand at its start, one under the other.
+    """
 
     start: int
     end: int
@@ -19,6 +22,7 @@ class Section(NamedTuple):
     name: str | None
     is_tag_head: bool = False
     tags: tuple[str, ...] = ()
+    heads: int = 1
 
 
 def find_sections(body: Body, heads: Sequence[tuple[int, Heading]]) -> list[Section]:
@@ -28,20 +32,25 @@ def find_sections(body: Body, heads: Sequence[tuple[int, Heading]]) -> list[Sect
     marks.update(heads)
     starts = sorted(marks)
     ends = [*starts[1:], len(body.lines)]
-    above: list[Heading] = []
+    levels: list[int] = []
+    above: list[str] = []
     sections = []
     for start, end in zip(starts, ends, strict=True):
         head = marks[start]
         if start in body.breaks:
-            above = []
-        if head is None or head.level:
-            above = _under(above, head)
-            name = head.text if head else None
-            sections.append(Section(start, end, tuple(h.text for h in above), name))
+            levels, above = [], []
+        if head is None:
+            sections.append(Section(start, end, tuple(above), None))
+        elif head.level:
+            while levels and levels[-1] >= head.level:
+                levels.pop()
+                above.pop()
+            levels.append(head.level)
+            above.append(head.text)
+            sections.append(Section(start, end, tuple(above), head.text))
         else:
             tags = tuple(tag_line(body.lines[start])) or (head.text,)
-            path = (*(h.text for h in above), head.text)
-            sections.append(Section(start, end, path, tags[0], True, tags))
+            sections.append(Section(start, end, (*above, head.text), tags[0], True, tags))
     return [section for section in sections if section.end > section.start]
 
 
@@ -61,8 +70,8 @@ def merge_tiny(
         last = merged[-1] if merged else None
         if last is None or last.is_tag_head or section.is_tag_head:
             merged.append(section)
-        elif section.path[: len(last.path)] == last.path and is_bare(last):
-            merged[-1] = section._replace(start=last.start)
+        elif _is_below(section.path, last.path) and is_bare(last):
+            merged[-1] = section._replace(start=last.start, heads=last.heads + 1)
         elif (
             size(last.start, last.end) < TINY_CHARS
             and _is_kin(last.path, section.path)
@@ -75,14 +84,12 @@ def merge_tiny(
     return merged
 
 
-def _under(above: list[Heading], head: Heading | None) -> list[Heading]:
-    if head is None:
-        return above
-    return [*(h for h in above if h.level < head.level), head]
-
-
 def _is_kin(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
-    return second[:-1] == first[:-1] or second[: len(first)] == first
+    return second[:-1] == first[:-1] or _is_below(second, first)
+
+
+def _is_below(path: tuple[str, ...], parent: tuple[str, ...]) -> bool:
+    return len(path) > len(parent) and path[: len(parent)] == parent
 
 
 def _common(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 from obsidian_rag.notes.lines import blank_spans, without_code
 
+MAX_TAG_LINE_CHARS = 500
+
 # Obsidian's own list of what ends a tag (joiners inside emoji are allowed here), plus CJK marks.
 _END = (
     r"\s\u2000-\u200c\u200e-\u206f\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\uff01-\uff0f\uff1a-\uff20"
@@ -29,7 +31,7 @@ def inline_tags(line: str) -> list[str]:
 
 def tag_line(line: str) -> list[str]:
     """The tags of a line that is nothing but tags; empty for any other line."""
-    if not _TAG_LINE.fullmatch(line):
+    if len(line) > MAX_TAG_LINE_CHARS or not _TAG_LINE.fullmatch(line):
         return []
     words = [word.rstrip(",") for word in line.replace(",", ", ").split()]
     tags = [_valid(word) for word in words if word]

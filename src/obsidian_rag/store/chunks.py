@@ -208,6 +208,13 @@ class ChunkStore:
         if "vector" not in present and rows >= VECTOR_INDEX_FROM:
             self.table.create_index("vector", config=IvfRq(distance_type="cosine"))
 
+    def paths(self, link_id: str) -> set[str]:
+        """The notes of a vault that have rows."""
+        with explained():
+            query = self.table.search().where(f"link_id = {_quoted(link_id)}")
+            rows = query.select(["source_file"]).limit(None).to_arrow()
+        return set(rows["source_file"].unique().to_pylist())
+
     def texts(self) -> Iterator[tuple[str, str, str, str]]:
         """(path, text, words only, content hash) of every chunk, for the deep check."""
         columns = ["source_file", "chunk_text", "words_only", "content_hash"]

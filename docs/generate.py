@@ -1,0 +1,194 @@
+"""Write docs/reference from the code: the commands, the settings and the error tree.
+
+`python docs/generate.py` writes the pages; `--check` exits 1 when one of them is out of date.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
+
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from obsidian_rag import errors
+from obsidian_rag.config import ENV_PREFIX, Settings
+from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.transports.cli.app import app
+
+REFERENCE = Path(__file__).parent / "reference"
+_NOTICE = "<!-- Made by docs/generate.py: edit the code, then run `make fix`. -->\n"
+_COLUMNS = 80
+_HELP_OPTIONS = ["-h", "--help"]
+_KINDS: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "true/false"}
+
+
+def pages() -> dict[str, str]:
+    """Every generated page, by file name."""
+    made = {"cli.md": _cli(), "settings.md": _settings(), "errors.md": _errors()}
+    return {name: f"{_NOTICE}\n{text.strip()}\n" for name, text in made.items()}
+
+
+def stale() -> list[str]:
+    """The names of pages that differ from what the code says."""
+    return [name for name, text in pages().items() if _present(REFERENCE / name) != text]
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command and group with its full name, in the order of the help."""
+    yield from _commands("obsidian-rag", typer.main.get_command(app))
+
+
+def error_classes() -> list[type[ObsidianRagError]]:
+    """Every class of the error tree, in the order of the file, without the root."""
+    found = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    return [k for k in found if issubclass(k, ObsidianRagError) and k is not ObsidianRagError]
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or compare them."""
+    if "--check" in arguments:
+        behind = stale()
+        for name in behind:
+            sys.stderr.write(f"docs/reference/{name} is out of date; run `make fix`\n")
+        return 1 if behind else 0
+    REFERENCE.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8", newline="\n")
+    return 0
+
+
+def _present(file: Path) -> str | None:
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    yield name, command
+    for below, child in getattr(command, "commands", {}).items():
+        yield from _commands(f"{name} {below}", child)
+
+
+def _cli() -> str:
+    parts = [_CLI_HEAD]
+    for name, command in commands():
+        context = typer.Context(
+            command, info_name=name, terminal_width=_COLUMNS, help_option_names=_HELP_OPTIONS
+        )
+        lines = (line.rstrip() for line in command.get_help(context).splitlines())
+        text = "\n".join(lines).strip()
+        parts.append(f"## {name}\n\n```text\n{text}\n```\n")
+    return "\n".join(parts)
+
+
+def _settings() -> str:
+    parts = [_SETTINGS_HEAD, _settings_table("Top level", "", Settings)]
+    for name, field in Settings.model_fields.items():
+        if _is_section(field):
+            parts.append(_settings_table(name, f"{name}.", field.annotation))
+    return "\n".join(parts)
+
+
+def _settings_table(heading: str, prefix: str, model: Any) -> str:
+    is_top = not prefix
+    note = "" if is_top else f"{model.__doc__}\n\n"
+    rows = [
+        f"| `{prefix}{name}` | {_kind(field.annotation)}{_bounds(field)} "
+        f"| {_default(field)} | {field.description} |"
+        for name, field in model.model_fields.items()
+        if not _is_section(field)
+    ]
+    head = "| setting | value | default | what it is |\n|---|---|---|---|\n"
+    title = heading if is_top else f"`{heading}`"
+    return f"## {title}\n\n{note}{head}" + "\n".join(rows) + "\n"
+
+
+def _is_section(field: FieldInfo) -> bool:
+    return isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+
+
+def _kind(annotation: Any) -> str:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return " or ".join(f"`{word}`" for word in inner)
+    if origin is UnionType:
+        return " or ".join("null" if kind is NoneType else _kind(kind) for kind in inner)
+    if origin is tuple:
+        return f"list of {_kind(inner[0])}"
+    if origin is dict:
+        return f"object of {_kind(inner[1])}"
+    return _KINDS.get(annotation, str(annotation))
+
+
+def _bounds(field: FieldInfo) -> str:
+    signs = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
+    found = [
+        f"{sign} {getattr(bound, name)}"
+        for bound in field.metadata
+        for name, sign in signs
+        if hasattr(bound, name)
+    ]
+    return f" ({', '.join(found)})" if found else ""
+
+
+def _default(field: FieldInfo) -> str:
+    return f"`{json.dumps(field.default, ensure_ascii=False)}`"
+
+
+def _errors() -> str:
+    rows = [
+        f"| `{kind.code}` | {kind.__doc__} | {kind.status} | {'yes' if kind.recoverable else 'no'}"
+        f" | {kind.exit_code} | {kind.http_status} |"
+        for kind in error_classes()
+    ]
+    head = (
+        "| code | what happened | status | recoverable | exit code | HTTP |\n"
+        "|---|---|---|---|---|---|\n"
+    )
+    return _ERRORS_HEAD + head + "\n".join(rows) + "\n"
+
+
+_CLI_HEAD = """# Commands
+
+Data goes to stdout, talk and progress to stderr. `--json` prints one envelope and nothing else on
+stdout. Colour is used on a terminal only, and not when `NO_COLOR` is set.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | done, but some notes failed (`index`, `sync`, `reindex`) |
+| 2 | fatal: a known error, wrong usage, or a problem found by `doctor` |
+| 130 | interrupted |
+"""
+
+_SETTINGS_HEAD = f"""# Settings
+
+A value comes from an environment variable, else from the config file, else from the default. The
+file is JSON: `config.json` in the data folder (`obsidian-rag config path` prints where). An
+unknown key in it is an error. Relative paths start at the file's own folder.
+
+The environment variable of a setting is `{ENV_PREFIX}` and its name in capitals, with `__` for
+the dot: `{ENV_PREFIX}EMBEDDING__PROVIDER`. Its value is JSON or a bare word. A variable that
+names no setting is ignored.
+
+| variable | what it is |
+|---|---|
+| `{ENV_PREFIX}HOME` | the data folder: `~/.obsidian-rag`, on Windows `%APPDATA%\\obsidian-rag` |
+| `{ENV_PREFIX}CONFIG` | the config file, if it is not `config.json` in the data folder |
+| `{ENV_PREFIX}MODEL_HUB` | a mirror for `obsidian-rag model get` |
+"""
+
+_ERRORS_HEAD = """# Error codes
+
+Every expected failure has one of these codes, the same from every command. `status` is the health
+that an answer with this error has. What to do about each is in
+[troubleshooting](../guides/troubleshooting.md).
+
+An error in the envelope (`--json`) has `code`, `message`, `recoverable` and `suggestion`.
+
+"""
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,90 @@
+"""Every test gets its own home, data folder and environment; a few things most tests need."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from obsidian_rag import config
+from obsidian_rag.engine import Engine
+
+# Stand-ins and command-line drivers that several folders of tests share.
+sys.path += [str(Path(__file__).parent / folder) for folder in ("embed", "transports")]
+
+from command_line import Done, in_process
+
+_LOUD = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
+_PLACES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "APPDATA")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The data folder of this test, which does not exist yet."""
+    for name in (*_LOUD, *_PLACES, *(n for n in os.environ if n.startswith("OBSIDIAN_RAG_"))):
+        monkeypatch.delenv(name, raising=False)
+    user = tmp_path / "user"
+    user.mkdir()
+    monkeypatch.setenv("HOME", str(user))
+    monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def make_vault(tmp_path: Path) -> Callable[[Mapping[str, str | bytes]], Path]:
+    """Write notes (relative path: text or bytes) below one folder, and return it."""
+
+    def make(notes: Mapping[str, str | bytes]) -> Path:
+        root = tmp_path / "vault"
+        root.mkdir(exist_ok=True)
+        for path, content in notes.items():
+            file = root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content.encode() if isinstance(content, str) else content)
+        return root
+
+    return make
+
+
+@pytest.fixture
+def configure(home: Path) -> Callable[[Path, Mapping[str, object]], None]:
+    """Write config.json for a vault, with dotted settings; the hash embedder unless told."""
+
+    def write(vault: Path, settings: Mapping[str, object]) -> None:
+        tree: dict[str, object] = {"vault_path": str(vault)}
+        for key, value in {"embedding.provider": "hash", **settings}.items():
+            section, _, name = key.partition(".")
+            below = tree.setdefault(section, {})
+            assert isinstance(below, dict)
+            below[name] = value
+        config.save(tree, home / "config.json")
+
+    return write
+
+
+@pytest.fixture
+def engine(
+    configure: Callable[[Path, Mapping[str, object]], None],
+) -> Iterator[Callable[..., Engine]]:
+    """Make an engine: `engine(vault)` or `engine(vault, {"embedding.provider": "ollama"})`."""
+    made: list[Engine] = []
+
+    def make(vault: Path, settings: Mapping[str, object] | None = None) -> Engine:
+        configure(vault, settings or {})
+        made.append(Engine(config.load()))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """Run a command in this process: `cli("sync", "--json")`."""
+
+    def call(*arguments: str) -> Done:
+        return in_process(arguments, capsys, monkeypatch)
+
+    return call

@@ -1,0 +1,155 @@
+"""Die at every point where something has just been written; the next run must end the same.
+
+The points are reached by making one of our own methods raise, once: the only way to stop between
+two particular writes. The exception is no Exception, so nothing of ours can catch and mend it.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from obsidian_rag.config import load
+from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.index.run import IndexRun
+from obsidian_rag.index.target import LiveTarget, RebuildTarget
+from obsidian_rag.store import ChunkStore, Queue, chunks
+from obsidian_rag.store.manifest import Manifest
+
+
+class Crash(BaseException):
+    """The process dies here."""
+
+
+Point = tuple[type | ModuleType, str, bool]
+POINTS: dict[str, Point] = {
+    "before the changes are owed": (Queue, "add", False),
+    "with the manifest written but the queue not": (Manifest, "forget", True),
+    "before the attempt is counted": (LiveTarget, "begin", False),
+    "before the table changes": (LiveTarget, "begin", True),
+    "with old rows gone and new ones not there": (chunks, "_arrow", False),
+    "after the table changed": (ChunkStore, "replace", True),
+    "before the outcome is recorded": (LiveTarget, "commit", False),
+    "inside the recording": (Queue, "finish", False),
+    "after the first group": (LiveTarget, "commit", True),
+}
+SWEEP_POINTS: dict[str, Point] = {
+    "before the sweep": (ChunkStore, "maintain", False),
+    "after the sweep": (ChunkStore, "maintain", True),
+}
+CASES = [(point, is_first) for point in POINTS for is_first in (True, False)]
+CASES += [(point, True) for point in SWEEP_POINTS]
+REBUILD_POINTS: dict[str, Point] = {
+    "with an empty successor": (ChunkStore, "create", True),
+    "after rows of the successor": (ChunkStore, "replace", True),
+    "after the first group": (RebuildTarget, "commit", True),
+    "before the switch": (IndexRun, "_switch", False),
+    "before the folders are swapped": (ChunkStore, "promote", False),
+    "after the folders are swapped": (ChunkStore, "promote", True),
+}
+
+
+def engine(home: Path, vault: Path, dimensions: int = 32) -> Engine:
+    home.mkdir(exist_ok=True)
+    tree = {
+        "vault_path": str(vault),
+        "embedding": {"provider": "hash", "dimensions": dimensions},
+    }
+    (home / "config.json").write_text(json.dumps(tree))
+    return Engine(load(environ={"OBSIDIAN_RAG_HOME": str(home)}))
+
+
+def run(home: Path, vault: Path, mode: Mode = Mode.SYNC, dimensions: int = 32) -> None:
+    opened = engine(home, vault, dimensions)
+    try:
+        run_index(opened, mode)
+    finally:
+        opened.close()
+
+
+def contents(home: Path, vault: Path) -> list[tuple[Any, ...]]:
+    opened = engine(home, vault)
+    rows = opened.chunks.table.to_arrow().to_pylist()
+    opened.close()
+    return sorted(
+        (row["source_file"], row["chunk_index"], row["chunk_text"], row["title"], row["vector"])
+        for row in rows
+    )
+
+
+def write(vault: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = vault / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        os.utime(path, ns=(1_700_000_000_000_000_001, 1_700_000_000_000_000_001))
+
+
+def edit(vault: Path) -> None:
+    """Every kind of change at once."""
+    write(vault, {"new/created.md": "# Created\n\nfresh", "n001.md": "# Changed\n\nother words"})
+    (vault / "n002.md").unlink()
+    (vault / "n003.md").rename(vault / "renamed.md")
+    (vault / "folder").rename(vault / "moved")
+
+
+def crash_once(monkeypatch: pytest.MonkeyPatch, point: Point) -> None:
+    owner, name, is_after = point
+    original: Callable[..., Any] = getattr(owner, name)
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.undo()
+        if is_after:
+            original(*args, **kwargs)
+        raise Crash
+
+    monkeypatch.setattr(owner, name, dying)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    vault = tmp_path / "vault"
+    notes = {f"n{number:03}.md": f"# Note {number}\n\nwords {number}" for number in range(30)}
+    folder = {f"folder/{name}.md": f"text of {name}" for name in "abc"}
+    write(vault, notes | folder)
+    return vault
+
+
+@pytest.mark.parametrize(("point", "is_first"), CASES)
+def test_an_index_run_that_dies_anywhere_is_finished_by_the_next(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, point: str, is_first: bool
+) -> None:
+    home = tmp_path / "home"
+    if not is_first:
+        run(home, vault)
+        edit(vault)
+    crash_once(monkeypatch, (POINTS | SWEEP_POINTS)[point])
+    with pytest.raises(Crash):
+        run(home, vault)
+    if is_first:
+        edit(vault)
+    run(home, vault)
+    run(tmp_path / "clean", vault)
+    assert contents(home, vault) == contents(tmp_path / "clean", vault)
+    run(home, vault, Mode.FULL)
+    assert contents(home, vault) == contents(tmp_path / "clean", vault)
+
+
+@pytest.mark.parametrize("next_mode", [Mode.SYNC, Mode.REINDEX])
+@pytest.mark.parametrize("point", REBUILD_POINTS)
+def test_a_rebuild_that_dies_anywhere_is_finished_by_the_next_run(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, point: str, next_mode: Mode
+) -> None:
+    home = tmp_path / "home"
+    run(home, vault, dimensions=16)
+    crash_once(monkeypatch, REBUILD_POINTS[point])
+    with pytest.raises(Crash):
+        run(home, vault, Mode.REINDEX)
+    edit(vault)
+    run(home, vault, next_mode)
+    run(tmp_path / "clean", vault)
+    assert contents(home, vault) == contents(tmp_path / "clean", vault)

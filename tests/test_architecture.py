@@ -1,0 +1,325 @@
+"""The house rules that a machine can check: who imports whom, who changes files, how large."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import obsidian_rag
+
+PACKAGE = Path(obsidian_rag.__file__).parent
+TESTS = Path(__file__).parent
+DATA = {"notes", "vault", "embed", "store", "index", "search", "relations", "livesync"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "config": set(),
+    "notes": set(),
+    "vault": {"config"},
+    "embed": {"config"},
+    "store": {"notes"},
+    "index": {"config", "notes", "vault", "embed", "store"},
+    "search": {"config", "notes", "embed", "store"},
+    "relations": {"config", "notes", "vault", "store", "search"},
+    "livesync": {"config", "vault", "store"},
+    "engine": {"config", *DATA},
+    "tools": {"notes", "search", "relations", "engine"},
+    "transports": {"config", "engine", "tools"},
+    "__init__": set(),
+    "__main__": {"transports"},
+}
+# Who may change files at all; only vault/write.py changes files of a vault.
+WRITERS = {
+    "config.py": "the config file",
+    "vault/write.py": "notes",
+    "vault/boundary.py": "the folders of a new note, when write.py asks",
+    "store/database.py": "the folder of state.db",
+    "store/chunks.py": "the chunk table's folders",
+    "store/lock.py": "the writer's lock",
+    "engine/indexing.py": "a damaged state.db, set aside",
+    "embed/models.py": "added models",
+    "transports/cli/app.py": "the crash log",
+}
+VAGUE = {
+    "utils",
+    "helpers",
+    "common",
+    "misc",
+    "base",
+    "manager",
+    "service",
+    "handler",
+    "factory",
+    "runner",
+    "processor",
+}
+HEAVY = (
+    "lancedb",
+    "pyarrow",
+    "numpy",
+    "rich",
+    "httpx",
+    "tokenizers",
+    "onnxruntime",
+    "wordllama",
+    "yaml",
+)
+PATH_METHODS = {
+    "write_text",
+    "write_bytes",
+    "unlink",
+    "rename",
+    "rmdir",
+    "mkdir",
+    "touch",
+    "symlink_to",
+    "hardlink_to",
+    "chmod",
+}
+OS_FUNCTIONS = {
+    "replace",
+    "rename",
+    "renames",
+    "remove",
+    "unlink",
+    "mkdir",
+    "makedirs",
+    "rmdir",
+    "removedirs",
+    "link",
+    "symlink",
+    "truncate",
+    "ftruncate",
+    "chmod",
+    "utime",
+    "write",
+    "mkfifo",
+}
+WRITE_FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND"}
+HARMLESS = {"shutil.disk_usage", "shutil.which", "shutil.get_terminal_size"}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in MODULES}
+
+
+def name_of(file: Path) -> str:
+    return file.relative_to(PACKAGE).as_posix()
+
+
+def room_of(file: Path) -> str:
+    parts = file.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else file.stem
+
+
+def own_imports(file: Path) -> Iterator[tuple[str, str | None]]:
+    """(dotted module, name taken from it) for every import of our own package."""
+    for node in ast.walk(TREES[file]):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "obsidian_rag":
+                    yield alias.name, None
+        elif (
+            isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "obsidian_rag"
+        ):
+            for alias in node.names:
+                yield str(node.module), alias.name
+
+
+def imported_room(module: str, name: str | None) -> str | None:
+    """The room an import reaches; None for the package's own name or version."""
+    parts = module.split(".")
+    if len(parts) > 1:
+        return parts[1]
+    return name if name in MAY_IMPORT else None
+
+
+def test_a_module_imports_only_the_rooms_its_row_allows() -> None:
+    rooms = {room_of(file) for file in MODULES}
+    assert rooms <= set(MAY_IMPORT), "a new room needs a reason in docs/decisions.md"
+    strays = {}
+    for file in MODULES:
+        room = room_of(file)
+        reached = {imported_room(module, name) for module, name in own_imports(file)}
+        if stray := reached - {None, room, "errors"} - MAY_IMPORT[room]:
+            strays[name_of(file)] = stray
+    assert strays == {}
+
+
+def test_a_module_takes_from_other_rooms_only_what_they_publish() -> None:
+    hidden = [
+        f"{name_of(file)} takes {module}.{name}"
+        for file in MODULES
+        for module, name in own_imports(file)
+        if (room := imported_room(module, name)) not in (None, room_of(file), "errors", "config")
+        and room_of(file) != "__main__"
+        and not _is_published(str(room), module, name)
+    ]
+    assert hidden == []
+
+
+def _is_published(room: str, module: str, name: str | None) -> bool:
+    if module == "obsidian_rag":
+        return True
+    published = importlib.import_module(f"obsidian_rag.{room}").__all__
+    return module == f"obsidian_rag.{room}" and (name is None or name in published)
+
+
+def test_imports_are_absolute() -> None:
+    relative = [
+        f"{name_of(file)}:{node.lineno}"
+        for file, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert relative == []
+
+
+def test_transports_never_import_each_other() -> None:
+    strays = {}
+    for file in MODULES:
+        parts = file.relative_to(PACKAGE).parts
+        if parts[0] == "transports" and len(parts) > 2:
+            doors = {
+                module.split(".")[2] if module.count(".") > 1 else name
+                for module, name in own_imports(file)
+                if module.startswith("obsidian_rag.transports")
+            }
+            if doors - {parts[1]}:
+                strays[name_of(file)] = doors
+    assert strays == {}
+
+
+def test_a_module_says_what_it_is_for() -> None:
+    assert [name_of(file) for file, tree in TREES.items() if not ast.get_docstring(tree)] == []
+
+
+def test_no_source_file_is_over_500_lines_and_no_test_over_800() -> None:
+    sizes = {name_of(file): len(file.read_text("utf-8").splitlines()) for file in MODULES}
+    assert {name: size for name, size in sizes.items() if size > 500} == {}
+    tests = {str(file): len(file.read_text("utf-8").splitlines()) for file in TESTS.rglob("*.py")}
+    assert {name: size for name, size in tests.items() if size > 800} == {}
+    assert sizes["engine/engine.py"] < 200
+
+
+def test_module_names_are_nouns_of_the_domain() -> None:
+    names = {file: file.relative_to(PACKAGE).with_suffix("").parts for file in MODULES}
+    words = {
+        file: {word for part in parts for word in part.split("_")} for file, parts in names.items()
+    }
+    assert [name_of(file) for file in MODULES if VAGUE & words[file]] == []
+
+
+@pytest.mark.parametrize("room", sorted({room_of(f) for f in MODULES if f.parent != PACKAGE}))
+def test_a_room_lists_its_public_names_and_has_them(room: str) -> None:
+    if room == "transports":
+        pytest.skip("a hall with doors, not a room: it has no names of its own")
+    module = importlib.import_module(f"obsidian_rag.{room}")
+    assert list(module.__all__) == sorted(set(module.__all__), key=_as_ruff_sorts)
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+def _as_ruff_sorts(name: str) -> tuple[int, str]:
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+
+
+def test_only_named_writers_change_files() -> None:
+    found = {name_of(file): sorted(set(changes_of_files(tree))) for file, tree in TREES.items()}
+    assert {name: calls for name, calls in found.items() if calls and name not in WRITERS} == {}
+    assert {name for name in WRITERS if not found[name]} == set(), "named, but changes nothing"
+
+
+def test_the_boundary_makes_folders_only_and_only_for_the_writer_of_notes() -> None:
+    boundary = TREES[PACKAGE / "vault/boundary.py"]
+    assert set(changes_of_files(boundary)) <= {"mkdir", "os.mkdir"}
+    askers = {
+        name_of(file)
+        for file, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "folder_of"
+        and node.keywords
+    }
+    assert askers == {"vault/write.py"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "open(p, 'w')",
+        "open(p, mode='ab')",
+        "p.open('x')",
+        "os.open(p, os.O_RDWR)",
+        "p.write_text('')",
+        "p.unlink()",
+        "p.replace(q)",
+        "os.remove(p)",
+        "os.fdopen(d, 'r+')",
+        "from shutil import copy",
+        "shutil.move(p, q)",
+        "tempfile.mkstemp()",
+    ],
+)
+def test_the_search_for_writers_sees_each_way_to_write(source: str) -> None:
+    assert list(changes_of_files(ast.parse(source)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["open(p)", "p.open('rb')", "text.replace('a', 'b')", "replace(note, a=1)", "os.replaced"],
+)
+def test_the_search_for_writers_lets_reading_pass(source: str) -> None:
+    assert list(changes_of_files(ast.parse(source))) == []
+
+
+def changes_of_files(tree: ast.AST) -> Iterator[str]:
+    """What in this code may change a file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in ("shutil", "tempfile"):
+            yield f"from {node.module} import"
+        elif isinstance(node, ast.Attribute) and node.attr in WRITE_FLAGS:
+            yield node.attr
+        elif isinstance(node, ast.Call):
+            yield from _changing_call(node)
+
+
+def _changing_call(call: ast.Call) -> Iterator[str]:
+    if isinstance(call.func, ast.Name):
+        if call.func.id == "open" and _writes(call, 1):
+            yield "open"
+    elif isinstance(call.func, ast.Attribute):
+        name, owner = call.func.attr, call.func.value
+        module = owner.id if isinstance(owner, ast.Name) else ""
+        full = f"{module}.{name}"
+        if module in ("shutil", "tempfile"):
+            if full not in HARMLESS:
+                yield full
+        elif module == "os":
+            if name in OS_FUNCTIONS or (name == "fdopen" and _writes(call, 1)):
+                yield full
+        elif name in PATH_METHODS or (name == "open" and _writes(call, 0)):
+            yield name
+        elif name == "replace" and len(call.args) == 1 and not call.keywords:
+            yield "Path.replace"
+
+
+def _writes(call: ast.Call, position: int) -> bool:
+    modes = [call.args[position]] if len(call.args) > position else []
+    modes += [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
+    return any(
+        not isinstance(mode, ast.Constant) or bool(set(str(mode.value)) & set("wax+"))
+        for mode in modes
+    )
+
+
+def test_the_command_line_loads_no_heavy_library_until_it_must() -> None:
+    script = (
+        f"import sys, obsidian_rag.transports.cli\nprint(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30
+    )
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")

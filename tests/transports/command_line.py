@@ -1,0 +1,97 @@
+"""Drivers of the command line: in this process, in another one, and on a terminal."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from obsidian_rag.transports.cli import main
+
+COMMAND = [sys.executable, "-m", "obsidian_rag"]
+PATIENCE_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON document that stdout is."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The JSON documents that the lines of stdout are."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+def in_process(
+    arguments: Sequence[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Done:
+    """Quick, and enough where the operating system has no say."""
+    monkeypatch.setattr(sys, "argv", ["obsidian-rag", *arguments])
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    capsys.readouterr()
+    try:
+        code = main()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    out, err = capsys.readouterr()
+    return Done(code, out, err)
+
+
+def in_another_process(*arguments: str, stdout: int = subprocess.PIPE) -> Done:
+    """As a user's shell or the plugin runs it."""
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    return Done(done.returncode, done.stdout or "", done.stderr)
+
+
+def on_terminal(*arguments: str, answers: Iterable[tuple[str, str]] = ()) -> Done:
+    """On a terminal, answering each awaited text with a line; `out` has all that was shown."""
+    terminal, far_end = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdin=far_end, stdout=far_end, stderr=far_end, close_fds=True
+    )
+    os.close(far_end)
+    shown = b""
+    waiting = list(answers)
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([terminal], [], [], 1)
+        if not ready:
+            continue
+        try:
+            block = os.read(terminal, 65536)
+        except OSError:  # Linux says EIO when the far end is closed
+            break
+        if not block:
+            break
+        shown += block
+        if waiting and waiting[0][0].encode() in shown:
+            os.write(terminal, waiting.pop(0)[1].encode() + b"\n")
+    os.close(terminal)
+    return Done(process.wait(PATIENCE_S), shown.decode().replace("\r\n", "\n"), "")
