@@ -24,9 +24,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The data folder of this test, which does not exist yet."""
     for name in (*_LOUD, *_PLACES, *(n for n in os.environ if n.startswith("OBSIDIAN_RAG_"))):
         monkeypatch.delenv(name, raising=False)
-    user = tmp_path / "user"
-    user.mkdir()
-    monkeypatch.setenv("HOME", str(user))
+    # Neither folder is made: tests use tmp_path itself as a vault too.
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 

@@ -182,7 +182,7 @@ def test_relative_paths_start_at_the_folder_of_the_file_not_at_the_working_folde
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(home, {"vault_path": "../notes/./a", "vector_store": {"path": "vectors"}})
-    monkeypatch.chdir(tmp_path / "user")
+    monkeypatch.chdir(tmp_path)
     assert load().vault_root == tmp_path / "notes/a"
     assert load().vector_uri == str(home / "vectors")
 

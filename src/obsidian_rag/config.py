@@ -162,6 +162,14 @@ class Config:
         return path if "://" in path else str(self._absolute(path))
 
     @property
+    def embedding(self) -> EmbeddingSettings:
+        """How text becomes vectors, with the path of a model folder made absolute."""
+        settings = self.settings.embedding
+        if settings.model is None or settings.provider != "onnx" or "/" not in settings.model:
+            return settings
+        return settings.model_copy(update={"model": str(self._absolute(settings.model))})
+
+    @property
     def database(self) -> Path:
         """The SQLite file."""
         return self.home / "state.db"

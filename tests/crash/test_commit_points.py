@@ -6,10 +6,10 @@ two particular writes. The exception is no Exception, so nothing of ours can cat
 
 import json
 import os
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +19,9 @@ from obsidian_rag.index.run import IndexRun
 from obsidian_rag.index.target import LiveTarget, RebuildTarget
 from obsidian_rag.store import ChunkStore, Queue, chunks
 from obsidian_rag.store.manifest import Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Crash(BaseException):
@@ -136,6 +139,24 @@ def test_an_index_run_that_dies_anywhere_is_finished_by_the_next(
     run(tmp_path / "clean", vault)
     assert contents(home, vault) == contents(tmp_path / "clean", vault)
     run(home, vault, Mode.FULL)
+    assert contents(home, vault) == contents(tmp_path / "clean", vault)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_edits_taken_back_after_a_crash_are_seen_as_taken_back(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    home, before = tmp_path / "home", tmp_path / "before"
+    shutil.copytree(vault, before)
+    run(home, vault)
+    edit(vault)
+    crash_once(monkeypatch, POINTS[point])
+    with pytest.raises(Crash):
+        run(home, vault)
+    shutil.rmtree(vault)
+    shutil.copytree(before, vault)
+    run(home, vault)
+    run(tmp_path / "clean", vault)
     assert contents(home, vault) == contents(tmp_path / "clean", vault)
 
 

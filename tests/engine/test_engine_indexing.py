@@ -1,6 +1,7 @@
 """Index runs as the outside sees them: results on file, versions, and lost or half-done state."""
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,8 @@ def test_a_twin_renamed_to_a_deleted_note_whose_deletion_was_interrupted(
             raise PowerCut
 
     vault = make_vault({"a.md": "same text", "b.md": "same text"})
+    for name in ("a.md", "b.md"):
+        os.utime(vault / name, (1_700_000_000.5, 1_700_000_000.5))
     made = engine(vault)
     run_index(made, Mode.FULL)
     (vault / "a.md").unlink()

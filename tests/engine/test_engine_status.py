@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-
 from embedding_doubles import fake_ollama
+
+from obsidian_rag.config import load
 from obsidian_rag.engine import Engine, FileNotice, Mode, report_status, run_index
 from obsidian_rag.errors import ConfigInvalid, EmbeddingMismatch
 
@@ -77,8 +78,6 @@ def test_a_vault_that_went_away_is_told(engine: MakeEngine, make_vault: MakeVaul
 
 
 def test_without_a_vault_nothing_can_be_told(home: Path) -> None:
-    from obsidian_rag.config import load
-
     with pytest.raises(ConfigInvalid):
         report_status(Engine(load()))
 

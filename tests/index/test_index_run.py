@@ -10,7 +10,7 @@ from obsidian_rag.errors import EmbeddingMismatch, IndexCorrupted, IndexerFailed
 from obsidian_rag.store import TABLE
 
 if TYPE_CHECKING:
-    from conftest import World
+    from tests.index.conftest import World
 
 SECTIONS = "# Garden\n\n" + "\n\n".join(
     f"## Bed {number}\n\n" + f"Bed {number} grows vegetable number {number}. " * 12

@@ -8,6 +8,7 @@ from obsidian_rag.notes import sanitise
     [
         ("a <b>bold</b> word", "a bold word"),
         ("H<sub>2</sub>O", "H2O"),
+        ("10<sup>8</sup> and 1<sup>st</sup>", "10^8 and 1st"),
         ("one<br>two<br/>three", "one two three"),
         ('<p class="x">text</p>', "text"),
         ('<img alt="a > b" src=x onerror=alert(1)>after', "after"),

@@ -7,10 +7,9 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -70,28 +69,44 @@ def in_another_process(*arguments: str, stdout: int = subprocess.PIPE) -> Done:
     return Done(done.returncode, done.stdout or "", done.stderr)
 
 
-def on_terminal(*arguments: str, answers: Iterable[tuple[str, str]] = ()) -> Done:
-    """On a terminal, answering each awaited text with a line; `out` has all that was shown."""
+def on_terminal(
+    *arguments: str, answers: Iterable[tuple[str, str]] = (), is_redirected: bool = False
+) -> Done:
+    """On a terminal, answering each awaited text with a line.
+
+    `err` has all that was shown; `out` is what went to a file if stdout `is_redirected`.
+    """
     terminal, far_end = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, *arguments], stdin=far_end, stdout=far_end, stderr=far_end, close_fds=True
+        [*COMMAND, *arguments],
+        stdin=far_end,
+        stdout=subprocess.PIPE if is_redirected else far_end,
+        stderr=far_end,
     )
     os.close(far_end)
-    shown = b""
+    shown, written = b"", b""
     waiting = list(answers)
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        ready, _, _ = select.select([terminal], [], [], 1)
-        if not ready:
-            continue
-        try:
-            block = os.read(terminal, 65536)
-        except OSError:  # Linux says EIO when the far end is closed
-            break
-        if not block:
-            break
-        shown += block
-        if waiting and waiting[0][0].encode() in shown:
-            os.write(terminal, waiting.pop(0)[1].encode() + b"\n")
-    os.close(terminal)
-    return Done(process.wait(PATIENCE_S), shown.decode().replace("\r\n", "\n"), "")
+    with process, os.fdopen(terminal, "rb+", buffering=0) as screen:
+        sources: list[IO[bytes]] = [screen]
+        if process.stdout is not None:
+            sources.append(process.stdout)
+        while sources and (ready := select.select(sources, [], [], PATIENCE_S)[0]):
+            for source in ready:
+                block = _block(source)
+                if not block:
+                    sources.remove(source)
+                elif source is screen:
+                    shown += block
+                else:
+                    written += block
+            if waiting and waiting[0][0].encode() in shown:
+                screen.write(waiting.pop(0)[1].encode() + b"\n")
+        code = process.wait(PATIENCE_S)
+    return Done(code, written.decode(), shown.decode().replace("\r\n", "\n"))
+
+
+def _block(source: IO[bytes]) -> bytes:
+    try:
+        return os.read(source.fileno(), 65536)
+    except OSError:  # Linux says EIO when the far end of a terminal is closed
+        return b""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
+from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ObsidianRagError
 from obsidian_rag.index import FINGERPRINT, check, chunk_hash, fingerprint
 from obsidian_rag.store import IndexState, Links
 from obsidian_rag.vault import NoteFile, content_hash, read_note, scan
@@ -25,6 +25,7 @@ class Finding:
     verdict: Verdict
     message: str
     suggestion: str = ""
+    error: ObsidianRagError | None = None
 
 
 def examine(engine: Engine, *, deep: bool = False) -> Iterator[Finding]:
@@ -44,7 +45,8 @@ def examine(engine: Engine, *, deep: bool = False) -> Iterator[Finding]:
         try:
             yield action(engine)
         except ObsidianRagError as error:
-            yield Finding(name, "problem", f"{error.code}: {error.message}", error.suggestion)
+            message = f"{error.code}: {error.message}"
+            yield Finding(name, "problem", message, error.suggestion, error)
 
 
 def _config(engine: Engine) -> Finding:
@@ -67,7 +69,7 @@ def _disk(engine: Engine) -> Finding:
     home = engine.config.home
     existing = next(path for path in (home, *home.parents) if path.exists())
     if not os.access(existing, os.W_OK):
-        return Finding("disk", "problem", f"{existing} cannot be written.", "Check permissions.")
+        raise IndexerFailed(f"{existing} cannot be written.", "Check its permissions.")
     free = shutil.disk_usage(existing).free
     verdict: Verdict = "ok" if free >= _LITTLE_SPACE else "warning"
     size = _bytes_below(home) / 1e6

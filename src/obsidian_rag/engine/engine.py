@@ -12,6 +12,7 @@ from obsidian_rag.vault import Rules
 _MAX_CHARS = 2000
 # Room for the title and the headings in front of a chunk's text.
 _TITLE_TOKENS = 52
+_FEWEST_TOKENS = 16
 
 
 class Engine:
@@ -34,7 +35,7 @@ class Engine:
     def embedder(self) -> Embedder:
         """The configured embedder; nothing is loaded yet."""
         settings = self.config.settings
-        return make_embedder(settings.embedding, settings.security, self.config.home)
+        return make_embedder(self.config.embedding, settings.security, self.config.home)
 
     @property
     def rules(self) -> Rules:
@@ -48,7 +49,7 @@ class Engine:
         fits = self.embedder.max_tokens
         most = indexing.chunk_size
         if fits is not None:
-            most = min(most, fits - _TITLE_TOKENS)
+            most = min(most, max(fits - _TITLE_TOKENS, fits // 2, _FEWEST_TOKENS))
         return ChunkLimits(
             max_chars=_MAX_CHARS,
             max_tokens=most,

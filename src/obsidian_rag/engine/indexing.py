@@ -7,12 +7,11 @@ from dataclasses import asdict
 from obsidian_rag.config import write_atomically
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
-from obsidian_rag.index import IndexResult, IndexRun, Listener, Mode, Stop
+from obsidian_rag.index import INDEX_VERSION, IndexResult, IndexRun, Listener, Mode, Stop
 from obsidian_rag.store import writer_lock
 from obsidian_rag.store.database import now
 
 RESULT_FILE = "sync-result.json"
-_INDEX_VERSION = "index_version"
 _SUFFIXES = ("", "-wal", "-shm")
 
 
@@ -40,9 +39,6 @@ def run_index(
             failure = {"code": error.code, "message": error.message}
             _write(engine, {"status": "failed", "mode": mode.value, "error": failure})
             raise
-        if result.tally.touched or mode is Mode.REINDEX:
-            version = int(engine.database.get(_INDEX_VERSION) or 0) + 1
-            engine.database.put(_INDEX_VERSION, str(version))
         status = "cancelled" if result.tally.is_cancelled else "complete"
         _write(
             engine,
@@ -71,7 +67,7 @@ def result_fields(result: IndexResult) -> dict[str, object]:
 
 def index_version(engine: Engine) -> str:
     """A name for the present state of the index; it changes when the index does."""
-    return engine.database.get(_INDEX_VERSION) or "0"
+    return engine.database.get(INDEX_VERSION) or "0"
 
 
 def read_result(engine: Engine) -> dict[str, object] | None:

@@ -60,7 +60,7 @@ def report_status(engine: Engine) -> StatusReport:
     state = IndexState(engine.database)
     files, chunks = state.totals()
     troubles: list[ObsidianRagError] = []
-    if not engine.chunks.exists() or Links(engine.database).primary() is None:
+    if files == 0 or not engine.chunks.exists():
         troubles.append(IndexNotFound("There is no index yet.", "Run `obsidian-rag index`."))
     elif (damage := engine.chunks.damage()) is not None:
         troubles.append(

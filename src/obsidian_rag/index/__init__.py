@@ -14,10 +14,11 @@ from obsidian_rag.index.progress import (
     Stop,
     Tally,
 )
-from obsidian_rag.index.run import FINGERPRINT, IndexRun, Workplace, finish_promotion
+from obsidian_rag.index.run import FINGERPRINT, INDEX_VERSION, IndexRun, Workplace, finish_promotion
 
 __all__ = [
     "FINGERPRINT",
+    "INDEX_VERSION",
     "UNSETTLED",
     "Failure",
     "Guarded",

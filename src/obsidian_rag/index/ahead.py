@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -46,6 +46,9 @@ class Ahead(Generic[T]):
                     return
         except BaseException as caught:  # noqa: BLE001  (handed to the consumer, who raises it)
             error = caught
+        finally:
+            if isinstance(self._items, Generator):
+                self._items.close()
         self._ready.put(_Ended(error))
 
     def _drain(self) -> Iterator[T]:

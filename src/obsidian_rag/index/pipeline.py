@@ -23,7 +23,7 @@ from obsidian_rag.index.prepare import (
 )
 from obsidian_rag.index.progress import Failure, Listener, Phase, Progress, Stop, Tally
 from obsidian_rag.index.reader import Source
-from obsidian_rag.notes import sensitive_categories
+from obsidian_rag.notes import chunk_categories, sensitive_categories
 from obsidian_rag.store import Change, ChangeType, ChunkRow, EmbeddingStatus, FileState
 
 if TYPE_CHECKING:
@@ -48,13 +48,8 @@ class Guarded:
     def is_sensitive(self, note: Prepared, chunk: NewChunk) -> bool:
         """Whether this chunk is private."""
         return note.row.is_private or bool(
-            sensitive_categories(
-                chunk.embedded,
-                chunk.chunk.section,
-                chunk.chunk.tags,
-                self.patterns,
-                self.sections,
-            )
+            chunk_categories(chunk.chunk, self.patterns, self.sections)
+            or sensitive_categories(note.row.title, None, (), self.patterns, self.sections)
         )
 
 
@@ -96,21 +91,17 @@ class Pipeline:
                 listener(Progress(phase, done, total))
                 yield group
 
-        stored = 0
-        prepared = Ahead(counted(self._preparer.groups(changes), Phase.PARSING), _GROUPS_AHEAD)
-        with prepared as groups:
-            embedded = Ahead(self._embedded(groups), _GROUPS_AHEAD)
-            with embedded as ready:
-                embedded_files = 0
-                for item in ready:
-                    if stop():
-                        self._tally.is_cancelled = True
-                        return
-                    embedded_files += item.group.files
-                    listener(Progress(Phase.EMBEDDING, embedded_files, total))
-                    self._store(item)
-                    stored += item.group.files
-                    listener(Progress(Phase.STORING, stored, total))
+        done = 0
+        groups = counted(self._preparer.groups(changes), Phase.PARSING)
+        with Ahead(self._embedded(groups), _GROUPS_AHEAD) as ready:
+            for item in ready:
+                if stop():
+                    self._tally.is_cancelled = True
+                    return
+                listener(Progress(Phase.EMBEDDING, done + item.group.files, total))
+                self._store(item)
+                done += item.group.files
+                listener(Progress(Phase.STORING, done, total))
 
     def _embedded(self, groups: Iterator[Group]) -> Iterator[_Embedded]:
         for group in groups:

@@ -103,6 +103,10 @@ class Group:
         """How many files the group settles."""
         return len(self.notes) + len(self.settled)
 
+    def changes(self) -> list[Change]:
+        """The work this group does."""
+        return [item.change for item in (*self.notes, *self.settled)]
+
     def stale_paths(self) -> set[str]:
         """Paths whose rows must leave the store before the new ones come in."""
         stale: set[str] = set()

@@ -16,11 +16,13 @@ from itertools import islice
 from pathlib import Path
 
 from obsidian_rag.errors import NoteChanged, SecurityViolation
+from obsidian_rag.index.ahead import Ahead
 from obsidian_rag.notes import Chunk, ChunkLimits, RagPolicy, chunk_note, parse_note
 from obsidian_rag.vault import FileEntry, SkippedFile, content_hash, read_note
 
 _FILES_PER_REQUEST = 32
 _REQUESTS_AHEAD = 3
+_ANSWERS_AHEAD = 24
 _MOST_READERS = 4
 # Below this, starting a process takes longer than reading.
 _WORTH_A_PROCESS = 300
@@ -95,27 +97,34 @@ def read_files(source: Source, requests: list[Request]) -> Iterator[Read | Skipp
     if len(requests) < _WORTH_A_PROCESS:
         yield from (read_file(source, request) for request in requests)
         return
-    count = max(1, min((os.cpu_count() or 2) - 1, _MOST_READERS))
-    batches = iter(
-        [
-            requests[start : start + _FILES_PER_REQUEST]
-            for start in range(0, len(requests), _FILES_PER_REQUEST)
-        ]
-    )
-    readers = [_Reader(source) for _ in range(count)]
+    # A pipe holds little: a thread empties it, or the reader would wait while we embed.
+    with Ahead(_read_by_others(source, requests), _ANSWERS_AHEAD) as answers:
+        for found in answers:
+            yield from found
+
+
+def _read_by_others(source: Source, requests: list[Request]) -> Iterator[list[Read | SkippedFile]]:
+    starts = range(0, len(requests), _FILES_PER_REQUEST)
+    batches = (requests[start : start + _FILES_PER_REQUEST] for start in starts)
+    readers = [_Reader(source) for _ in range(_reader_count())]
+    waiting: deque[tuple[_Reader, list[Request]]] = deque()
     try:
-        waiting: deque[tuple[_Reader, list[Request]]] = deque()
-        for turn, batch in enumerate(islice(batches, count * _REQUESTS_AHEAD)):
-            waiting.append(readers[turn % count].ask(batch))
+        for turn, batch in enumerate(islice(batches, len(readers) * _REQUESTS_AHEAD)):
+            waiting.append(readers[turn % len(readers)].ask(batch))
         while waiting:
             reader, asked = waiting.popleft()
             found = reader.answer(asked)
             for batch in islice(batches, 1):
                 waiting.append(reader.ask(batch))
-            yield from found
+            yield found
     finally:
         for reader in readers:
             reader.close()
+
+
+def _reader_count() -> int:
+    """One core is the embedder's."""
+    return max(1, min((os.cpu_count() or 2) - 1, _MOST_READERS))
 
 
 class _Reader:

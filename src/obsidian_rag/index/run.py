@@ -7,14 +7,13 @@ interrupted rebuild is taken up by whatever run comes next.
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from obsidian_rag.embed import Embedder
 from obsidian_rag.errors import IndexerFailed, NoteChanged, SecurityViolation
 from obsidian_rag.index.fingerprint import check, fingerprint
 from obsidian_rag.index.pipeline import Guarded, Pipeline
-from obsidian_rag.index.plan import changes, compare
+from obsidian_rag.index.plan import changes, compare, settled_mtime
 from obsidian_rag.index.progress import (
     Cancelled,
     IndexResult,
@@ -41,9 +40,10 @@ from obsidian_rag.store import (
     Manifest,
     Queue,
 )
-from obsidian_rag.vault import NoteFile, Rules, Scan, content_hash, read_note, scan
+from obsidian_rag.vault import FileEntry, NoteFile, Rules, Scan, content_hash, read_note, scan
 
 FINGERPRINT = "fingerprint"
+INDEX_VERSION = "index_version"
 _REBUILDING = "rebuilding"
 _PROMOTING = "promoting"
 _COMMITS = "commits_since_maintenance"
@@ -97,7 +97,7 @@ class IndexRun:
         is_rebuild = mode is Mode.REINDEX or self._place.database.get(_REBUILDING) is not None
         try:
             if is_rebuild and self._place.chunks.exists():
-                self._rebuild(wanted)
+                self._rebuild(wanted, is_asked_for=mode is Mode.REINDEX)
             else:
                 self._update(wanted, is_thorough=mode is Mode.FULL)
         except Cancelled:
@@ -108,10 +108,11 @@ class IndexRun:
 
     def _update(self, wanted: str, *, is_thorough: bool) -> None:
         found = self._scan()
-        if not self._place.chunks.exists():
+        is_first = self._state.totals()[0] == 0
+        is_foreign = self._place.database.get(FINGERPRINT) != wanted
+        if not self._place.chunks.exists() or (is_first and is_foreign):
             self._start_afresh(wanted)
         check(self._place.database.get(FINGERPRINT), wanted)
-        is_first = self._state.totals()[0] == 0
         known = self._manifest.known(self._link.link_id)
         self._refuse_empty(found, len(known))
         difference = compare(found.files, known, found.unreadable_folders)
@@ -124,9 +125,11 @@ class IndexRun:
         if owed:
             target = LiveTarget(self._place.database, self._place.chunks, self._link.link_id)
             self._process(target, owed)
+        self._note_skips(found)
         self._sweep(is_first)
 
     def _start_afresh(self, wanted: str) -> None:
+        self._place.embedder.probe()
         dimensions = self._place.embedder.dimensions
         with self._place.database.transaction():
             self._state.clear()
@@ -185,8 +188,6 @@ class IndexRun:
         """Write down, in one transaction, what was seen and what must be done about it."""
         link_id = self._link.link_id
         entries = {entry.rel_path: entry for entry in found.files} if work else {}
-        skipped = {item.rel_path: item.reason for item in found.skipped}
-        recorded = self._recorded_skips()
         with self._place.database.transaction():
             self._links.scanned(link_id, None)
             present = [entries[c.rel_path] for c in work if c.rel_path in entries]
@@ -195,25 +196,30 @@ class IndexRun:
                 link_id,
                 (c.old_path or c.rel_path for c in work if c.rel_path not in entries or c.old_path),
             )
+            self._queue.split_renames(link_id)
             self._queue.add(link_id, work)
-            if recorded != skipped:
-                self._state.remove(link_id, recorded.keys() - skipped.keys())
-                self._state.put(
-                    link_id,
-                    (
-                        FileState(path, EmbeddingStatus.SKIPPED, reason=reason)
-                        for path, reason in skipped.items()
-                    ),
-                )
-        self._tally.skipped = len(skipped)
 
-    def _recorded_skips(self) -> dict[str, str]:
-        """Files the last scan left out: the skipped ones that were never read."""
-        return {
-            state.rel_path: state.reason or ""
+    def _note_skips(self, found: Scan) -> None:
+        """Remember which files the walk left out, and why; write only if that changed."""
+        link_id = self._link.link_id
+        skipped = {item.rel_path: item.reason for item in found.skipped}
+        self._tally.skipped += len(skipped)
+        recorded = {
+            state.rel_path: state.reason
             for state in self._state.troubled()
             if state.status is EmbeddingStatus.SKIPPED and state.index_hash is None
         }
+        if recorded == skipped:
+            return
+        with self._place.database.transaction():
+            self._state.remove(link_id, recorded.keys() - skipped.keys())
+            self._state.put(
+                link_id,
+                (
+                    FileState(path, EmbeddingStatus.SKIPPED, reason=reason)
+                    for path, reason in skipped.items()
+                ),
+            )
 
     def _process(self, target: LiveTarget | RebuildTarget, work: list[Change]) -> None:
         if any(change.change_type is not ChangeType.DELETE for change in work):
@@ -224,9 +230,9 @@ class IndexRun:
         try:
             pipeline.run(work, self._listener, self._stop)
         finally:
-            if isinstance(target, LiveTarget):
-                done = int(self._place.database.get(_COMMITS) or 0) + pipeline.commits
-                self._place.database.put(_COMMITS, str(done))
+            if isinstance(target, LiveTarget) and pipeline.commits:
+                self._place.database.add_to(_COMMITS, pipeline.commits)
+                self._place.database.add_to(INDEX_VERSION, 1)
 
     def _sweep(self, is_first: bool) -> None:
         """Compact the store when it is worth it; a year of small edits must not bloat it."""
@@ -241,13 +247,17 @@ class IndexRun:
                 database.put(_COMMITS, "0")
                 database.put(_MAINTAINED, str(time.time()))
 
-    def _rebuild(self, wanted: str) -> None:
+    def _rebuild(self, wanted: str, *, is_asked_for: bool) -> None:
+        begun = time.time_ns()
         found = self._scan()
+        if not is_asked_for:
+            self._refuse_empty(found, self._state.totals()[0])
         database = self._place.database
         successor = ChunkStore(self._place.chunks.uri, NEXT_TABLE)
         target = RebuildTarget(database, successor, self._link.link_id)
         is_resumed = database.get(_REBUILDING) == wanted and successor.exists()
         if not is_resumed:
+            successor.drop()
             with database.transaction():
                 target.state.clear()
                 database.put(_REBUILDING, wanted)
@@ -270,17 +280,21 @@ class IndexRun:
             return
         self._listener(Progress(Phase.OPTIMISING, 0, 0))
         successor.maintain(has_readers=False)
-        self._switch(found, target, wanted)
+        settled = [
+            entry._replace(mtime_ns=settled_mtime(entry.mtime_ns, begun)) for entry in found.files
+        ]
+        self._switch(settled, target, wanted)
+        self._note_skips(found)
 
-    def _switch(self, found: Scan, target: RebuildTarget, wanted: str) -> None:
+    def _switch(self, files: list[FileEntry], target: RebuildTarget, wanted: str) -> None:
         """Adopt the new index: the books first, in one transaction, then the files."""
         database, link_id = self._place.database, self._link.link_id
         hashes = target.state.hashes(link_id)
         with database.transaction():
             self._manifest.clear(link_id)
-            self._manifest.record(link_id, found.files)
+            self._manifest.record(link_id, files)
             self._manifest.confirm(
-                link_id, ((*entry, hashes.get(entry.rel_path)) for entry in found.files)
+                link_id, ((*entry, hashes.get(entry.rel_path)) for entry in files)
             )
             self._queue.clear(link_id)
             self._queue.add(
@@ -297,14 +311,8 @@ class IndexRun:
             database.put(_REBUILDING, None)
             database.put(_COMMITS, "0")
             database.put(_MAINTAINED, str(time.time()))
-            database.put(_PROMOTING, datetime.now(UTC).isoformat())
-            self._state.put(
-                link_id,
-                (
-                    FileState(item.rel_path, EmbeddingStatus.SKIPPED, reason=item.reason)
-                    for item in found.skipped
-                ),
-            )
+            database.add_to(INDEX_VERSION, 1)
+            database.put(_PROMOTING, "1")
         finish_promotion(database, self._place.chunks)
 
 

@@ -56,7 +56,7 @@ class LiveTarget:
     def begin(self, group: Group) -> None:
         """Count the attempt, so that a later run knows the store may be half changed."""
         with self._database.transaction():
-            self.queue.start(self._link_id, (note.change.rel_path for note in group.notes))
+            self.queue.start(self._link_id, (change.rel_path for change in group.changes()))
 
     def commit(self, group: Group) -> None:
         """Record outcomes and clear the work, in one transaction."""

@@ -53,10 +53,10 @@ def chunk_note(note: Note, limits: ChunkLimits) -> list[Chunk]:
     sections = find_sections(body, heads)
     if heads or body.breaks:
         sections = merge_tiny(sections, cutter.size, cutter.fits, cutter.is_bare)
-        overlap = 0
+        room = limits.room
     else:
-        overlap = limits.overlap_tokens * QUARTERS
-    chunks = [chunk for section in sections for chunk in cutter.chunks(section, overlap)]
+        room = limits.room._replace(overlap=limits.overlap_tokens * QUARTERS)
+    chunks = [chunk for section in sections for chunk in cutter.chunks(section, room)]
     if not chunks:
         chunks = [cutter.title_chunk()]
     if note.frontmatter and (words := property_words(note.frontmatter)):
@@ -115,7 +115,7 @@ class _Cutter:
         filled = islice((i for i in lines if offsets[i] < offsets[i + 1]), section.heads + 1)
         return sum(1 for _ in filled) <= section.heads
 
-    def chunks(self, section: Section, overlap: int) -> Iterator[Chunk]:
+    def chunks(self, section: Section, room: Room) -> Iterator[Chunk]:
         """The chunks of one section: one if it fits."""
         start, end = self._trim(section.start, section.end)
         if start == end:
@@ -124,10 +124,10 @@ class _Cutter:
         text = tidy("\n".join(self._text[start:end]))
         code = "\n".join(filter(None, self._code[start:end])) if self._code else ""
         text = text or label
-        if len(text) + len(code) <= self._room.chars and quarter_tokens(text) <= self._room.cost:
+        if len(text) + len(code) <= room.chars and quarter_tokens(text) <= room.cost:
             yield self._chunk(section, Piece(start, end - 1, text, code))
             return
-        for piece in split(self._text, self._code, (start, end), self._room, overlap, label):
+        for piece in split(self._text, self._code, (start, end), room, label):
             yield self._chunk(section, piece)
 
     def title_chunk(self) -> Chunk:

@@ -73,7 +73,7 @@ def split_frontmatter(text: str) -> tuple[str | None, int, int]:
 
 def read_frontmatter(yaml_text: str) -> tuple[dict[str, object], str | None]:
     """The properties, and what is wrong with them if they cannot be read."""
-    plain = read_plain(yaml_text)
+    plain = read_plain(yaml_text) if len(yaml_text) <= MAX_CHARS else None
     if plain is not None:
         return plain, None
     try:

@@ -120,6 +120,8 @@ class _Stripper:
             end = self._after(name, end) or end
         elif name not in _INLINE and name not in _BLOCK:
             return end, _unbracketed(text, start, end)
+        if name == "sup" and not slash and _is_power(text, start, end):
+            return end, "^"
         ends = _line_ends(text, start, end)
         joins = name in _INLINE or start == 0 or text[start - 1].isspace()
         return end, ends or ("" if joins else " ")
@@ -137,6 +139,11 @@ class _Stripper:
         if not end:
             self._missing.add(mark)
         return end
+
+
+def _is_power(text: str, start: int, end: int) -> bool:
+    """Whether dropping the tag would turn 10<sup>8</sup> into 108."""
+    return start > 0 and text[start - 1].isalnum() and text[end : end + 1].isdigit()
 
 
 def _line_ends(text: str, start: int, end: int) -> str:

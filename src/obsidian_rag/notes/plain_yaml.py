@@ -9,7 +9,7 @@ import re
 _ENTRY = re.compile(r"([A-Za-z_][\w-]*):(?: +(\S.*))?")
 _ITEM = re.compile(r"( *)- +(\S.*)")
 _NEVER = "\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff"
-_WORDS = re.compile(rf"[^\W\d_](?:[^:#{_NEVER}]|:(?! |$)|(?<! )#)*")
+_WORDS = re.compile(rf"[^\W\d_][^:#{_NEVER}]*+(?:(?::(?! |$)|(?<! )#)[^:#{_NEVER}]*+)*+")
 _QUOTED = re.compile(rf"\"([^\"\\{_NEVER}]*)\"|'([^'{_NEVER}]*)'")
 _LIST = re.compile(r"\[ *([^\[\]{}\"'#:]+)\]")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,15}")

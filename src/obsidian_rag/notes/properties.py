@@ -16,7 +16,8 @@ _RAW_POLICY = re.compile(
 )
 _NEVER = frozenset({"false", "no", "never", "off", "0"})
 _NOT_WORDS = re.compile(
-    r"title|tags?|aliases|alias|rag|cssclass(?:es)?|publish|permalink|u?uid|uuid|.*[_ -]?id|id"
+    r"title|tags?|aliases|alias|rag|related|cssclass(?:es)?|publish|permalink|u?uid|uuid"
+    r"|.*[_ -]?id|id"
     r"|date.*|.*[_ -]date|created.*|updated.*|modified.*|last[_ -]?mod.*|day|time",
     re.IGNORECASE,
 )

@@ -23,10 +23,11 @@ _ENDS_SENTENCE = (".", "!", "?", "…", "。", "！", "？", ":", '."', ".)")
 
 
 class Room(NamedTuple):
-    """How much fits: characters, and quarter tokens."""
+    """How much fits: characters, and quarter tokens; how many of these two windows share."""
 
     chars: int
     cost: int
+    overlap: int = 0
 
     def holds(self, text: str) -> bool:
         """Whether `text` fits."""
@@ -63,19 +64,18 @@ def split(
     code_lines: Sequence[str] | None,
     span: tuple[int, int],
     room: Room,
-    overlap: int,
     label: str,
 ) -> Iterator[Piece]:
     """Pieces of the lines in `span` that each fit in `room`.
 
-    `overlap` is in quarter tokens; `label` is the text of pieces that hold only code.
+    `label` is the text of pieces that hold only code.
     """
     atom_room = room
-    if overlap:
-        small = max(overlap, 128)
+    if room.overlap:
+        small = max(room.overlap, 128)
         atom_room = Room(min(room.chars, small), min(room.cost, small))
     atoms = _Atoms(text_lines, code_lines, atom_room, room.chars - len(label)).of(*span)
-    for first, last in _pack(atoms, room, overlap, len(label)):
+    for first, last in _pack(atoms, room, len(label)):
         piece = _join(atoms[first:last], label)
         if piece.text or piece.code:
             yield piece
@@ -190,9 +190,7 @@ def _reach_in_text(text: str, start: int, room: Room) -> int:
     return start + max(1, min(length, room.cost // 4))
 
 
-def _pack(
-    atoms: Sequence[Atom], room: Room, overlap: int, label_chars: int
-) -> Iterator[tuple[int, int]]:
+def _pack(atoms: Sequence[Atom], room: Room, label_chars: int) -> Iterator[tuple[int, int]]:
     sizes = [0, *accumulate(len(atom.text) + len(atom.code) for atom in atoms)]
     start = 0
     while start < len(atoms):
@@ -202,7 +200,7 @@ def _pack(
         yield start, end
         if end == len(atoms):
             return
-        begin = _back(atoms, start, end, overlap) if overlap else end
+        begin = _back(atoms, start, end, room.overlap) if room.overlap else end
         is_further = begin < end and _reach(atoms, begin, room, label_chars) > end
         start = begin if is_further else end
 

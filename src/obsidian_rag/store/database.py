@@ -105,6 +105,10 @@ class Database:
         else:
             self.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
 
+    def add_to(self, key: str, amount: int) -> None:
+        """Raise a number that is remembered under a name."""
+        self.put(key, str(int(self.get(key) or 0) + amount))
+
     def check(self) -> str | None:
         """What SQLite finds wrong with the file, if anything."""
         found = self.row("PRAGMA quick_check(1)")

@@ -58,6 +58,29 @@ class Queue:
             ),
         )
 
+    def split_renames(self, link_id: str) -> None:
+        """Turn renames an earlier run left behind into a removal and an update.
+
+        Either path may have been taken by another file since, so neither can be trusted to
+        describe the other.
+        """
+        at = now()
+        with self._database.transaction():
+            self._database.run(
+                "INSERT INTO sync_queue"
+                " (link_id, rel_path, change_type, attempts, enqueued_at, updated_at)"
+                " SELECT link_id, old_path, 'delete', attempts + 1, ?, ? FROM sync_queue"
+                " WHERE link_id = ? AND old_path IS NOT NULL"
+                " ON CONFLICT DO UPDATE SET attempts = attempts + 1",
+                (at, at, link_id),
+            )
+            self._database.run(
+                "UPDATE sync_queue SET old_path = NULL, attempts = attempts + 1,"
+                " change_type = iif(change_type = 'rename', 'update', change_type)"
+                " WHERE link_id = ? AND old_path IS NOT NULL",
+                (link_id,),
+            )
+
     def owed(self, link_id: str) -> list[Change]:
         """All work not yet done, oldest first."""
         rows = self._database.rows(

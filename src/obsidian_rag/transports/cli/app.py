@@ -8,12 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from obsidian_rag import __version__
 from obsidian_rag.config import data_home
-from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.errors import InvalidArgument, ObsidianRagError
 from obsidian_rag.transports.cli import (
     config_cmd,
     doctor_cmd,
@@ -65,12 +65,15 @@ def main() -> int:
     try:
         outcome = app(standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
-    except click.exceptions.Exit as ended:
+    except typer.Exit as ended:
         return ended.exit_code
-    except click.ClickException as error:
-        error.show()
+    except TyperException as error:
+        if error.format_message().startswith("Usage:"):  # called without a command
+            print(error.format_message(), file=sys.stderr)
+            return 2
+        print_failure(InvalidArgument(error.format_message(), "See `obsidian-rag --help`."))
         return 2
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         print("Interrupted.", file=sys.stderr)
         return 130
     except ObsidianRagError as error:

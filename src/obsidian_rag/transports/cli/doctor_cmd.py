@@ -1,6 +1,6 @@
 """doctor: every check with its outcome and the next step."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -34,6 +34,10 @@ def doctor(
                     print(f"{'':<21} {finding.suggestion}")
     finally:
         engine.close()
+    trouble = next((finding.error for finding in findings if finding.error), None)
     if json_output:
-        print_envelope(success({"findings": [asdict(finding) for finding in findings]}))
-    return 2 if any(finding.verdict == "problem" for finding in findings) else 0
+        shown = [asdict(replace(finding, error=None)) for finding in findings]
+        for fields in shown:
+            del fields["error"]
+        print_envelope(success({"findings": shown}, trouble=trouble))
+    return trouble.exit_code if trouble else 0

@@ -1,5 +1,6 @@
 """index, sync and reindex: a bar on a terminal, NDJSON in a pipe."""
 
+import contextlib
 import json
 import signal
 import sys
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.errors import InvalidArgument, ObsidianRagError
 from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
 
 if TYPE_CHECKING:
@@ -48,23 +49,26 @@ def reindex(json_output: JsonFlag = False, ndjson: NdjsonFlag = False) -> int:
 
 
 def _run(mode: str, json_output: bool, ndjson: bool) -> int:
-    from obsidian_rag.engine import Mode, result_fields, run_index
+    from obsidian_rag import tools
+    from obsidian_rag.engine import Mode, run_index
 
-    engine = open_engine()
+    if json_output and ndjson:
+        raise InvalidArgument("--json and --ndjson exclude each other.", "Choose one.")
     stop = _stop_on_signals()
-    try:
-        if ndjson or not (json_output or sys.stdout.isatty()):
-            return _as_lines(lambda listener: run_index(engine, Mode(mode), listener, stop.is_set))
-        result = _with_bar(lambda listener: run_index(engine, Mode(mode), listener, stop.is_set))
-        if json_output:
-            from obsidian_rag.tools import success
 
-            print_envelope(success(result_fields(result)))
-        else:
-            _summarise(result)
-        return result.exit_code
-    finally:
-        engine.close()
+    def run(listener: "Callable[[Progress], None]") -> "IndexResult":
+        with contextlib.closing(open_engine()) as engine:
+            result = run_index(engine, Mode(mode), listener, stop.is_set)
+            if json_output:
+                print_envelope(tools.index_outcome(engine, result))
+            return result
+
+    if ndjson or not (json_output or sys.stdout.isatty()):
+        return _as_lines(run)
+    result = _with_bar(run)
+    if not json_output:
+        _summarise(result)
+    return result.exit_code
 
 
 def _stop_on_signals() -> threading.Event:

@@ -58,7 +58,7 @@ def get(
     name: Annotated[str, typer.Argument(help="A known model, for example e5-small")],
     json_output: JsonFlag = False,
 ) -> int:
-    """Download a known model from the model hub; the only command that goes to the internet
+    """Download a known model from the model hub, over the internet
 
     Example:  obsidian-rag model get e5-small
     """
