@@ -1,19 +1,14 @@
 """Every test gets its own home, data folder and environment; a few things most tests need."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.transports.command_line import Done, in_process
 
 from obsidian_rag import config
 from obsidian_rag.engine import Engine
-
-# Stand-ins and command-line drivers that several folders of tests share.
-sys.path += [str(Path(__file__).parent / folder) for folder in ("embed", "transports")]
-
-from command_line import Done, in_process
 
 _LOUD = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
 _PLACES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "APPDATA")

@@ -373,4 +373,4 @@ def test_settings_are_frozen() -> None:
 def test_a_loaded_config_is_frozen() -> None:
     loaded: Config = load()
     with pytest.raises(AttributeError):
-        loaded.home = Path("/elsewhere")
+        loaded.home = Path("/elsewhere")  # type: ignore[misc]  # the point of the test

@@ -12,10 +12,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument
 
@@ -128,15 +130,16 @@ class Settings(_Section):
         return value
 
 
+@dataclass(frozen=True, slots=True)
 class Config:
     """Settings with every path made absolute: what the rest of the program is given."""
 
-    __slots__ = ("file", "home", "settings")
+    home: Path
+    file: Path
+    settings: Settings
 
-    def __init__(self, home: Path, file: Path, settings: Settings) -> None:
-        self.home = home
-        self.file = file
-        self.settings = settings
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot be right together."""
         self._refuse_data_inside_vault()
 
     @property
@@ -186,7 +189,10 @@ class Config:
         if not self.has_vault:
             return
         vault = self.vault_root.resolve()
-        for what, path in (("data folder", self.home), ("vector store", Path(self.vector_uri))):
+        places = [("data folder", self.home)]
+        if "://" not in self.vector_uri or self.vector_uri.startswith("file://"):
+            places.append(("vector store", Path(self.vector_uri.removeprefix("file://"))))
+        for what, path in places:
             if path.resolve().is_relative_to(vault):
                 raise ConfigInvalid(
                     f"The {what} {path} lies inside the vault.",
@@ -274,17 +280,21 @@ def set_value(tree: dict[str, Any], key: str, text: str) -> None:
     """Put the value written as `text` (JSON, or a bare word) at a dotted `key`."""
     if key not in set(setting_names()):
         raise InvalidArgument(f"There is no setting '{key}'.{_nearest(key, list(setting_names()))}")
-    _put(tree, key.split("."), _value(text))
+    _put(tree, key.split("."), _value(key, text))
 
 
 def setting_names(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[str]:
     """The dotted name of every setting."""
+    return (name for name, _ in _fields(model, prefix))
+
+
+def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     for name, field in model.model_fields.items():
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from setting_names(kind, f"{prefix}{name}.")
+            yield from _fields(kind, f"{prefix}{name}.")
         else:
-            yield prefix + name
+            yield prefix + name, field
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, object]]:
@@ -293,10 +303,19 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, object]
         if name.startswith(ENV_PREFIX) and key not in _NOT_SETTINGS:
             dotted = key.lower().replace("__", ".")
             if dotted in set(setting_names()):
-                yield dotted, _value(text)
+                yield dotted, _value(dotted, text)
+            elif "__" in key:
+                raise ConfigInvalid(
+                    f"{name} names no setting.{_nearest(dotted, list(setting_names()))}",
+                    "Unset or rename the environment variable.",
+                )
 
 
-def _value(text: str) -> object:
+def _value(key: str, text: str) -> object:
+    """A setting written as text: JSON, except that a text setting takes bare words as they are."""
+    is_text = dict(_fields(Settings))[key].annotation in (str, str | None)
+    if is_text and text != "null" and not text.startswith('"'):
+        return text
     try:
         return json.loads(text)
     except json.JSONDecodeError:

@@ -1,18 +1,15 @@
 """What every embedder promises, over every embedder."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.embed.embedding_doubles import fake_ollama, tiny_model
 
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed import Embedder, make_embedder
 from obsidian_rag.errors import ConfigInvalid
-
-sys.path.append(str(Path(__file__).parents[1] / "embed"))
-from embedding_doubles import fake_ollama, tiny_model
 
 TEXTS = [
     "The dog and the puppy",

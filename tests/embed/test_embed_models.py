@@ -1,13 +1,13 @@
 """Models in the data folder: added, listed, removed, downloaded."""
 
 import http.server
-import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.embed.embedding_doubles import tiny_model
 
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed import (
@@ -20,9 +20,6 @@ from obsidian_rag.embed import (
     remove_model,
 )
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument, NotFound, ProviderFailed
-
-sys.path.append(str(Path(__file__).parent))
-from embedding_doubles import tiny_model
 
 
 @pytest.fixture

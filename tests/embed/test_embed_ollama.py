@@ -2,12 +2,18 @@
 
 import json
 import socket
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.embed.embedding_doubles import (
+    QUEUE_FULL,
+    TOO_LONG,
+    Answer,
+    FakeOllama,
+    error,
+    fake_ollama,
+)
 
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.embedder import InputsRejected
@@ -19,9 +25,6 @@ from obsidian_rag.errors import (
     ProviderFailed,
     SecurityViolation,
 )
-
-sys.path.append(str(Path(__file__).parent))
-from embedding_doubles import QUEUE_FULL, TOO_LONG, Answer, FakeOllama, error, fake_ollama
 
 PASSAGES = "Represent this sentence for searching relevant passages: "
 

@@ -3,22 +3,19 @@
 import builtins
 import importlib.util
 import json
-import sys
 import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.embed.embedding_doubles import WORDS, tiny_model, tiny_tokenizer
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from obsidian_rag.config import EmbeddingSettings
 from obsidian_rag.embed.model_folder import read_model_folder
 from obsidian_rag.embed.onnx import OnnxEmbedder, make_onnx_embedder
 from obsidian_rag.errors import ConfigInvalid, EmbeddingMismatch, ProviderFailed
-
-sys.path.append(str(Path(__file__).parent))
-from embedding_doubles import WORDS, tiny_model, tiny_tokenizer
 
 
 def embedder(folder: Path) -> OnnxEmbedder:

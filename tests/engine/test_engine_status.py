@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from embedding_doubles import fake_ollama
+from tests.embed.embedding_doubles import fake_ollama
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine, FileNotice, Mode, report_status, run_index

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import typer
-from command_line import Done
+from tests.transports.command_line import Done
 
 from obsidian_rag import __version__
 from obsidian_rag.transports.cli.app import app

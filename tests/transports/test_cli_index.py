@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Done
+from tests.transports.command_line import Done
 
 from obsidian_rag.store import writer_lock
 

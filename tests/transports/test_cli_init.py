@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Done, on_terminal
+from tests.transports.command_line import Done, on_terminal
 
 from obsidian_rag.config import load
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from command_line import COMMAND, Done, in_another_process, on_terminal
-from embedding_doubles import Answer, FakeOllama, fake_ollama
+from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
+from tests.transports.command_line import COMMAND, Done, in_another_process, on_terminal
 
 from obsidian_rag.store import writer_lock
 

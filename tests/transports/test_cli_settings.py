@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Done
+from tests.transports.command_line import Done
 
 from obsidian_rag.config import Settings, load
 

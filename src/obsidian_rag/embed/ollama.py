@@ -38,7 +38,7 @@ class OllamaEmbedder:
         self.model = settings.model or DEFAULT_MODEL
         self._known = known_model(self.model)
         self.max_tokens: int | None = self._known.max_tokens
-        self._width = settings.dimensions or self._known.dimensions
+        self._declared_width = self._width = settings.dimensions or self._known.dimensions
         self._server = OllamaServer(settings.base_url, self.model, settings.timeout_s, wait)
         self._lock = threading.Lock()
 
@@ -57,8 +57,8 @@ class OllamaEmbedder:
 
     @property
     def fingerprint(self) -> str:
-        """Names the model, its width and our prefixes."""
-        return f"ollama:{untagged(self.model)}:{self.dimensions}:r{_REVISION}"
+        """Names the model, its width if that is known without asking, and our prefixes."""
+        return f"ollama:{untagged(self.model)}:{self._declared_width or 'any'}:r{_REVISION}"
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit row per text."""

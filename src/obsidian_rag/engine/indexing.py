@@ -8,8 +8,7 @@ from obsidian_rag.config import write_atomically
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
 from obsidian_rag.index import INDEX_VERSION, IndexResult, IndexRun, Listener, Mode, Stop
-from obsidian_rag.store import writer_lock
-from obsidian_rag.store.database import now
+from obsidian_rag.store import now, writer_lock
 
 RESULT_FILE = "sync-result.json"
 _SUFFIXES = ("", "-wal", "-shm")

@@ -17,8 +17,15 @@ import xxhash
 from obsidian_rag.index.plan import settled_mtime
 from obsidian_rag.index.reader import Read, Request, Source, read_files
 from obsidian_rag.notes import Chunk, RagPolicy, embedding_text
-from obsidian_rag.store import Change, ChangeType, EmbeddingStatus, FileState, NoteRow, StoredChunk
-from obsidian_rag.store.database import now
+from obsidian_rag.store import (
+    Change,
+    ChangeType,
+    EmbeddingStatus,
+    FileState,
+    NoteRow,
+    StoredChunk,
+    now,
+)
 from obsidian_rag.vault import FileEntry, SkippedFile
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from obsidian_rag.store.chunks import (
     NoteRow,
     StoredChunk,
 )
-from obsidian_rag.store.database import Database
+from obsidian_rag.store.database import Database, now
 from obsidian_rag.store.index_state import (
     LIVE,
     REBUILD,
@@ -47,5 +47,6 @@ __all__ = [
     "NoteRow",
     "Queue",
     "StoredChunk",
+    "now",
     "writer_lock",
 ]

@@ -250,6 +250,8 @@ class ChunkStore:
         successor.close()
         self.close()
         if self.folder is None or successor.folder is None:
+            if not successor.exists():
+                return
             with explained():
                 table = successor.table
                 batches = table.search().limit(None).to_batches(8192)
@@ -286,8 +288,10 @@ def explained() -> Iterator[None]:
     """
     try:
         yield
-    except (RuntimeError, OSError) as error:
+    except (RuntimeError, OSError, ValueError) as error:
         text = str(error)
+        if isinstance(error, ValueError) and "not found" not in text:
+            raise
         if "No space left" in text or "os error 28" in text:
             raise IndexerFailed(
                 "The disk is full; the index could not be written.",

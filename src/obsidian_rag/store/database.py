@@ -130,8 +130,8 @@ def explained(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.IntegrityError:
-        raise
+    except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+        raise  # our own mistake, not the file's
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
             raise IndexerFailed(

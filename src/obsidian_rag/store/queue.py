@@ -48,8 +48,9 @@ class Queue:
             " (link_id, rel_path, change_type, old_path, enqueued_at, updated_at)"
             " VALUES (?, ?, ?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET"
-            " change_type = CASE WHEN excluded.change_type = 'delete' THEN 'delete'"
-            " WHEN change_type IN ('create', 'rename') THEN change_type ELSE 'update' END,"
+            " change_type = CASE WHEN excluded.change_type IN ('delete', 'rename')"
+            " THEN excluded.change_type WHEN change_type IN ('create', 'rename')"
+            " THEN change_type ELSE 'update' END,"
             " old_path = coalesce(excluded.old_path, old_path),"
             " status = 'queued', updated_at = excluded.updated_at",
             (

@@ -1,11 +1,9 @@
 """All commands under one name, and the outer edge where every failure becomes a message."""
 
 import contextlib
-import os
 import sys
 import traceback
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -63,7 +61,7 @@ def _root(
 def main() -> int:
     """Run the command line; returns the exit code."""
     try:
-        outcome = app(standalone_mode=False)
+        outcome = app(prog_name="obsidian-rag", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except typer.Exit as ended:
         return ended.exit_code
@@ -79,10 +77,9 @@ def main() -> int:
     except ObsidianRagError as error:
         print_failure(error)
         return error.exit_code
-    except BrokenPipeError:
-        # The reader of our output went away: nothing to say to anybody.
-        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
-        return 0
+    except SystemExit as ended:
+        # Typer's answer to a reader of our output that went away, which is no failure.
+        return 0 if isinstance(ended.__context__, BrokenPipeError) else 2
     except Exception as error:  # noqa: BLE001  (the outer edge: a traceback is for the log)
         print_failure(_unexpected(error))
         return 2

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError
 from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from obsidian_rag.engine import IndexResult, Progress
+    from obsidian_rag.tools import Envelope
+
+    Run = Callable[[Callable[[Progress], None]], tuple[IndexResult, Envelope]]
 
 NdjsonFlag = Annotated[bool, typer.Option("--ndjson", help="Print progress as NDJSON lines")]
 _LINES_PER_S = 10
@@ -56,17 +59,17 @@ def _run(mode: str, json_output: bool, ndjson: bool) -> int:
         raise InvalidArgument("--json and --ndjson exclude each other.", "Choose one.")
     stop = _stop_on_signals()
 
-    def run(listener: "Callable[[Progress], None]") -> "IndexResult":
+    def run(listener: "Callable[[Progress], None]") -> "tuple[IndexResult, Envelope]":
         with contextlib.closing(open_engine()) as engine:
             result = run_index(engine, Mode(mode), listener, stop.is_set)
-            if json_output:
-                print_envelope(tools.index_outcome(engine, result))
-            return result
+            return result, tools.index_outcome(engine, result)
 
     if ndjson or not (json_output or sys.stdout.isatty()):
         return _as_lines(run)
-    result = _with_bar(run)
-    if not json_output:
+    result, envelope = _with_bar(run) if sys.stderr.isatty() else run(lambda _: None)
+    if json_output:
+        print_envelope(envelope)
+    else:
         _summarise(result)
     return result.exit_code
 
@@ -87,7 +90,7 @@ def _stop_on_signals() -> threading.Event:
     return stop
 
 
-def _as_lines(run: "Callable[[Callable[[Progress], None]], IndexResult]") -> int:
+def _as_lines(run: "Run") -> int:
     from obsidian_rag.engine import result_fields
 
     spoken: dict[str, float] = {}
@@ -105,14 +108,15 @@ def _as_lines(run: "Callable[[Callable[[Progress], None]], IndexResult]") -> int
             )
 
     try:
-        result = run(say)
-    except ObsidianRagError as error:
+        result, _ = run(say)
+    except Exception as error:
+        known = error if isinstance(error, ObsidianRagError) else IndexerFailed(str(error))
         _line(
             type="error",
-            code=error.code,
-            message=error.message,
-            recoverable=error.recoverable,
-            suggestion=error.suggestion,
+            code=known.code,
+            message=known.message,
+            recoverable=known.recoverable,
+            suggestion=known.suggestion,
         )
         raise
     _line(type="complete", **result_fields(result))
@@ -123,7 +127,7 @@ def _line(**fields: object) -> None:
     print(json.dumps(fields, ensure_ascii=False), flush=True)
 
 
-def _with_bar(run: "Callable[[Callable[[Progress], None]], IndexResult]") -> "IndexResult":
+def _with_bar(run: "Run") -> "tuple[IndexResult, Envelope]":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars

@@ -1,6 +1,7 @@
 """init: choose the vault and write the config file."""
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -49,7 +50,9 @@ def _chosen() -> Path:
 
     known = obsidian_vaults(os.environ, sys.platform)
     if not sys.stdin.isatty():
-        listed = "".join(f"\n  obsidian-rag init --vault '{path}'" for path in known)
+        listed = "".join(
+            f"\n  obsidian-rag init --vault {shlex.quote(str(path))}" for path in known
+        )
         raise InvalidArgument(
             "No vault was named.", listed or "Run `obsidian-rag init --vault /path/to/vault`."
         )
