@@ -91,6 +91,10 @@ class SecuritySettings(_Section):
         ("#mentalhealth", "#physicalhealth", "#Relations"),
         description="Section heads that are sensitive",
     )
+    sensitive_policy: Literal["flag", "withhold"] = Field(
+        "flag",
+        description="What agents get of sensitive passages: marked text, or none until confirmed",
+    )
     local_only: bool = Field(True, description="Refuse every connection outside this machine")
     strip_code_blocks: bool = Field(
         True, description="Leave code blocks out of vectors; word search still finds them"

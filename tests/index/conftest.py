@@ -40,10 +40,11 @@ class World:
         mode: str = "sync",
         listener: Callable[[Progress], None] = lambda _: None,
         stop: Callable[[], bool] = lambda: False,
+        paths: list[str] | None = None,
     ) -> IndexResult:
         engine = self.engine()
         try:
-            return run_index(engine, Mode(mode), listener, stop)
+            return run_index(engine, Mode(mode), listener, stop, paths)
         finally:
             engine.close()
 

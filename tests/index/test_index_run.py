@@ -279,3 +279,41 @@ def test_a_note_touched_within_the_clocks_tick_is_looked_at_again(world: "World"
     os.utime(path, ns=(future, future))
     assert world.run().tally.changed == 1
     assert world.texts() == [("a.md", "two")]
+
+
+def test_a_sync_of_some_paths_looks_at_those_only(world: "World") -> None:
+    world.write({"a.md": "alpha", "Folder/b.md": "beta", "c.md": "gamma"})
+    world.run()
+    world.write({"a.md": "alpha changed", "c.md": "gamma changed", "Folder/new.md": "fresh"})
+    result = world.run(paths=["a.md", "Folder/new.md", "Folder/nothing.md"])
+    assert (result.tally.changed, result.tally.added) == (1, 1)
+    assert dict(world.texts())["c.md"] == "gamma"
+    assert world.run().tally.changed == 1
+
+
+def test_a_sync_of_paths_knows_removed_folders_and_renames(world: "World") -> None:
+    world.write({"Old/a.md": "alpha", "Old/deep/b.md": "beta", "Oldest.md": "stays", "x.md": "x"})
+    world.run()
+    ids = {row["chunk_id"] for row in world.rows()}
+    (world.vault / "Old").rename(world.vault / "New")
+    result = world.run(paths=["Old", "New/a.md", "New/deep/b.md"])
+    assert (result.tally.renamed, result.tally.embedded_chunks) == (2, 0)
+    assert {row["chunk_id"] for row in world.rows()} == ids
+    shutil.rmtree(world.vault / "New")
+    assert world.run(paths=["New"]).tally.removed == 2
+    assert sorted(dict(world.texts())) == ["Oldest.md", "x.md"]
+
+
+def test_a_new_folder_among_the_paths_means_a_walk(world: "World") -> None:
+    world.write({"a.md": "alpha"})
+    world.run()
+    world.write({"Folder/b.md": "beta"})
+    assert world.run(paths=["Folder"]).tally.added == 1
+
+
+def test_a_sync_of_paths_obeys_the_rules(world: "World") -> None:
+    world.write({"a.md": "alpha"})
+    world.run()
+    world.write({".obsidian/x.md": "no", "zzz-Archive/y.md": "no", "image.png": "no"})
+    result = world.run(paths=[".obsidian/x.md", "zzz-Archive/y.md", "image.png", "../vault/a.md"])
+    assert (result.tally.touched, len(world.texts())) == (0, 1)

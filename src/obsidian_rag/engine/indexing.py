@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from obsidian_rag.config import write_atomically
@@ -19,8 +20,9 @@ def run_index(
     mode: Mode,
     listener: Listener = lambda _: None,
     stop: Stop = lambda: False,
+    paths: Sequence[str] | None = None,
 ) -> IndexResult:
-    """Index the vault and leave the outcome in sync-result.json.
+    """Index the vault, or some files of it, and leave the outcome in sync-result.json.
 
     Raises:
         Busy: another process is at it.
@@ -33,7 +35,7 @@ def run_index(
         try:
             if mode is Mode.REINDEX:
                 _set_damaged_database_aside(engine)
-            result = IndexRun(engine.workplace, listener, stop).run(mode)
+            result = IndexRun(engine.workplace, listener, stop).run(mode, paths)
         except ObsidianRagError as error:
             failure = {"code": error.code, "message": error.message}
             _write(engine, {"status": "failed", "mode": mode.value, "error": failure})

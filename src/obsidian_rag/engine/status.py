@@ -18,6 +18,7 @@ from obsidian_rag.vault import scan
 
 # A status must answer at once; a vault that takes longer to walk is told from the books alone.
 _WALK_S = 0.4
+_MOST_WALKED = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ def _unindexed(engine: Engine, troubles: list[ObsidianRagError]) -> tuple[int, b
     """Files that differ from the index, and whether the vault itself was asked."""
     owed = Queue(engine.database).size()
     link = Links(engine.database).primary()
+    if IndexState(engine.database).totals()[0] > _MOST_WALKED:
+        return owed, False
     known = Manifest(engine.database).known(link.link_id) if link else {}
     deadline = time.monotonic() + _WALK_S
     try:

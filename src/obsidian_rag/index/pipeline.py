@@ -76,13 +76,15 @@ class Pipeline:
         self._embedder = embedder
         self._guarded = guarded
         self._tally = tally
-        self._preparer = Preparer(source, target.state.hashes(source.link_id), target.old_chunks)
-        self._link_id = source.link_id
+        self._source = source
         self.commits = 0
 
     def run(self, changes: list[Change], listener: Listener, stop: Stop) -> None:
         """Process every change, or as many as there are until `stop` says so."""
         total = len(changes)
+        paths = [change.rel_path for change in changes]
+        hashes = self._target.state.hashes(self._source.link_id, paths)
+        self._preparer = Preparer(self._source, hashes, self._target.old_chunks)
 
         def counted(groups: Iterator[Group], phase: Phase) -> Iterator[Group]:
             done = 0
@@ -166,7 +168,7 @@ class Pipeline:
         self._target.begin(item.group)
         stale = item.group.stale_paths()
         if stale or item.rows:
-            self._target.chunks.replace(self._link_id, stale, item.rows, item.vectors)
+            self._target.chunks.replace(self._source.link_id, stale, item.rows, item.vectors)
             self.commits += 1 + bool(stale)
         self._target.commit(item.group)
         self._count(item)

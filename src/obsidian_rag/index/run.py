@@ -6,6 +6,7 @@ interrupted rebuild is taken up by whatever run comes next.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,11 +37,21 @@ from obsidian_rag.store import (
     EmbeddingStatus,
     FileState,
     IndexState,
+    KnownFile,
     Links,
     Manifest,
     Queue,
 )
-from obsidian_rag.vault import FileEntry, NoteFile, Rules, Scan, content_hash, read_note, scan
+from obsidian_rag.vault import (
+    FileEntry,
+    NoteFile,
+    Rules,
+    Scan,
+    content_hash,
+    read_note,
+    scan,
+    scan_paths,
+)
 
 FINGERPRINT = "fingerprint"
 INDEX_VERSION = "index_version"
@@ -83,8 +94,8 @@ class IndexRun:
             self._link.link_id, place.root, place.rules.max_file_bytes, place.limits
         )
 
-    def run(self, mode: Mode) -> IndexResult:
-        """Make the index agree with the vault.
+    def run(self, mode: Mode, paths: Sequence[str] | None = None) -> IndexResult:
+        """Make the index agree with the vault; with `paths`, only with these files of it.
 
         Raises:
             EmbeddingMismatch: the index was made differently and `mode` is not reindex.
@@ -99,22 +110,20 @@ class IndexRun:
             if is_rebuild and self._place.chunks.exists():
                 self._rebuild(wanted, is_asked_for=mode is Mode.REINDEX)
             else:
-                self._update(wanted, is_thorough=mode is Mode.FULL)
+                self._update(wanted, paths, is_thorough=mode is Mode.FULL)
         except Cancelled:
             self._tally.is_cancelled = True
         files, chunks = self._state.totals()
         took = round((time.monotonic() - started) * 1000)
         return IndexResult(mode, files, chunks, took, self._tally)
 
-    def _update(self, wanted: str, *, is_thorough: bool) -> None:
-        found = self._scan()
+    def _update(self, wanted: str, paths: Sequence[str] | None, *, is_thorough: bool) -> None:
         is_first = self._state.totals()[0] == 0
         is_foreign = self._place.database.get(FINGERPRINT) != wanted
         if not self._place.chunks.exists() or (is_first and is_foreign):
             self._start_afresh(wanted)
         check(self._place.database.get(FINGERPRINT), wanted)
-        known = self._manifest.known(self._link.link_id)
-        self._refuse_empty(found, len(known))
+        found, known = self._seen(None if is_first else paths)
         difference = compare(found.files, known, found.unreadable_folders)
         self._tally.unchanged = difference.unchanged
         work = changes(difference, known, self._hash_of)
@@ -125,7 +134,7 @@ class IndexRun:
         if owed:
             target = LiveTarget(self._place.database, self._place.chunks, self._link.link_id)
             self._process(target, owed)
-        self._note_skips(found)
+        self._note_skips(found, is_whole=paths is None)
         self._sweep(is_first)
 
     def _start_afresh(self, wanted: str) -> None:
@@ -138,6 +147,18 @@ class IndexRun:
             self._place.database.put(_REBUILDING, None)
             self._place.database.put(FINGERPRINT, wanted)
         self._place.chunks.create(dimensions)
+
+    def _seen(self, paths: Sequence[str] | None) -> tuple[Scan, dict[str, KnownFile]]:
+        """What is on disk and what we remember of it, for the vault or for some paths."""
+        link_id = self._link.link_id
+        if paths is not None:
+            known = self._manifest.known_at(link_id, paths)
+            found = scan_paths(self._place.root, self._place.rules, {*paths, *known})
+            if found.is_complete:
+                return found, known
+        found, known = self._scan(), self._manifest.known(link_id)
+        self._refuse_empty(found, len(known))
+        return found, known
 
     def _scan(self) -> Scan:
         def count(files: int) -> None:
@@ -199,7 +220,7 @@ class IndexRun:
             self._queue.split_renames(link_id)
             self._queue.add(link_id, work)
 
-    def _note_skips(self, found: Scan) -> None:
+    def _note_skips(self, found: Scan, *, is_whole: bool = True) -> None:
         """Remember which files the walk left out, and why; write only if that changed."""
         link_id = self._link.link_id
         skipped = {item.rel_path: item.reason for item in found.skipped}
@@ -208,6 +229,7 @@ class IndexRun:
             state.rel_path: state.reason
             for state in self._state.troubled()
             if state.status is EmbeddingStatus.SKIPPED and state.index_hash is None
+            if is_whole or state.rel_path in skipped
         }
         if recorded == skipped:
             return

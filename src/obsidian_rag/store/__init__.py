@@ -24,6 +24,7 @@ from obsidian_rag.store.index_state import (
 from obsidian_rag.store.links import Link, Links
 from obsidian_rag.store.lock import writer_lock
 from obsidian_rag.store.manifest import KnownFile, Manifest
+from obsidian_rag.store.memory import Fact, Memory
 from obsidian_rag.store.queue import Change, ChangeType, Queue
 
 __all__ = [
@@ -38,12 +39,14 @@ __all__ = [
     "ChunkStore",
     "Database",
     "EmbeddingStatus",
+    "Fact",
     "FileState",
     "IndexState",
     "KnownFile",
     "Link",
     "Links",
     "Manifest",
+    "Memory",
     "NoteRow",
     "Queue",
     "StoredChunk",

@@ -1,6 +1,6 @@
 """What is searchable: one row per file, with the reason where a file is not."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -8,6 +8,7 @@ from obsidian_rag.store.database import Database, now
 
 LIVE = "vault_file_index_state"
 REBUILD = "rebuild_index_state"
+_FEW = 500
 
 
 class EmbeddingStatus(StrEnum):
@@ -38,10 +39,15 @@ class IndexState:
         self._database = database
         self._table = table
 
-    def hashes(self, link_id: str) -> dict[str, str | None]:
+    def hashes(self, link_id: str, paths: Sequence[str] | None = None) -> dict[str, str | None]:
         """The content hash each searchable or settled file had when it was indexed."""
+        if paths is not None and len(paths) <= _FEW:
+            condition = f" AND rel_path IN ({', '.join('?' * len(paths))})"
+            values: tuple[object, ...] = (link_id, *paths)
+        else:
+            condition, values = "", (link_id,)
         rows = self._database.rows(
-            f"SELECT rel_path, index_hash FROM {self._table} WHERE link_id = ?", (link_id,)
+            f"SELECT rel_path, index_hash FROM {self._table} WHERE link_id = ?{condition}", values
         )
         return {str(path): None if found is None else str(found) for path, found in rows}
 

@@ -25,10 +25,24 @@ class Manifest:
 
     def known(self, link_id: str) -> dict[str, KnownFile]:
         """Every file we believe exists, by path."""
+        return self._known('link_id = ? AND "exists"', (link_id,))
+
+    def known_at(self, link_id: str, paths: Iterable[str]) -> dict[str, KnownFile]:
+        """The same for these paths and everything below them."""
+        found: dict[str, KnownFile] = {}
+        for path in paths:
+            # "0" follows "/": all names below a folder lie between the two.
+            found |= self._known(
+                'link_id = ? AND "exists" AND (rel_path = ? OR (rel_path > ? AND rel_path < ?))',
+                (link_id, path, f"{path}/", f"{path}0"),
+            )
+        return found
+
+    def _known(self, condition: str, values: tuple[object, ...]) -> dict[str, KnownFile]:
         rows = self._database.rows(
             "SELECT rel_path, size_bytes, mtime_ns, file_id, content_hash"
-            ' FROM vault_file_manifest WHERE link_id = ? AND "exists"',
-            (link_id,),
+            f" FROM vault_file_manifest WHERE {condition}",
+            values,
         )
         return {row[0]: KnownFile._make(row[1:]) for row in rows}  # type: ignore[misc]  # schema types
 

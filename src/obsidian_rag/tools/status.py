@@ -4,7 +4,12 @@ import time
 from dataclasses import asdict, replace
 
 from obsidian_rag.engine import Engine, report_status
+from obsidian_rag.tools.dispatch import Params, Tool
 from obsidian_rag.tools.envelope import Envelope, Meta, success
+
+
+class StatusParams(Params):
+    """Nothing to choose."""
 
 
 def status(engine: Engine) -> Envelope:
@@ -20,3 +25,16 @@ def status(engine: Engine) -> Envelope:
         vault_mtime=data.pop("vault_mtime"),
     )
     return success(data, meta, report.trouble)
+
+
+STATUS = Tool(
+    name="obsidian_rag_status",
+    description=(
+        "Is the index of the user's Obsidian vault healthy and up to date? Counts notes and"
+        " chunks, and lists files that cannot be searched with the reason. Call it first, and"
+        " after starting an index run."
+    ),
+    params=StatusParams,
+    run=lambda engine, _: status(engine),
+    is_read_only=True,
+)

@@ -7,7 +7,7 @@ from obsidian_rag.vault.boundary import check_relative, open_inside, relative_to
 from obsidian_rag.vault.discover import obsidian_vaults
 from obsidian_rag.vault.read import NoteFile, content_hash, read_note
 from obsidian_rag.vault.rules import Rules
-from obsidian_rag.vault.scan import FileEntry, Scan, SkippedFile, scan
+from obsidian_rag.vault.scan import FileEntry, Scan, SkippedFile, scan, scan_paths
 from obsidian_rag.vault.write import replace_note
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "replace_note",
     "resolve",
     "scan",
+    "scan_paths",
 ]

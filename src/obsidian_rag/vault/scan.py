@@ -8,7 +8,7 @@ told apart from an empty one, so that nobody takes its notes for deleted.
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -82,6 +82,26 @@ def scan(
     return Scan(walk.files, walk.skipped, walk.folders, unreadable, is_complete)
 
 
+def scan_paths(root: Path, rules: Rules, paths: Iterable[str]) -> Scan:
+    """Look at these files only, by listing their folders; the ones not there are left out.
+
+    A folder among them makes the scan incomplete: only a walk can tell what it holds.
+
+    Raises:
+        NotFound: the vault's folder is not there.
+    """
+    _root_status(root)
+    walk = _Walk(os.path.realpath(root), rules)
+    wanted = set(paths)
+    for folder in sorted({path.rpartition("/")[0] for path in wanted}):
+        walk.one_folder(folder)
+    files = [entry for entry in walk.files if entry.rel_path in wanted]
+    skipped = [item for item in walk.skipped if item.rel_path in wanted]
+    missing = wanted.difference(entry.rel_path for entry in files)
+    is_complete = not any(os.path.isdir(os.path.join(root, path)) for path in missing)  # noqa: PTH112, PTH118  (called often)
+    return Scan(files, skipped, walk.folders, tuple(walk.unreadable), is_complete)
+
+
 def file_entry(rel: str, status: os.stat_result, is_linked: bool = False) -> FileEntry:
     """The entry for a file with this status; a scan and a read of the same file give the same.
 
@@ -118,6 +138,15 @@ class _Walk:
                 # Of several links to one folder the same one must win each time.
                 self._links.sort(reverse=True)
                 self._linked_folder(*self._links.pop())
+
+    def one_folder(self, rel: str) -> None:
+        """List one folder, if the rules open it and it really lies in the vault."""
+        real = os.path.realpath(self._base + rel)
+        access = self.rules.access(rel) if rel else self.rules.root_access
+        if access is Access.OPEN and is_within(self.root, real):
+            real_rel = self._relative(real) if rel else ""
+            if not self.rules.denies_dir(real_rel):
+                self._folder(rel, real_rel, access)
 
     def _folder(self, rel: str, real_rel: str, access: Access) -> None:
         if access is Access.OPEN:

@@ -1,0 +1,86 @@
+"""What a search is asked and what it answers."""
+
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+
+from obsidian_rag.search.query import DateRange, PropertyFilter
+
+
+class Signals(StrEnum):
+    """Which signals rank the answer."""
+
+    HYBRID = "hybrid"
+    WORDS = "words"
+    VECTORS = "vectors"
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a hit must satisfy; an empty filter admits everything."""
+
+    directories: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    dates: DateRange | None = None
+    properties: tuple[PropertyFilter, ...] = ()
+    vaults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question with its filters. `today` is what "last March" is counted from."""
+
+    question: str
+    limit: int = 5
+    filters: Filters = field(default_factory=Filters)
+    signals: Signals = Signals.HYBRID
+    group_by_note: bool = False
+    use_dates: bool = True
+    today: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """How a hit came by its score: each signal's share, and the question's words it contains."""
+
+    signals: dict[str, float]
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that answers. Lines are 1-based and count the file's own lines."""
+
+    text: str
+    score: float
+    source_file: str
+    title: str
+    section: str | None
+    heading_path: tuple[str, ...]
+    start_line: int
+    end_line: int
+    date: str | None
+    tags: tuple[str, ...]
+    chunk_index: int
+    link_id: str
+    is_private: bool
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A filter read out of the question ("last March"), and whether it was applied."""
+
+    phrase: str
+    first: str
+    last: str
+    is_applied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Hits, best first."""
+
+    hits: tuple[Hit, ...]
+    suggestion: Suggestion | None
+    chunks_scanned: int

@@ -1,0 +1,160 @@
+"""The one way from a door to a tool, and the one place where failures become envelopes.
+
+Threat: arguments come from a model that may have read a hostile note. So each tool takes exactly
+its own parameters, of exactly their types, and an unexpected failure tells its kind only: its
+text may quote a note.
+"""
+
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from obsidian_rag.engine import Engine, index_version
+from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError
+from obsidian_rag.tools.envelope import NO_META, Envelope, Meta, failure
+
+_MOST_PROBLEMS = 5
+_log = logging.getLogger(__name__)
+
+
+class Params(BaseModel):
+    """What a tool is asked; every field has a description for agents."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+P = TypeVar("P", bound=Params)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[P]):
+    """A tool as every door offers it. `run` raises; `call` answers."""
+
+    name: str
+    description: str
+    params: type[P]
+    run: Callable[[Engine, P], Envelope]
+    is_read_only: bool
+
+
+TOOLS: dict[str, Tool[Any]] = {}
+
+
+def register(*tools: Tool[Any]) -> None:
+    """Offer tools; `obsidian_rag.tools` does it once, so that the list is in one place."""
+    for tool in tools:
+        if tool.name in TOOLS:
+            raise ValueError(f"two tools are called {tool.name}")
+        TOOLS[tool.name] = tool
+
+
+def call(engine: Engine, name: str, arguments: Mapping[str, object]) -> Envelope:
+    """Ask a tool; whatever happens, the answer is an envelope."""
+    started = time.perf_counter()
+    try:
+        return run(engine, name, arguments)
+    except ObsidianRagError as error:
+        return failure(error, _timed(started))
+    except Exception as error:
+        _log.exception("%s failed", name)
+        return failure(_unexpected(error), _timed(started))
+
+
+def run(engine: Engine, name: str, arguments: Mapping[str, object]) -> Envelope:
+    """Ask a tool, for doors that handle failures themselves.
+
+    Raises:
+        InvalidArgument: there is no such tool, or the arguments do not fit it.
+        ObsidianRagError: the tool could not do it.
+    """
+    tool = TOOLS.get(name)
+    if tool is None:
+        raise InvalidArgument(
+            f"There is no tool {_quoted(name)}.", f"The tools are: {', '.join(TOOLS)}."
+        )
+    return tool.run(engine, parse(tool.params, arguments))
+
+
+def parse(params: type[P], arguments: Mapping[str, object]) -> P:
+    """The arguments as the tool's parameters.
+
+    Raises:
+        InvalidArgument: they do not fit; the message names each field and what it allows.
+    """
+    try:
+        # By way of JSON, where a list may become a tuple but "5" is still not a number.
+        return params.model_validate_json(json.dumps(arguments, allow_nan=False))
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_context=False, include_input=False)
+        problems = [_problem(params, detail) for detail in details[:_MOST_PROBLEMS]]
+        raise InvalidArgument(
+            "; ".join(problems) + ".", f"The parameters are: {_names(params)}."
+        ) from None
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidArgument(
+            "The arguments are not a JSON object.", f"The parameters are: {_names(params)}."
+        ) from None
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """The JSON schema of each tool's parameters, by tool."""
+    return {name: tool.params.model_json_schema() for name, tool in TOOLS.items()}
+
+
+def answer_meta(engine: Engine, started: float, chunks_scanned: int = 0) -> Meta:
+    """What an answer was made from; `started` is of `time.perf_counter`.
+
+    An answer that needs no index is worth giving even if the index cannot tell its version.
+    """
+    version = NO_META["index_version"]
+    with contextlib.suppress(ObsidianRagError):
+        version = index_version(engine)
+    return Meta({**_timed(started), "chunks_scanned": chunks_scanned, "index_version": version})
+
+
+def _timed(started: float) -> Meta:
+    return Meta({**NO_META, "query_time_ms": round((time.perf_counter() - started) * 1000, 1)})
+
+
+def _unexpected(error: Exception) -> ObsidianRagError:
+    return IndexerFailed(
+        f"Something unexpected went wrong ({type(error).__name__}).",
+        "Try again; if it happens again, the log has the details to report.",
+    )
+
+
+def _problem(params: type[Params], detail: ErrorDetails) -> str:
+    name = ".".join(str(part) for part in detail["loc"])
+    message = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "extra_forbidden":
+        return f"There is no parameter {_quoted(name)}; allowed are {_names(params)}"
+    if not name:
+        return message
+    allowed = _allowed(params, str(detail["loc"][0]))
+    return f"Parameter '{name}': {message}{f' ({allowed})' if allowed else ''}"
+
+
+def _names(params: type[Params]) -> str:
+    return ", ".join(params.model_json_schema().get("properties", {})) or "none"
+
+
+def _allowed(params: type[Params], name: str) -> str:
+    """The range of a parameter in words, where it has one."""
+    field = params.model_json_schema()["properties"].get(name, {})
+    kinds = [field, *field.get("anyOf", ())]
+    found: dict[str, object] = {key: value for kind in kinds for key, value in kind.items()}
+    for low, high, unit in (("minimum", "maximum", ""), ("minLength", "maxLength", " characters")):
+        if low in found and high in found:
+            return f"{found[low]} to {found[high]}{unit}"
+    return ""
+
+
+def _quoted(name: str) -> str:
+    return f"'{name[:60]}'"
