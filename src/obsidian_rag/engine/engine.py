@@ -1,6 +1,7 @@
 """The composition root: builds the parts of one installation, hands them out, closes them."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from obsidian_rag.config import Config
 from obsidian_rag.embed import Embedder, make_embedder
@@ -9,10 +10,15 @@ from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import ChunkStore, Database
 from obsidian_rag.vault import Rules
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 _MAX_CHARS = 2000
 # Room for the title and the headings in front of a chunk's text.
 _TITLE_TOKENS = 52
 _FEWEST_TOKENS = 16
+_QUERIES_KEPT = 512
 
 
 class Engine:
@@ -20,6 +26,9 @@ class Engine:
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.seen_version: str | None = None
+        self.looked_for_changes: tuple[float, bool] | None = None
+        self._query_vectors: dict[str, NDArray[np.float32]] = {}
 
     @cached_property
     def database(self) -> Database:
@@ -36,6 +45,16 @@ class Engine:
         """The configured embedder; nothing is loaded yet."""
         settings = self.config.settings
         return make_embedder(self.config.embedding, settings.security, self.config.home)
+
+    def query_vector(self, question: str) -> "NDArray[np.float32]":
+        """The vector of a question; the last few hundred are remembered."""
+        vector = self._query_vectors.get(question)
+        if vector is None:
+            vector = self.embedder.embed_query(question)
+            if len(self._query_vectors) >= _QUERIES_KEPT:
+                self._query_vectors.clear()
+            self._query_vectors[question] = vector
+        return vector
 
     @property
     def rules(self) -> Rules:

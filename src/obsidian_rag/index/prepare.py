@@ -58,6 +58,7 @@ class Prepared:
     chunks: list[NewChunk]
     state: FileState
     entry: FileEntry
+    properties: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +207,7 @@ class Preparer:
             chunk_count=len(chunks),
             parse_error=found.parse_error,
         )
-        return Prepared(change, row, chunks, state, _settled(found.entry))
+        return Prepared(change, row, chunks, state, _settled(found.entry), found.properties)
 
 
 def may_have_rows(change: Change) -> bool:

@@ -17,7 +17,14 @@ from pathlib import Path
 
 from obsidian_rag.errors import NoteChanged, SecurityViolation
 from obsidian_rag.index.ahead import Ahead
-from obsidian_rag.notes import Chunk, ChunkLimits, RagPolicy, chunk_note, parse_note
+from obsidian_rag.notes import (
+    Chunk,
+    ChunkLimits,
+    RagPolicy,
+    chunk_note,
+    parse_note,
+    property_values,
+)
 from obsidian_rag.vault import FileEntry, SkippedFile, content_hash, read_note
 
 _FILES_PER_REQUEST = 32
@@ -60,6 +67,7 @@ class Read:
     date: str | None = None
     policy: RagPolicy = RagPolicy.INDEX
     parse_error: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
     chunks: list[Chunk] | None = None
 
 
@@ -88,6 +96,7 @@ def read_file(source: Source, request: Request) -> Read | SkippedFile:
         date=note.date,
         policy=note.policy,
         parse_error=note.parse_error,
+        properties=property_values(note.frontmatter),
         chunks=chunk_note(note, source.limits),
     )
 

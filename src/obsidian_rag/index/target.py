@@ -14,6 +14,7 @@ from obsidian_rag.store import (
     FileState,
     IndexState,
     Manifest,
+    Properties,
     Queue,
     StoredChunk,
 )
@@ -46,6 +47,7 @@ class LiveTarget:
         self.state = IndexState(database)
         self.manifest = Manifest(database)
         self.queue = Queue(database)
+        self._properties = Properties(database)
         self._database = database
         self._link_id = link_id
 
@@ -63,6 +65,7 @@ class LiveTarget:
         with self._database.transaction():
             self._record_states(group)
             self._record_files(group)
+            record_properties(self._properties, self._link_id, group)
             for item in group.settled:
                 if isinstance(item, LeftOut) and item.is_passing:
                     reason = item.state.reason or "failed"
@@ -90,6 +93,7 @@ class RebuildTarget:
     def __init__(self, database: Database, chunks: ChunkStore, link_id: str) -> None:
         self.chunks = chunks
         self.state = IndexState(database, REBUILD)
+        self._properties = Properties(database)
         self._database = database
         self._link_id = link_id
 
@@ -105,6 +109,14 @@ class RebuildTarget:
         with self._database.transaction():
             self.state.remove(self._link_id, _vanished(group))
             self.state.put(self._link_id, _states(group))
+            record_properties(self._properties, self._link_id, group)
+
+
+def record_properties(properties: Properties, link_id: str, group: Group) -> None:
+    """Properties come from the files alone, so both kinds of index share them."""
+    left_out = [item.change.rel_path for item in group.settled if isinstance(item, LeftOut)]
+    properties.remove(link_id, [*_vanished(group), *left_out])
+    properties.put(link_id, ((note.row.source_file, note.properties) for note in group.notes))
 
 
 def _states(group: Group) -> list[FileState]:

@@ -5,8 +5,10 @@ from obsidian_rag.notes.dates import parse_date
 from obsidian_rag.notes.frontmatter import split_frontmatter
 from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy, Task
 from obsidian_rag.notes.parse import is_canvas, parse_note
+from obsidian_rag.notes.properties import property_values
 from obsidian_rag.notes.sanitise import sanitise
 from obsidian_rag.notes.sensitive import chunk_categories, sensitive_categories
+from obsidian_rag.notes.tags import tag_keys
 from obsidian_rag.notes.tokens import estimate_tokens
 
 __all__ = [
@@ -25,7 +27,9 @@ __all__ = [
     "is_canvas",
     "parse_date",
     "parse_note",
+    "property_values",
     "sanitise",
     "sensitive_categories",
     "split_frontmatter",
+    "tag_keys",
 ]

@@ -23,6 +23,9 @@ _NOT_WORDS = re.compile(
 )
 _HAS_LETTER = re.compile(r"[^\W\d_]")
 _MAX_NESTING = 4
+_MOST_VALUES = 100
+_MAX_KEY = 100
+_MAX_VALUE = 500
 
 
 def lookup(frontmatter: Mapping[str, object], *names: str) -> object:
@@ -56,6 +59,19 @@ def read_aliases(frontmatter: Mapping[str, object]) -> tuple[str, ...]:
     names = value if isinstance(value, list) else [value]
     texts = (str(name).strip() for name in names if isinstance(name, (str, int, float)))
     return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def property_values(frontmatter: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Every (key, value) of the properties, both in lower case; a list gives one pair per entry."""
+    pairs: dict[tuple[str, str], None] = {}
+    for key, value in frontmatter.items():
+        entries = value if isinstance(value, list) else [value]
+        for entry in entries[:_MOST_VALUES]:
+            if isinstance(entry, bool):
+                entry = str(entry).lower()
+            if isinstance(entry, (str, int, float)) and (text := str(entry).strip().casefold()):
+                pairs[key.strip().casefold()[:_MAX_KEY], text[:_MAX_VALUE]] = None
+    return tuple(pairs)
 
 
 def property_words(frontmatter: Mapping[str, object]) -> str:

@@ -57,6 +57,15 @@ def unique_tags(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(first.values())
 
 
+def tag_keys(tags: Iterable[str]) -> list[str]:
+    """What a tag filter compares: each tag and its parents, without '#', in lower case."""
+    keys: dict[str, None] = {}
+    for tag in tags:
+        parts = tag.lstrip("#").strip("/").casefold().split("/")
+        keys.update((("/".join(parts[:end])), None) for end in range(1, len(parts) + 1))
+    return [key for key in keys if key]
+
+
 def _valid(tag: str) -> str:
     tag = tag.rstrip("/")
     word = tag[1:]

@@ -17,13 +17,17 @@ class Signals(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a hit must satisfy; an empty filter admits everything."""
+    """What a hit must satisfy; an empty filter admits everything.
+
+    Of `directories`, `vaults` and each group of `tags`, one must fit; every group must.
+    """
 
     directories: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
+    tags: tuple[tuple[str, ...], ...] = ()
     dates: DateRange | None = None
     properties: tuple[PropertyFilter, ...] = ()
     vaults: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

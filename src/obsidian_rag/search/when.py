@@ -14,26 +14,10 @@ _MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_nam
 _MONTHS |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
 _MONTHS["sept"] = 9
 _DAYS = {name.lower(): number for number, name in enumerate(calendar.day_name)}
-_NUMBERS = {
-    word: number
-    for number, word in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-        ]
-    )
-} | {"a": 1, "an": 1, "couple of": 2, "few": 3}
+_NUMBERS = dict(  # noqa: C408  (shorter than a literal)
+    zero=0, one=1, two=2, three=3, four=4, five=5, six=6, seven=7, eight=8, nine=9, ten=10,
+    eleven=11, twelve=12, a=1, an=1, few=3,
+) | {"couple of": 2}  # fmt: skip
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _MONTH = "(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\.?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"

@@ -23,8 +23,10 @@ from obsidian_rag.store.index_state import (
 )
 from obsidian_rag.store.links import Link, Links
 from obsidian_rag.store.lock import writer_lock
+from obsidian_rag.store.lookup import FoundRow, Lookup
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.memory import Fact, Memory
+from obsidian_rag.store.properties import Properties
 from obsidian_rag.store.queue import Change, ChangeType, Queue
 
 __all__ = [
@@ -41,13 +43,16 @@ __all__ = [
     "EmbeddingStatus",
     "Fact",
     "FileState",
+    "FoundRow",
     "IndexState",
     "KnownFile",
     "Link",
     "Links",
+    "Lookup",
     "Manifest",
     "Memory",
     "NoteRow",
+    "Properties",
     "Queue",
     "StoredChunk",
     "now",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.errors import IndexCorrupted, IndexerFailed, IndexNotFound
-from obsidian_rag.notes import Chunk
+from obsidian_rag.notes import Chunk, tag_keys
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 TABLE = "obsidian_chunks"
 NEXT_TABLE = "obsidian_chunks_next"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 VECTOR_INDEX_FROM = 30_000
 _READER_WINDOW = timedelta(minutes=10)
-_WORD_COLUMNS = ("chunk_text", "words_only", "title")
+WORD_COLUMNS = ("chunk_text", "names", "words_only")
 _PATHS_PER_FILTER = 500
 _MAGIC = b"LANC"
 
@@ -191,20 +191,25 @@ class ChunkStore:
             _retry(lambda: self._index(rows))
 
     def _index(self, rows: int) -> None:
-        from lancedb.index import FTS, BTree, IvfRq
+        from lancedb.index import FTS, BTree, IvfRq, LabelList
 
         present = {column for index in self.table.list_indices() for column in index.columns}
-        for column in _WORD_COLUMNS:
+        for column in WORD_COLUMNS:
             if column not in present:
                 words = FTS(
                     with_position=column == "chunk_text",
                     base_tokenizer="icu",
-                    stem=False,
+                    stem=True,
                     remove_stop_words=False,
                 )
                 self.table.create_index(column, config=words)
-        if "source_file" not in present:
-            self.table.create_index("source_file", config=BTree())
+        for column, kind in (
+            ("source_file", BTree()),
+            ("date", BTree()),
+            ("tag_keys", LabelList()),
+        ):
+            if column not in present:
+                self.table.create_index(column, config=kind)
         if "vector" not in present and rows >= VECTOR_INDEX_FROM:
             self.table.create_index("vector", config=IvfRq(distance_type="cosine"))
 
@@ -357,8 +362,15 @@ def _schema(dimensions: int) -> Any:
             pa.field("content_hash", text),
             pa.field("words_only", text, metadata=packed),
             pa.field("is_private", pa.bool_()),
+            pa.field("names", text),
+            pa.field("tag_keys", pa.list_(text)),
         ]
     )
+
+
+def _names(row: ChunkRow) -> str:
+    """What a passage is called: its note's title and aliases and the headings above it."""
+    return "\n".join(dict.fromkeys((row.note.title, *row.note.aliases, *row.chunk.heading_path)))
 
 
 def _arrow(rows: Sequence[ChunkRow], vectors: "NDArray[np.float32]") -> Any:
@@ -388,5 +400,7 @@ def _arrow(rows: Sequence[ChunkRow], vectors: "NDArray[np.float32]") -> Any:
         "content_hash": [row.content_hash for row in rows],
         "words_only": [row.chunk.words_only for row in rows],
         "is_private": [row.note.is_private for row in rows],
+        "names": [_names(row) for row in rows],
+        "tag_keys": [tag_keys(row.chunk.tags) for row in rows],
     }
     return pa.Table.from_pydict(columns, schema=schema)

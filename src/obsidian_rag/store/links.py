@@ -33,6 +33,11 @@ class Links:
         row = self._database.row(f"SELECT {_COLUMNS} FROM vault_link WHERE is_primary = 1")
         return _link(row) if row else None
 
+    def all(self) -> list[Link]:
+        """Every vault, the primary one first."""
+        rows = self._database.rows(f"SELECT {_COLUMNS} FROM vault_link ORDER BY is_primary DESC")
+        return [_link(row) for row in rows]
+
     def set_primary(self, root: Path) -> Link:
         """Make `root` the primary vault.
 

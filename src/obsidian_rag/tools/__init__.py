@@ -1,7 +1,33 @@
 """One function per tool, one envelope for every door."""
 
+from obsidian_rag.tools.citation import obsidian_link
+from obsidian_rag.tools.dispatch import TOOLS, Params, Tool, call, parse, register, run, schemas
 from obsidian_rag.tools.envelope import Envelope, Meta, failure, success
-from obsidian_rag.tools.index import index_outcome
-from obsidian_rag.tools.status import status
+from obsidian_rag.tools.index import INDEX, index_outcome
+from obsidian_rag.tools.memory import MEMORY_RECALL, MEMORY_STORE, memory_forget, memory_list
+from obsidian_rag.tools.read import READ, ReadParams, read
+from obsidian_rag.tools.status import STATUS, status
 
-__all__ = ["Envelope", "Meta", "failure", "index_outcome", "status", "success"]
+# Every tool there is: a new one is added here, and all doors have it.
+register(STATUS, INDEX, READ, MEMORY_STORE, MEMORY_RECALL)
+
+__all__ = [
+    "TOOLS",
+    "Envelope",
+    "Meta",
+    "Params",
+    "ReadParams",
+    "Tool",
+    "call",
+    "failure",
+    "index_outcome",
+    "memory_forget",
+    "memory_list",
+    "obsidian_link",
+    "parse",
+    "read",
+    "run",
+    "schemas",
+    "status",
+    "success",
+]

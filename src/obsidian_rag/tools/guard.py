@@ -16,6 +16,7 @@ A passage is sensitive if it is
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TypedDict
 
 from obsidian_rag.engine import Engine
@@ -31,10 +32,16 @@ _TELLING_WORDS = 3
 _SHORTEST_TELLING = 4
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|[\r\n]+")
-_MARKER = re.compile(r"^(?:[\s>]|[-*+]\s|\d{1,9}[.)]\s|\[.\]\s|#{1,6}\s)+")
+_MARKER = re.compile(r"^(?:[\s>]|[-*+]\s|\d{1,9}[.)]\s|\[.\]\s)+")
 _EMPHASIS = re.compile(r"\*\*|__|~~|`")
+_WIKILINK = re.compile(r"!?\[\[(?:[^\[\]|]*+\|)?([^\[\]|]*+)\]\]")
 _WORD = re.compile(r"[^\W_]+")
-_OWED_TO = re.compile(r"\b[Oo]we[ds]?\s+(?:to\s+)?((?:[A-Z]\w*)(?:\s+[A-Z]\w*)?)")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s")
+_OWED_TO = re.compile(
+    r"\b(?:owe[ds]?|debt)\b(?:\s+(?:to|about|[^\w\s]?\d[\w.,]*))*"
+    r"\s+([^\W\d_]\w*(?:\s+[^\W\d_]\w*)?)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +126,11 @@ def judge(
     return Verdict(categories, is_private or (settings.is_withholding and bool(categories)))
 
 
-def memory_suggestion(
-    hits: Sequence[Passage], settings: GuardSettings
-) -> MemorySuggestion | None:
+def memory_suggestion(hits: Sequence[Passage], settings: GuardSettings) -> MemorySuggestion | None:
     """A fact to remember from the best passage, if a sentence of it matches a memory pattern."""
     if not settings.is_suggesting or not hits or hits[0].is_withheld:
         return None
-    patterns = {
-        pattern: (pattern,) for words in settings.patterns.values() for pattern in words
-    }
+    patterns = {pattern: (pattern,) for words in settings.patterns.values() for pattern in words}
     best, matched = "", tuple[str, ...]()
     for sentence in _sentences(hits[0].text):
         found = sensitive_categories(sentence, None, (), patterns, ())
@@ -146,6 +149,8 @@ def _section_categories(
 ) -> Iterator[str]:
     """Health or relations, for each sensitive section the passage stands in."""
     sections = settings.sensitive_sections
+    # Only lines with a `#` can name a section; looking at no others keeps many hits quick.
+    text = "\n".join(line for line in text.split("\n") if "#" in line)
     if not sensitive_categories(text, section, names, {}, sections):
         return
     health = {HEALTH: settings.patterns.get(HEALTH, ())}
@@ -158,16 +163,19 @@ def _section_categories(
 def _sentences(text: str) -> Iterator[str]:
     """Sentences and lines that say something, without list and quote marks."""
     for part in _SENTENCE_END.split(text):
-        sentence = _EMPHASIS.sub("", _MARKER.sub("", part)).strip()
+        sentence = _EMPHASIS.sub("", _WIKILINK.sub(r"\1", _MARKER.sub("", part))).strip()
+        words = [word for word in sentence.split() if not word.startswith("#")]
         # A line that only names its section is no fact.
-        if len(sentence.split()) > 1 or not sentence.isascii():
+        if not _HEADING.match(part) and (len(words) > 1 or not sentence.isascii()):
             yield sentence
 
 
 def _key(category: str, sentence: str, matched: Sequence[str]) -> str:
     """`debt_to_<name>`, or the category and the words that tell most about the sentence."""
-    if creditor := _OWED_TO.search(sentence):
-        return _slug("debt to " + creditor[1])
+    if owed := _OWED_TO.search(sentence):
+        creditor = list(takewhile(lambda word: word[0].isupper(), owed[1].split()))
+        if creditor:
+            return _slug(" ".join(["debt to", *creditor]))
     known = {word for pattern in matched for word in _WORD.findall(pattern.casefold())}
     words = [word for word in _WORD.findall(sentence) if word.casefold() not in known]
     names = [word for word in words[1:] if word[0].isupper() and len(word) > 1]

@@ -1,8 +1,7 @@
 """`obsidian_rag_read`: a note, a section or a range of lines, inside the boundary and guarded.
 
-Threat: an agent asks for a file outside the vault, in a folder the user denied, by a symlink into
-one, or for a note the user keeps to himself. Agents pass every check; the owner of the notes, on
-the command line, passes those about places only.
+Threat: an agent asks for a note the user keeps to himself, perhaps because another note told it
+to. Agents pass every check; the owner of the notes, on the command line, only those about places.
 """
 
 import re
@@ -12,20 +11,12 @@ from dataclasses import dataclass
 from pydantic import Field, model_validator
 
 from obsidian_rag.engine import Engine
-from obsidian_rag.errors import (
-    IndexerFailed,
-    InvalidArgument,
-    NotFound,
-    SecurityViolation,
-    SensitiveFiltered,
-)
-from obsidian_rag.notes import Heading, Note, RagPolicy, is_canvas, parse_note
-from obsidian_rag.store import Links, Manifest
-from obsidian_rag.tools.citation import obsidian_link
+from obsidian_rag.errors import InvalidArgument, NotFound, SensitiveFiltered
+from obsidian_rag.notes import Heading, Note, RagPolicy, is_canvas
+from obsidian_rag.tools.citation import find_note, obsidian_link, open_note
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
-from obsidian_rag.tools.guard import Verdict, guard_settings, judge
-from obsidian_rag.vault import NoteFile, read_note, relative_to_root, resolve
+from obsidian_rag.tools.guard import PRIVATE, Verdict, guard_settings, judge
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _MOST_NAMED = 10
@@ -85,98 +76,31 @@ def read(engine: Engine, params: ReadParams, *, is_owner: bool = False) -> Envel
     """
     started = time.perf_counter()
     path = find_note(engine, params.note)
-    note = _parsed(engine, path)
+    note, whole = open_note(engine, path)
+    is_confirmed = is_owner or params.confirm_sensitive
     if note.policy is RagPolicy.NEVER and not is_owner:
         raise SensitiveFiltered(
             f"'{path}' says `rag: false`: agents may not read it.", "Open it in Obsidian."
         )
-    is_private = note.policy is RagPolicy.PRIVATE
-    if is_private and not (is_owner or params.confirm_sensitive):
-        raise _unconfirmed(path, "private")
-    lines = _lines(note.text)
+    if note.policy is RagPolicy.PRIVATE and not is_confirmed:
+        raise _unconfirmed(path, PRIVATE)
+    lines = _lines(whole)
     part = _part(note, params, len(lines))
-    text, last = _fitting(lines, part, None if is_owner else params.max_chars)
-    verdict = judge(
-        text, None, part.heads, note.frontmatter_tags, is_private, guard_settings(engine)
-    )
-    if verdict.withholds(params.confirm_sensitive or is_owner):
+    wanted = "\n".join(lines[part.first - 1 : part.last])
+    text = wanted if is_owner else _fitting(wanted, params.max_chars)
+    verdict = _judged(engine, note, part, text)
+    if verdict.withholds(is_confirmed):
         raise _unconfirmed(path, ", ".join(verdict.categories))
     data = {
         **_fields(engine, note, verdict),
         "text": text,
         "start_line": part.first,
-        "end_line": last,
+        "end_line": part.first + text.count("\n"),
         "total_lines": len(lines),
-        "is_truncated": last < part.last or len(text) < len("\n".join(lines[part.first - 1 : last])),
+        "is_truncated": len(text) < len(wanted),
         "heading_path": list(part.heading_path),
     }
     return success(data, answer_meta(engine, started))
-
-
-def find_note(engine: Engine, name: str) -> str:
-    """The path of the note called `name`: a path, or a unique end of one, with or without .md.
-
-    Raises:
-        NotFound: there is none.
-        InvalidArgument: there are several.
-        SecurityViolation: the path leaves the vault or is in a denied folder.
-    """
-    rel = relative_to_root(engine.config.vault_root, name)
-    for path in (rel, f"{rel}.md"):
-        if engine.rules.admits_file(path) and resolve(engine.config.vault_root, path).is_file():
-            _real_path(engine, path)
-            return path
-    named = _named(engine, rel)
-    if len(named) == 1:
-        return named[0]
-    if named:
-        some = ", ".join(f"'{path}'" for path in named[:_MOST_NAMED])
-        raise InvalidArgument(f"Several notes are called '{name}': {some}.", "Name one by its path.")
-    if not engine.rules.admits_dir(rel.rpartition("/")[0]):
-        raise _denied(name)
-    raise NotFound(f"There is no note '{name}' in the vault.", "Search for it first.")
-
-
-def _named(engine: Engine, rel: str) -> list[str]:
-    """Known notes whose path ends so, in any case, as Obsidian resolves `[[links]]`."""
-    link = Links(engine.database).primary()
-    wanted = _plain(rel)
-    return sorted(
-        path
-        for path in (Manifest(engine.database).known(link.link_id) if link else ())
-        if f"/{_plain(path)}".endswith(f"/{wanted}") and engine.rules.admits_file(path)
-    )
-
-
-def _plain(path: str) -> str:
-    return path.casefold().removesuffix(".md")
-
-
-def _real_path(engine: Engine, path: str) -> str:
-    """Where the note really is, which must be as readable as where it seems to be."""
-    root = engine.config.vault_root
-    real = resolve(root, path).relative_to(root.resolve()).as_posix()
-    if not engine.rules.admits_file(real):
-        raise _denied(path)
-    return real
-
-
-def _denied(path: str) -> SecurityViolation:
-    return SecurityViolation(
-        f"The path {path!r} is in a folder that may not be read.",
-        "Choose another note, or change indexing.deny_dirs or allow_dirs.",
-    )
-
-
-def _parsed(engine: Engine, path: str) -> Note:
-    # By its real path: what was checked is what is opened.
-    real = _real_path(engine, path)
-    file = read_note(engine.config.vault_root, real, engine.rules.max_file_bytes)
-    if isinstance(file, NoteFile):
-        return parse_note(path, file.text)
-    if file.reason == "missing":
-        raise NotFound(f"'{path}' is gone.", "Run `obsidian-rag sync`.")
-    raise IndexerFailed(f"'{path}' cannot be read ({file.reason}).", "Open it in Obsidian.")
 
 
 def _unconfirmed(path: str, why: str) -> SensitiveFiltered:
@@ -252,14 +176,21 @@ def _section_end(headings: tuple[Heading, ...], position: int, total: int) -> in
     return total
 
 
-def _fitting(lines: list[str], part: _Part, most: int | None) -> tuple[str, int]:
-    """Whole lines while they fit (the first one in any case, cut), and the last line's number."""
-    text = lines[part.first - 1][:most]
-    last = part.first
-    while last < part.last and (most is None or len(text) + 1 + len(lines[last]) <= most):
-        text += "\n" + lines[last]
-        last += 1
-    return text, last
+def _fitting(text: str, most: int) -> str:
+    """As many whole lines as fit; of a first line that is too long, its beginning."""
+    if len(text) <= most:
+        return text
+    cut = text[:most]
+    return cut if text[most] == "\n" else cut.rpartition("\n")[0] or cut
+
+
+def _judged(engine: Engine, note: Note, part: _Part, text: str) -> Verdict:
+    is_private = note.policy is RagPolicy.PRIVATE
+    tags = note.frontmatter_tags
+    if is_canvas(note.path):
+        # Its texts are JSON strings, where the end of a line would hide the word after it.
+        text, tags = text.replace("\\n", "\n"), note.tags
+    return judge(text, None, part.heads, tags, is_private, guard_settings(engine))
 
 
 def _fields(engine: Engine, note: Note, verdict: Verdict) -> dict[str, object]:

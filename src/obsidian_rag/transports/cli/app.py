@@ -15,9 +15,12 @@ from obsidian_rag.errors import InvalidArgument, ObsidianRagError
 from obsidian_rag.transports.cli import (
     config_cmd,
     doctor_cmd,
+    eval_cmd,
     index_cmd,
     init_cmd,
+    memory_cmd,
     model_cmd,
+    read_cmd,
     status_cmd,
 )
 from obsidian_rag.transports.cli.output import print_failure
@@ -35,7 +38,10 @@ app.command("index")(index_cmd.index)
 app.command("sync")(index_cmd.sync)
 app.command("reindex")(index_cmd.reindex)
 app.command("status")(status_cmd.status)
+app.command("read")(read_cmd.read)
+app.add_typer(memory_cmd.app, name="memory")
 app.command("doctor")(doctor_cmd.doctor)
+app.command("eval")(eval_cmd.evaluate)
 app.add_typer(config_cmd.app, name="config")
 app.add_typer(model_cmd.app, name="model")
 

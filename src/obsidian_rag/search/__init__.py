@@ -1,0 +1,20 @@
+"""Answer questions, read only: query, hybrid ranking, filters, explanations."""
+
+from obsidian_rag.search.answer import Answer, Filters, Hit, Request, Signals, Suggestion, Why
+from obsidian_rag.search.query import DateRange, PropertyFilter, parse_property, parse_query
+from obsidian_rag.search.searcher import Searcher
+
+__all__ = [
+    "Answer",
+    "DateRange",
+    "Filters",
+    "Hit",
+    "PropertyFilter",
+    "Request",
+    "Searcher",
+    "Signals",
+    "Suggestion",
+    "Why",
+    "parse_property",
+    "parse_query",
+]

@@ -1,0 +1,123 @@
+"""From ranked chunks to hits: neighbours merged, no note filling the page, text cut to size."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from obsidian_rag.search.answer import Hit, Why
+from obsidian_rag.search.words import folded, matched, stem
+from obsidian_rag.store import FoundRow
+
+MAX_CHARS = 2000
+_SHARE_OF_PAGE = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate with its score and each signal's share of it."""
+
+    row: FoundRow
+    score: float
+    shares: Mapping[str, float]
+
+
+@dataclass(slots=True)
+class _Passage:
+    """One or more neighbouring chunks of a note; the best one leads."""
+
+    best: Ranked
+    rows: list[FoundRow]
+
+    def touches(self, row: FoundRow) -> bool:
+        return any(abs(row.chunk_index - own.chunk_index) <= 1 for own in self.rows)
+
+
+def passages(
+    ranked: list[Ranked], words: tuple[str, ...], limit: int, *, one_each: bool
+) -> list[Hit]:
+    """The best `limit` passages of `ranked`, which is in order."""
+    most = 1 if one_each else max(1, math.ceil(limit * _SHARE_OF_PAGE))
+    chosen: list[_Passage] = []
+    spare: list[_Passage] = []
+    by_note: dict[tuple[str, str], list[_Passage]] = {}
+    for item in ranked:
+        mine = by_note.setdefault((item.row.link_id, item.row.source_file), [])
+        neighbour = next((passage for passage in mine if passage.touches(item.row)), None)
+        if neighbour is not None:
+            neighbour.rows.append(item.row)
+        elif len(mine) < most and len(chosen) < limit:
+            mine.append(_Passage(item, [item.row]))
+            chosen.append(mine[-1])
+        elif len(mine) >= most and not one_each:
+            spare.append(_Passage(item, [item.row]))
+    if len(chosen) < limit:
+        chosen += spare[: limit - len(chosen)]
+        chosen.sort(key=lambda passage: -passage.best.score)
+    return [_hit(passage, words) for passage in chosen]
+
+
+def _hit(passage: _Passage, words: tuple[str, ...]) -> Hit:
+    row = passage.best.row
+    rows = _run(passage.rows, row)
+    text = "\n\n".join(part.chunk_text for part in rows if part.chunk_text)
+    plain = folded("\n".join((text, row.names, *(part.words_only for part in rows))))
+    hit = Hit(
+        text=text,
+        score=round(passage.best.score, 4),
+        source_file=row.source_file,
+        title=row.title,
+        section=row.section,
+        heading_path=row.heading_path,
+        start_line=min(part.start_line for part in rows),
+        end_line=max(part.end_line for part in rows),
+        date=row.date,
+        tags=tuple(dict.fromkeys(tag for part in rows for tag in part.tags)),
+        chunk_index=row.chunk_index,
+        link_id=row.link_id,
+        is_private=row.is_private,
+        why=Why(
+            signals={name: round(share, 4) for name, share in passage.best.shares.items()},
+            terms=matched(words, plain),
+        ),
+    )
+    return hit if len(text) <= MAX_CHARS else replace(hit, text=centred(text, words))
+
+
+def _run(rows: list[FoundRow], best: FoundRow) -> list[FoundRow]:
+    """The neighbours that fit into one hit, the nearest to the best one first, in order."""
+    kept = [best]
+    size = len(best.chunk_text)
+    for row in sorted(rows, key=lambda row: abs(row.chunk_index - best.chunk_index)):
+        first = min(part.chunk_index for part in kept)
+        last = max(part.chunk_index for part in kept)
+        size += len(row.chunk_text) + 2
+        if row.chunk_index in (first - 1, last + 1) and size <= MAX_CHARS:
+            kept.append(row)
+    return sorted(kept, key=lambda row: row.chunk_index)
+
+
+def centred(text: str, words: tuple[str, ...], size: int = MAX_CHARS) -> str:
+    """At most `size` characters around the place where most of the words stand."""
+    if len(text) <= size:
+        return text
+    plain = folded(text)
+    room = size - 2
+    places = [at for word in words for at in _places(plain, stem(word))]
+    best = max(
+        places, key=lambda at: sum(abs(at - other) < room // 2 for other in places), default=0
+    )
+    start = max(0, min(best - room // 2, len(text) - room))
+    return (
+        ("…" if start else "")
+        + text[start : start + room]
+        + ("…" if start + room < len(text) else "")
+    )
+
+
+def _places(text: str, word: str, most: int = 50) -> list[int]:
+    found: list[int] = []
+    at = text.find(word)
+    while at >= 0 and len(found) < most:
+        found.append(at)
+        at = text.find(word, at + len(word))
+    return found

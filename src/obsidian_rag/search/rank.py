@@ -1,0 +1,103 @@
+"""One score from several signals: min-max-normalised and weighted, so that each share is visible.
+
+    words     BM25 over text, names (title, aliases, headings) and code, summed
+    vector    cosine similarity of the embeddings
+    letters   BM25 over groups of three letters, among the candidates: compounds, inflections, typos
+
+A note is as good as its best passage. Vectors take their weight from the words, and the more the
+nearest passage stands out from the next ones, the more they take: a cloud of equally near passages
+says little. Static word vectors get none beyond that; a transformer's always count. The numbers
+were chosen with `make bench-search`. Reciprocal rank fusion was tried by us and others and falls
+below words alone on some collections.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_K1 = 1.2
+_B = 0.75
+
+
+_PEAK_RANK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each signal counts; they add up to one."""
+
+    words: float
+    vector: float
+    letters: float
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How much an embedder's vectors deserve: always, and when they stand out."""
+
+    always: float
+    standing_out: float
+
+
+_LETTERS = 0.3
+_BALANCES = {"builtin": Balance(0.0, 0.22), "hash": Balance(0.0, 0.05)}
+_TRANSFORMER = Balance(0.3, 0.2)
+WORDS_ONLY = Weights(words=1 - _LETTERS, vector=0.0, letters=_LETTERS)
+VECTORS_ONLY = Weights(words=0.0, vector=1.0, letters=0.0)
+
+
+def hybrid_weights(provider: str, similarities: Mapping[int, float]) -> Weights:
+    """The weights for one question, by how far its nearest passages stand out."""
+    balance = _BALANCES.get(provider, _TRANSFORMER)
+    vector = balance.always + balance.standing_out * _prominence(similarities)
+    return Weights(words=1 - _LETTERS - vector, vector=vector, letters=_LETTERS)
+
+
+def _prominence(similarities: Mapping[int, float]) -> float:
+    """How far the nearest is ahead of the fifth, as a share of the whole range."""
+    nearest = sorted(similarities.values(), reverse=True)
+    if len(nearest) <= _PEAK_RANK or nearest[0] <= nearest[-1]:
+        return 0.0
+    return (nearest[0] - nearest[_PEAK_RANK]) / (nearest[0] - nearest[-1])
+
+
+def normalised(scores: Mapping[int, float], *, floor: float | None = None) -> dict[int, float]:
+    """Scores between 0 and 1; the least becomes 0 unless a floor is given."""
+    if not scores:
+        return {}
+    low = min(scores.values()) if floor is None else floor
+    high = max(scores.values())
+    if high <= low:
+        return dict.fromkeys(scores, 1.0)
+    return {number: max(0.0, (score - low) / (high - low)) for number, score in scores.items()}
+
+
+def summed(scores: Sequence[tuple[float, Mapping[int, float]]]) -> dict[int, float]:
+    """Weighted sums of several scores; a row missing from one counts nothing there."""
+    total: dict[int, float] = {}
+    for weight, part in scores:
+        for number, score in part.items():
+            total[number] = total.get(number, 0.0) + weight * score
+    return total
+
+
+def letter_scores(groups: tuple[str, ...], texts: Mapping[int, str]) -> dict[int, float]:
+    """BM25 of letter groups over the candidates' folded texts."""
+    if not groups or not texts:
+        return {}
+    counts = {number: [text.count(group) for group in groups] for number, text in texts.items()}
+    total = len(texts)
+    rarity = []
+    for position in range(len(groups)):
+        having = sum(1 for found in counts.values() if found[position])
+        rarity.append(math.log(1 + (total - having + 0.5) / (having + 0.5)))
+    mean = sum(map(len, texts.values())) / total or 1.0
+    scores = {}
+    for number, found in counts.items():
+        damping = _K1 * (1 - _B + _B * len(texts[number]) / mean)
+        scores[number] = sum(
+            weight * count * (_K1 + 1) / (count + damping)
+            for count, weight in zip(found, rarity, strict=True)
+            if count
+        )
+    return scores

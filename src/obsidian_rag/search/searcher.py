@@ -1,0 +1,251 @@
+"""Answer a question from the index alone: no file of the vault is read.
+
+Words, names, code and meaning are looked up side by side; the candidates are fetched once, scored
+by letters too, fused, and cut into hits.
+"""
+
+import datetime
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from obsidian_rag.search.answer import Answer, Filters, Request, Signals, Suggestion
+from obsidian_rag.search.filters import condition, within
+from obsidian_rag.search.passages import Ranked, passages
+from obsidian_rag.search.query import DateRange, Query, parse_query
+from obsidian_rag.search.rank import (
+    VECTORS_ONLY,
+    WORDS_ONLY,
+    Weights,
+    hybrid_weights,
+    letter_scores,
+    normalised,
+    summed,
+)
+from obsidian_rag.search.when import Span, find_span
+from obsidian_rag.search.words import folded, letter_groups, question_words, stem, word_query
+from obsidian_rag.store import ChunkStore, Database, FoundRow, Lookup
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_CANDIDATES = 80
+_CANDIDATES_PER_HIT = 6
+_COLUMN_WEIGHTS = (("chunk_text", 1.0), ("names", 1.0), ("words_only", 0.7))
+_FUZZY_WEIGHT = 0.5
+_IN_SPAN = 0.1
+_LONG_WORD = 6
+_SHORTEST_FUZZY = 4
+_THREADS = ThreadPoolExecutor(max_workers=8, thread_name_prefix="search")
+
+Vectoriser = Callable[[str], "NDArray[np.float32]"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """What each signal says, by row number."""
+
+    words: dict[int, float]
+    vector: dict[int, float]
+
+
+class Searcher:
+    """Searches one index. `vectorise` is None when no vectors can be had."""
+
+    def __init__(
+        self,
+        chunks: ChunkStore,
+        database: Database,
+        vectorise: Vectoriser | None,
+        provider: str,
+    ) -> None:
+        self._chunks = chunks
+        self._database = database
+        self._vectorise = vectorise
+        self._provider = provider
+
+    def search(self, request: Request) -> Answer:
+        """The best passages for the question.
+
+        Raises:
+            IndexNotFound, IndexCorrupted: there is nothing to search.
+            InvalidArgument: a filter names something unknown.
+            ObsidianRagError: the question could not be embedded.
+        """
+        query = parse_query(request.question)
+        filters = _joined(request.filters, query)
+        fixed = condition(filters, self._database)
+        span = self._span(request, query, filters)
+        lookup = Lookup(self._chunks)
+        vector = self._vector(request, query)
+        if span is not None:
+            dates = DateRange(span.first.isoformat(), span.last.isoformat())
+            narrowed = " AND ".join(filter(None, (fixed, within(dates))))
+            ranked = self._ranked(lookup, request, query, vector, narrowed, dates)
+            if any(item.row.date and item.shares.get("date") for item in ranked):
+                return self._answer(request, query, ranked, _suggestion(span, is_applied=True))
+        ranked = self._ranked(lookup, request, query, vector, fixed, None)
+        suggestion = _suggestion(span, is_applied=False) if span else None
+        return self._answer(request, query, ranked, suggestion)
+
+    def _answer(
+        self, request: Request, query: Query, ranked: list[Ranked], suggestion: Suggestion | None
+    ) -> Answer:
+        words = question_words(query.text)
+        hits = passages(ranked, words, request.limit, one_each=request.group_by_note)
+        return Answer(tuple(hits), suggestion, len(ranked))
+
+    def _span(self, request: Request, query: Query, filters: Filters) -> Span | None:
+        if not request.use_dates or filters.dates is not None:
+            return None
+        return find_span(query.text, request.today or datetime.date.today())
+
+    def _vector(self, request: Request, query: Query) -> "NDArray[np.float32] | None":
+        if self._vectorise is None or request.signals is Signals.WORDS or not query.text:
+            return None
+        return self._vectorise(query.text)
+
+    def _ranked(
+        self,
+        lookup: Lookup,
+        request: Request,
+        query: Query,
+        vector: "NDArray[np.float32] | None",
+        where: str | None,
+        dates: DateRange | None,
+    ) -> list[Ranked]:
+        """Candidates in order of their score, all of them admitted by `where`."""
+        scores = self._looked_up(lookup, request, query, vector, where)
+        numbers = list({**scores.words, **scores.vector})
+        rows = {
+            number: row for number, row in lookup.rows(numbers).items() if _is_wanted(row, query)
+        }
+        texts = {number: folded(f"{row.names}\n{row.chunk_text}") for number, row in rows.items()}
+        words = question_words(query.text)
+        if request.signals is not Signals.VECTORS:
+            self._forgive(lookup, words, where, scores, rows, texts)
+        return self._fused(request, scores, rows, texts, words, dates)
+
+    def _looked_up(
+        self,
+        lookup: Lookup,
+        request: Request,
+        query: Query,
+        vector: "NDArray[np.float32] | None",
+        where: str | None,
+    ) -> _Scores:
+        limit = max(_CANDIDATES, request.limit * _CANDIDATES_PER_HIT)
+        if query.excluded:
+            limit *= 3
+        words = word_query(query.text)
+        jobs = []
+        if words and request.signals is not Signals.VECTORS:
+            for column, weight in _COLUMN_WEIGHTS:
+                job = _THREADS.submit(lookup.by_words, words, column, where, limit)
+                jobs.append((weight, job))
+            for phrase in query.phrases:
+                job = _THREADS.submit(lookup.by_phrase, phrase, "chunk_text", where, limit)
+                jobs.append((1.0, job))
+        nearest = lookup.by_vector(vector, where, limit) if vector is not None else {}
+        return _Scores(summed([(weight, job.result()) for weight, job in jobs]), nearest)
+
+    def _forgive(
+        self,
+        lookup: Lookup,
+        words: tuple[str, ...],
+        where: str | None,
+        scores: _Scores,
+        rows: dict[int, FoundRow],
+        texts: dict[int, str],
+    ) -> None:
+        """Look again, with room for wrong letters, for words that no candidate contains."""
+        missing = [
+            word
+            for word in words
+            if len(word) >= _SHORTEST_FUZZY
+            and not any(stem(word) in text for text in texts.values())
+        ]
+        for word in missing[:3]:
+            wrong = 2 if len(word) >= _LONG_WORD else 1
+            for column in ("names", "chunk_text"):
+                found = lookup.by_words(word, column, where, _CANDIDATES // 4, wrong)
+                for number, score in found.items():
+                    weighted = _FUZZY_WEIGHT * score
+                    scores.words[number] = scores.words.get(number, 0.0) + weighted
+        new = lookup.rows([number for number in scores.words if number not in rows])
+        rows.update(new)
+        texts |= {number: folded(f"{row.names}\n{row.chunk_text}") for number, row in new.items()}
+
+    def _fused(
+        self,
+        request: Request,
+        scores: _Scores,
+        rows: dict[int, FoundRow],
+        texts: dict[int, str],
+        words: tuple[str, ...],
+        dates: DateRange | None,
+    ) -> list[Ranked]:
+        weights = self._weights_now(request, scores)
+        letters = letter_scores(letter_groups(words), texts) if weights.letters else {}
+        shares = {
+            "words": (weights.words, normalised(scores.words, floor=0.0)),
+            "vector": (weights.vector, normalised(scores.vector)),
+            "letters": (weights.letters, normalised(letters)),
+        }
+        ranked = []
+        for number, row in rows.items():
+            parts = {
+                name: weight * part.get(number, 0.0) for name, (weight, part) in shares.items()
+            }
+            if dates is not None:
+                is_inside = row.date is not None
+                parts = {name: share * (1 - _IN_SPAN) for name, share in parts.items()}
+                parts["date"] = _IN_SPAN if is_inside else 0.0
+            ranked.append(Ranked(row, min(1.0, sum(parts.values())), parts))
+        ranked.sort(key=lambda item: (-item.score, item.row.source_file, item.row.chunk_index))
+        return ranked
+
+    def _weights_now(self, request: Request, scores: _Scores) -> Weights:
+        if request.signals is Signals.VECTORS:
+            return VECTORS_ONLY
+        return hybrid_weights(self._provider, scores.vector) if scores.vector else WORDS_ONLY
+
+
+def _joined(filters: Filters, query: Query) -> Filters:
+    """The filters of the call and those written into the question; all of them hold."""
+    return replace(
+        filters,
+        tags=(*filters.tags, *((tag,) for tag in query.tags)),
+        paths=(*filters.paths, *query.paths),
+        dates=_narrowest(filters.dates, query.dates),
+        properties=(*filters.properties, *query.properties),
+    )
+
+
+def _narrowest(one: DateRange | None, other: DateRange | None) -> DateRange | None:
+    if one is None or other is None:
+        return one or other
+    firsts = [day for day in (one.first, other.first) if day is not None]
+    lasts = [day for day in (one.last, other.last) if day is not None]
+    return DateRange(max(firsts, default=None), min(lasts, default=None))
+
+
+def _suggestion(span: Span, *, is_applied: bool) -> Suggestion:
+    return Suggestion(span.phrase, span.first.isoformat(), span.last.isoformat(), is_applied)
+
+
+def _is_wanted(row: FoundRow, query: Query) -> bool:
+    """Whether the row has every phrase and none of the excluded words."""
+    if not query.phrases and not query.excluded:
+        return True
+    text = " ".join(folded(f"{row.names}\n{row.chunk_text}\n{row.words_only}").split())
+    if not all(" ".join(folded(phrase).split()) in text for phrase in query.phrases):
+        return False
+    padded = f" {' '.join(_words(text))} "
+    return not any(f" {' '.join(_words(folded(word)))} " in padded for word in query.excluded)
+
+
+def _words(text: str) -> list[str]:
+    return "".join(c if c.isalnum() else " " for c in text).split()

@@ -1,0 +1,106 @@
+"""memory store, recall, list and forget."""
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from obsidian_rag.tools import Envelope
+
+app = typer.Typer(no_args_is_help=True, help="Remember facts from notes", rich_markup_mode=None)
+
+
+@app.command("store")
+def store(
+    key: Annotated[str, typer.Argument(help="Short name of the fact")],
+    value: Annotated[str, typer.Argument(help="The fact")],
+    source: Annotated[str, typer.Option(help="The note that says so, as a path in the vault")],
+    json_output: JsonFlag = False,
+) -> int:
+    """Remember a fact, replacing what was stored under the same key
+
+    Example:  obsidian-rag memory store dentist "Dr Ash, Tuesdays" --source Health/Dentist.md
+    """
+    envelope = _ask("obsidian_rag_memory_store", {"key": key, "value": value, "source": source})
+    if json_output:
+        print_envelope(envelope)
+    else:
+        print(f"Remembered as {key.strip()}")
+    return 0
+
+
+@app.command("recall")
+def recall(
+    query: Annotated[str, typer.Argument(help="What the fact is about, or its key")],
+    limit: Annotated[int, typer.Option(help="Most facts to show")] = 5,
+    json_output: JsonFlag = False,
+) -> int:
+    """Find remembered facts by key or by meaning
+
+    Example:  obsidian-rag memory recall "what do I owe"
+    """
+    arguments = {"query": query, "limit": limit}
+    if len(query) <= 200:
+        arguments["key"] = query
+    return _show(_ask("obsidian_rag_memory_recall", arguments), json_output)
+
+
+@app.command("list")
+def list_(json_output: JsonFlag = False) -> int:
+    """Show every remembered fact, the latest first
+
+    Example:  obsidian-rag memory list
+    """
+    from obsidian_rag import tools
+
+    with contextlib.closing(open_engine()) as engine:
+        envelope = tools.memory_list(engine)
+    return _show(envelope, json_output)
+
+
+@app.command("forget")
+def forget(
+    key: Annotated[str, typer.Argument(help="The key of the fact")],
+    json_output: JsonFlag = False,
+) -> int:
+    """Remove one remembered fact
+
+    Example:  obsidian-rag memory forget debt_to_sreenivas
+    """
+    from obsidian_rag import tools
+
+    with contextlib.closing(open_engine()) as engine:
+        envelope = tools.memory_forget(engine, key)
+    if json_output:
+        print_envelope(envelope)
+    else:
+        print(f"Forgot {key}")
+    return 0
+
+
+def _ask(tool: str, arguments: "Mapping[str, object]") -> "Envelope":
+    from obsidian_rag import tools
+
+    with contextlib.closing(open_engine()) as engine:
+        return tools.run(engine, tool, arguments)
+
+
+def _show(envelope: "Envelope", json_output: bool) -> int:
+    if json_output:
+        print_envelope(envelope)
+        return 0
+    data: Any = envelope["data"]
+    for fact in data["facts"]:
+        print(f"{fact['key']}: {fact['value']}")
+        print(f"  {fact['source']}, {fact['stored_at'][:10]}")
+    if not data["facts"]:
+        print("Nothing is remembered.", file=sys.stderr)
+    if error := envelope["error"]:
+        print(f"{error['code']}: {error['message']}\n  {error['suggestion']}", file=sys.stderr)
+    return 0
