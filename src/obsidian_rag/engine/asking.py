@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.indexing import index_version, read_result
@@ -116,3 +117,13 @@ def _has_changed(engine: Engine) -> bool:
     ]
     vanished = difference.vanished if found.is_complete else []
     return bool(difference.created or changed or vanished)
+
+
+def folder_exists(engine: Engine, folder: str) -> bool:
+    """Whether a vault has notes below this folder."""
+    return Manifest(engine.database).has_folder(folder)
+
+
+def vault_roots(engine: Engine) -> dict[str, Path]:
+    """The folder of each vault, by its link."""
+    return {link.link_id: link.root_path for link in Links(engine.database).all()}

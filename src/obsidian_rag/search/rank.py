@@ -1,6 +1,7 @@
 """One score from several signals: min-max-normalised and weighted, so that each share is visible.
 
-    words     BM25 over text, names (title, aliases, headings) and code, summed
+    words     BM25 over text, names (title, aliases, headings) and code, summed; halved for a
+              passage with none of the question's telling words, whole for one with all of them
     vector    cosine similarity of the embeddings
     letters   BM25 over groups of three letters, among the candidates: compounds, inflections, typos
 
@@ -81,6 +82,30 @@ def summed(scores: Sequence[tuple[float, Mapping[int, float]]]) -> dict[int, flo
     return total
 
 
+def covered(scores: Mapping[int, float], coverage: Mapping[int, float]) -> dict[int, float]:
+    """Word scores, lessened by the share of the question that a passage leaves out."""
+    return {number: score * (1 + coverage.get(number, 0.0)) / 2 for number, score in scores.items()}
+
+
+def coverage(roots: Sequence[str], texts: Mapping[int, str]) -> dict[int, float]:
+    """How much of the question each text contains; a word rare among the texts counts more."""
+    having = {number: [root in text for root in roots] for number, text in texts.items()}
+    rarity = [
+        _rarity(len(texts), sum(found[position] for found in having.values()))
+        for position in range(len(roots))
+    ]
+    whole = sum(rarity) or 1.0
+    return {
+        number: sum(weight for weight, is_there in zip(rarity, found, strict=True) if is_there)
+        / whole
+        for number, found in having.items()
+    }
+
+
+def _rarity(total: int, having: int) -> float:
+    return math.log(1 + (total - having + 0.5) / (having + 0.5))
+
+
 def letter_scores(groups: tuple[str, ...], texts: Mapping[int, str]) -> dict[int, float]:
     """BM25 of letter groups over the candidates' folded texts."""
     if not groups or not texts:
@@ -90,7 +115,7 @@ def letter_scores(groups: tuple[str, ...], texts: Mapping[int, str]) -> dict[int
     rarity = []
     for position in range(len(groups)):
         having = sum(1 for found in counts.values() if found[position])
-        rarity.append(math.log(1 + (total - having + 0.5) / (having + 0.5)))
+        rarity.append(_rarity(total, having))
     mean = sum(map(len, texts.values())) / total or 1.0
     scores = {}
     for number, found in counts.items():

@@ -18,6 +18,8 @@ from obsidian_rag.search.rank import (
     VECTORS_ONLY,
     WORDS_ONLY,
     Weights,
+    coverage,
+    covered,
     hybrid_weights,
     letter_scores,
     normalised,
@@ -35,7 +37,7 @@ _CANDIDATES = 80
 _CANDIDATES_PER_HIT = 6
 _COLUMN_WEIGHTS = (("chunk_text", 1.0), ("names", 1.0), ("words_only", 0.7))
 _FUZZY_WEIGHT = 0.5
-_IN_SPAN = 0.1
+_IN_SPAN = 0.2
 _LONG_WORD = 6
 _SHORTEST_FUZZY = 4
 _THREADS = ThreadPoolExecutor(max_workers=8, thread_name_prefix="search")
@@ -188,9 +190,10 @@ class Searcher:
         dates: DateRange | None,
     ) -> list[Ranked]:
         weights = self._weights_now(request, scores)
+        share = coverage([stem(word) for word in words], texts)
         letters = letter_scores(letter_groups(words), texts) if weights.letters else {}
         shares = {
-            "words": (weights.words, normalised(scores.words, floor=0.0)),
+            "words": (weights.words, normalised(covered(scores.words, share), floor=0.0)),
             "vector": (weights.vector, normalised(scores.vector)),
             "letters": (weights.letters, normalised(letters)),
         }

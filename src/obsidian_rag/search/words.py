@@ -1,5 +1,6 @@
 """The words of a question: folded for comparison, without the ones that say nothing."""
 
+import itertools
 import re
 import unicodedata
 from functools import lru_cache
@@ -19,6 +20,7 @@ _STOP = frozenset(
     )
 )
 _SHORT = 3
+_MOST_PAIRED = 10
 
 
 @lru_cache(maxsize=4096)
@@ -38,10 +40,18 @@ def question_words(text: str) -> tuple[str, ...]:
 
 
 def word_query(text: str) -> str:
-    """The question without words that say nothing, for word search."""
+    """The question for word search: no words that say nothing, and neighbours as one word too.
+
+    "mental health" then finds #mentalhealth, and a compound is found by its parts.
+    """
     words = _WORD.findall(text)
     telling = [word for word in words if word.lower() not in _STOP]
-    return " ".join(telling or words)
+    pairs = [
+        first + second
+        for first, second in itertools.pairwise(telling[:_MOST_PAIRED])
+        if len(first) > 2 and len(second) > 2
+    ]
+    return " ".join((*telling, *pairs) if telling else words)
 
 
 def letter_groups(words: tuple[str, ...]) -> tuple[str, ...]:

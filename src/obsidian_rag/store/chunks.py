@@ -6,6 +6,7 @@ surfaces as RuntimeError or OSError from its core and is told to the caller as I
 
 import contextlib
 import os
+import re
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ _READER_WINDOW = timedelta(minutes=10)
 WORD_COLUMNS = ("chunk_text", "names", "words_only")
 _PATHS_PER_FILTER = 500
 _MAGIC = b"LANC"
+_HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,8 +371,10 @@ def _schema(dimensions: int) -> Any:
 
 
 def _names(row: ChunkRow) -> str:
-    """What a passage is called: its note's title and aliases and the headings above it."""
-    return "\n".join(dict.fromkeys((row.note.title, *row.note.aliases, *row.chunk.heading_path)))
+    """What a passage is called: its note's title and aliases, and the headings above and in it."""
+    inside = _HEADING.findall(row.chunk.text)
+    names = (row.note.title, *row.note.aliases, *row.chunk.heading_path, *inside)
+    return "\n".join(dict.fromkeys(names))
 
 
 def _arrow(rows: Sequence[ChunkRow], vectors: "NDArray[np.float32]") -> Any:

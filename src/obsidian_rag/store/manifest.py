@@ -85,6 +85,15 @@ class Manifest:
             (_KEEP_DELETED_DAYS,),
         )
 
+    def has_folder(self, folder: str) -> bool:
+        """Whether any file we believe exists lies below `folder`."""
+        row = self._database.row(
+            'SELECT 1 FROM vault_file_manifest WHERE "exists" AND rel_path > ? AND rel_path < ?'
+            " LIMIT 1",
+            (f"{folder}/", f"{folder}0"),
+        )
+        return row is not None
+
     def newest(self) -> str | None:
         """When the most recently changed file was last modified."""
         row = self._database.row(

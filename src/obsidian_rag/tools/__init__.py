@@ -6,10 +6,11 @@ from obsidian_rag.tools.envelope import Envelope, Meta, failure, success
 from obsidian_rag.tools.index import INDEX, index_outcome
 from obsidian_rag.tools.memory import MEMORY_RECALL, MEMORY_STORE, memory_forget, memory_list
 from obsidian_rag.tools.read import READ, ReadParams, read
+from obsidian_rag.tools.search import SEARCH, SearchParams, search
 from obsidian_rag.tools.status import STATUS, status
 
 # Every tool there is: a new one is added here, and all doors have it.
-register(STATUS, INDEX, READ, MEMORY_STORE, MEMORY_RECALL)
+register(SEARCH, STATUS, INDEX, READ, MEMORY_STORE, MEMORY_RECALL)
 
 __all__ = [
     "TOOLS",
@@ -17,6 +18,7 @@ __all__ = [
     "Meta",
     "Params",
     "ReadParams",
+    "SearchParams",
     "Tool",
     "call",
     "failure",
@@ -28,6 +30,7 @@ __all__ = [
     "read",
     "run",
     "schemas",
+    "search",
     "status",
     "success",
 ]

@@ -21,6 +21,7 @@ from obsidian_rag.transports.cli import (
     memory_cmd,
     model_cmd,
     read_cmd,
+    search_cmd,
     status_cmd,
 )
 from obsidian_rag.transports.cli.output import print_failure
@@ -33,6 +34,7 @@ app = typer.Typer(
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("search")(search_cmd.search)
 app.command("init")(init_cmd.init)
 app.command("index")(index_cmd.index)
 app.command("sync")(index_cmd.sync)
