@@ -10,7 +10,7 @@ VAULT := samples/vault
 export OBSIDIAN_RAG_HOME ?= $(CURDIR)/.cache/demo
 endif
 
-.PHONY: start test test-slow check fix bench lock clean
+.PHONY: start test test-slow check fix bench bench-search lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)"
@@ -19,6 +19,7 @@ start: $(VENV)/app
 	@echo
 	@echo "Next:"
 	@echo "  export OBSIDIAN_RAG_HOME=$(OBSIDIAN_RAG_HOME) PATH=$(CURDIR)/$(BIN):\$$PATH"
+	@echo "  obsidian-rag search \"how much do I owe Sreenivas?\""
 	@echo "  obsidian-rag sync        after editing notes"
 	@echo "  obsidian-rag doctor      if something looks wrong"
 
@@ -41,6 +42,9 @@ fix: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/index.py --notes 104000 --write docs/performance.md
+
+bench-search: $(VENV)/dev
+	$(BIN)/python -m benchmarks.search --fresh --write docs/performance.md
 
 # The locks pin what we ship, with hashes and without a registry's address.
 lock: $(VENV)/dev

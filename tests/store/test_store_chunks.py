@@ -130,6 +130,8 @@ def test_a_row_comes_back_as_it_was_written(store: ChunkStore) -> None:
     row = store.table.to_arrow().to_pylist()[0]
     del row["vector"], row["chunk_id"]
     assert row == {
+        "names": "Title of Journal/2024/x.md\nAlias\nOne\nTwo",
+        "tag_keys": ["tag", "tag/sub"],
         "chunk_text": "first",
         "source_file": "Journal/2024/x.md",
         "source_directory": "Journal",
@@ -225,7 +227,7 @@ def test_maintenance_makes_word_indexes_once_and_keeps_every_row(store: ChunkSto
     for has_readers in (True, False, True):
         store.maintain(has_readers=has_readers)
     indexed = sorted(column for index in store.table.list_indices() for column in index.columns)
-    assert indexed == ["chunk_text", "source_file", "title", "words_only"]
+    assert indexed == ["chunk_text", "date", "names", "source_file", "tag_keys", "words_only"]
     assert texts_of(store) == before
     put(store, "later.md", "text after the index")
     assert set(store.fetch(LINK, ["later.md", "1.md"])) == {"later.md", "1.md"}
@@ -273,7 +275,7 @@ def test_a_swap_can_be_finished_from_wherever_it_stopped(
     again = ChunkStore(uri)
     assert texts_of(again) == {"new.md": ["new"]}
     assert again.dimensions == 16
-    assert len(list(again.table.list_indices())) == 4
+    assert len(list(again.table.list_indices())) == 6
     assert [path.name for path in Path(uri).iterdir()] == [f"{TABLE}.lance"]
 
 

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,7 @@ class BuiltinEmbedder:
         self._lock = threading.Lock()
         self._loaded: tuple[WordPieces, NDArray[np.float32]] | None = None
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Names the weights, the tokenizer and how we use them."""
         weights, tokenizer = _files()

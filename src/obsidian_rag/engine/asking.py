@@ -68,7 +68,7 @@ def _search(engine: Engine, request: Request) -> Answer:
 
 def _take_up_changes(engine: Engine) -> None:
     """See what another process has written since the last question."""
-    if not engine.chunks.exists() or IndexState(engine.database).totals()[0] == 0:
+    if not engine.chunks.exists() or IndexState(engine.database).is_empty():
         raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
     version = index_version(engine)
     if engine.seen_version != version:

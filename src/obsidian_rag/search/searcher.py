@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CANDIDATES = 80
+_FETCHED = 120
 _CANDIDATES_PER_HIT = 6
 _COLUMN_WEIGHTS = (("chunk_text", 1.0), ("names", 1.0), ("words_only", 0.7))
 _FUZZY_WEIGHT = 0.5
 _IN_SPAN = 0.2
 _LONG_WORD = 6
+_MOST_FORGIVEN = 3
 _SHORTEST_FUZZY = 4
 _THREADS = ThreadPoolExecutor(max_workers=8, thread_name_prefix="search")
 
@@ -120,14 +122,14 @@ class Searcher:
     ) -> list[Ranked]:
         """Candidates in order of their score, all of them admitted by `where`."""
         scores = self._looked_up(lookup, request, query, vector, where)
-        numbers = list({**scores.words, **scores.vector})
+        numbers = _promising(scores, max(_FETCHED, request.limit * _CANDIDATES_PER_HIT))
         rows = {
             number: row for number, row in lookup.rows(numbers).items() if _is_wanted(row, query)
         }
-        texts = {number: folded(f"{row.names}\n{row.chunk_text}") for number, row in rows.items()}
+        texts = {number: _plain(row) for number, row in rows.items()}
         words = question_words(query.text)
         if request.signals is not Signals.VECTORS:
-            self._forgive(lookup, words, where, scores, rows, texts)
+            self._forgive(lookup, query, where, scores, rows, texts)
         return self._fused(request, scores, rows, texts, words, dates)
 
     def _looked_up(
@@ -156,7 +158,7 @@ class Searcher:
     def _forgive(
         self,
         lookup: Lookup,
-        words: tuple[str, ...],
+        query: Query,
         where: str | None,
         scores: _Scores,
         rows: dict[int, FoundRow],
@@ -165,20 +167,21 @@ class Searcher:
         """Look again, with room for wrong letters, for words that no candidate contains."""
         missing = [
             word
-            for word in words
+            for word in question_words(query.text)
             if len(word) >= _SHORTEST_FUZZY
             and not any(stem(word) in text for text in texts.values())
         ]
-        for word in missing[:3]:
+        found: dict[int, float] = {}
+        for word in missing[:_MOST_FORGIVEN]:
             wrong = 2 if len(word) >= _LONG_WORD else 1
             for column in ("names", "chunk_text"):
-                found = lookup.by_words(word, column, where, _CANDIDATES // 4, wrong)
-                for number, score in found.items():
-                    weighted = _FUZZY_WEIGHT * score
-                    scores.words[number] = scores.words.get(number, 0.0) + weighted
-        new = lookup.rows([number for number in scores.words if number not in rows])
-        rows.update(new)
-        texts |= {number: folded(f"{row.names}\n{row.chunk_text}") for number, row in new.items()}
+                near = lookup.by_words(word, column, where, _CANDIDATES // 4, wrong)
+                found = summed([(1.0, found), (_FUZZY_WEIGHT, near)])
+        new = lookup.rows([number for number in found if number not in rows])
+        rows.update({number: row for number, row in new.items() if _is_wanted(row, query)})
+        texts |= {number: _plain(row) for number, row in rows.items() if number not in texts}
+        for number, score in found.items():
+            scores.words[number] = scores.words.get(number, 0.0) + score
 
     def _fused(
         self,
@@ -216,6 +219,12 @@ class Searcher:
         return hybrid_weights(self._provider, scores.vector) if scores.vector else WORDS_ONLY
 
 
+def _promising(scores: _Scores, most: int) -> list[int]:
+    """The candidates worth fetching: rows are what an answer's time goes into."""
+    rough = summed([(1.0, normalised(scores.words, floor=0.0)), (0.5, normalised(scores.vector))])
+    return sorted(rough, key=lambda number: -rough[number])[:most]
+
+
 def _joined(filters: Filters, query: Query) -> Filters:
     """The filters of the call and those written into the question; all of them hold."""
     return replace(
@@ -248,6 +257,10 @@ def _is_wanted(row: FoundRow, query: Query) -> bool:
         return False
     padded = f" {' '.join(_words(text))} "
     return not any(f" {' '.join(_words(folded(word)))} " in padded for word in query.excluded)
+
+
+def _plain(row: FoundRow) -> str:
+    return folded(f"{row.names}\n{row.chunk_text}")
 
 
 def _words(text: str) -> list[str]:

@@ -92,6 +92,13 @@ class IndexState:
         assert row is not None
         return int(str(row[0])), int(str(row[1]))
 
+    def is_empty(self) -> bool:
+        """Whether nothing is searchable."""
+        found = self._database.row(
+            f"SELECT 1 FROM {self._table} WHERE embedding_status = 'indexed' LIMIT 1"
+        )
+        return found is None
+
     def troubled(self) -> list[FileState]:
         """Every file that is not searchable, or only in part, with its reason."""
         rows = self._database.rows(

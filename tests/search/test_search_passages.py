@@ -1,0 +1,153 @@
+"""Ranked chunks made into hits: merged neighbours, a page for several notes, bounded text."""
+
+import pytest
+
+from obsidian_rag.search.passages import MAX_CHARS, Ranked, centred, passages
+from obsidian_rag.store import FoundRow
+
+
+def row(note: str, index: int, text: str = "", **fields: object) -> FoundRow:
+    values: dict[str, object] = {
+        "chunk_text": text or f"text of {note} {index}",
+        "words_only": "",
+        "names": note,
+        "title": note,
+        "source_file": f"{note}.md",
+        "link_id": "primary",
+        "chunk_index": index,
+        "section": None,
+        "date": None,
+        "tags": (),
+        "heading_path": (),
+        "start_line": index * 10 + 1,
+        "end_line": index * 10 + 10,
+        "is_private": False,
+        **fields,
+    }
+    return FoundRow(**values)  # type: ignore[arg-type]  # a row of a table, by column
+
+
+def in_order(*rows: FoundRow) -> list[Ranked]:
+    """Ranked as they are given, best first."""
+    scores = [1 - position / 100 for position in range(len(rows))]
+    return [Ranked(one, score, {"words": score}) for one, score in zip(rows, scores, strict=True)]
+
+
+def places(ranked: list[Ranked], limit: int, *, one_each: bool = False) -> list[tuple[str, int]]:
+    hits = passages(ranked, (), limit, one_each=one_each)
+    return [(hit.title, hit.chunk_index) for hit in hits]
+
+
+def test_neighbours_become_one_hit_led_by_the_best() -> None:
+    rows = (
+        row("a", 3, "three", tags=("#x",), section="C", heading_path=("A", "C")),
+        row("b", 0, "other"),
+        row("a", 2, "two", tags=("#x", "#y"), section="B"),
+        row("a", 4, "four"),
+    )
+    first, second = passages(in_order(*rows), ("two",), 5, one_each=False)
+    assert first.text == "two\n\nthree\n\nfour"
+    assert (first.start_line, first.end_line) == (21, 50)
+    assert (first.chunk_index, first.score, first.section) == (3, 1.0, "C")
+    assert first.heading_path == ("A", "C")
+    assert set(first.tags) == {"#x", "#y"}
+    assert first.why.terms == ("two",)
+    assert second.title == "b"
+
+
+def test_chunks_that_do_not_touch_stay_apart() -> None:
+    assert places(in_order(row("a", 0), row("a", 2)), 5) == [("a", 0), ("a", 2)]
+
+
+def test_the_same_place_in_another_note_or_vault_is_no_neighbour() -> None:
+    rows = row("a", 0), row("b", 1), row("a", 1, link_id="other")
+    assert len(passages(in_order(*rows), (), 5, one_each=False)) == 3
+
+
+def test_neighbours_that_would_make_a_hit_too_long_are_left_out() -> None:
+    rows = row("a", 1, "x" * 1500), row("a", 0, "y" * 1500), row("a", 2, "z" * 100)
+    (hit,) = passages(in_order(*rows), (), 5, one_each=False)
+    assert len(hit.text) <= MAX_CHARS
+    assert hit.text.startswith("x")
+    assert hit.start_line == 11, "the lines are those of the text that is shown"
+
+
+def test_a_neighbour_too_long_to_join_does_not_keep_out_a_shorter_one() -> None:
+    rows = row("a", 1, "x" * 1500), row("a", 0, "y" * 1500), row("a", 2, "z" * 100)
+    (hit,) = passages(in_order(*rows), (), 5, one_each=False)
+    assert hit.text == "x" * 1500 + "\n\n" + "z" * 100
+    assert (hit.start_line, hit.end_line) == (11, 30)
+
+
+def test_one_long_note_does_not_fill_the_page() -> None:
+    long = [row("long", index * 2) for index in range(10)]
+    others = [row(name, 0) for name in "abc"]
+    found = places(in_order(*long, *others), 5)
+    assert [name for name, _ in found].count("long") == 2
+    assert {"a", "b", "c"} <= {name for name, _ in found}
+
+
+def test_one_long_note_fills_the_page_when_there_is_nothing_else() -> None:
+    long = [row("long", index * 2) for index in range(10)]
+    found = places(in_order(*long, row("a", 0)), 5)
+    assert len(found) == 5
+    assert ("a", 0) in found
+
+
+def test_hits_stay_in_order_when_spare_ones_fill_the_page() -> None:
+    rows = [*(row("long", index * 2) for index in range(6)), row("a", 0)]
+    hits = passages(in_order(*rows), (), 5, one_each=False)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_grouping_gives_each_note_once() -> None:
+    rows = row("a", 0), row("a", 5), row("b", 0), row("a", 9), row("c", 3)
+    assert places(in_order(*rows), 5, one_each=True) == [("a", 0), ("b", 0), ("c", 3)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 50])
+def test_there_are_never_more_hits_than_asked_for(limit: int) -> None:
+    rows = [row(name, index * 2) for name in "abcd" for index in range(4)]
+    assert len(places(in_order(*rows), limit)) == min(limit, 16)
+
+
+def test_shares_and_scores_are_rounded() -> None:
+    ranked = [Ranked(row("a", 0), 0.123456, {"words": 0.100049, "vector": 0.023407})]
+    (hit,) = passages(ranked, (), 5, one_each=False)
+    assert hit.score == 0.1235
+    assert hit.why.signals == {"words": 0.1, "vector": 0.0234}
+
+
+def test_terms_come_from_names_and_code_too() -> None:
+    rows = in_order(row("Garden", 0, "about plants", words_only="print(soil)"))
+    (hit,) = passages(rows, ("garden", "soil", "plant", "moon"), 5, one_each=False)
+    assert hit.why.terms == ("garden", "soil", "plant")
+
+
+@pytest.mark.parametrize("before", [0, 10, 3000, 9000])
+@pytest.mark.parametrize("after", [0, 10, 3000])
+def test_a_cut_keeps_the_match_and_the_bound(before: int, after: int) -> None:
+    text = "a " * (before // 2) + "needle" + " b" * (after // 2)
+    cut = centred(text, ("needle",), 200)
+    assert "needle" in cut
+    assert len(cut) <= 200
+    assert cut.strip("…") in text
+    assert cut.startswith("…") is not text.startswith(cut[:20])
+
+
+def test_a_cut_goes_where_most_of_the_words_are() -> None:
+    text = "alpha " + "x " * 500 + "alpha beta gamma" + " y" * 500
+    assert "alpha beta gamma" in centred(text, ("alpha", "beta", "gamma"), 200)
+
+
+def test_a_cut_without_a_match_is_the_beginning() -> None:
+    text = "start " + "x " * 500
+    assert centred(text, ("absent",), 100).startswith("start")
+    assert centred(text, (), 100).startswith("start")
+    assert centred("short", ("absent",), 100) == "short"
+
+
+@pytest.mark.parametrize("letter", ["ß", "ﬃ", "…", "é", "e\u0301"])
+def test_letters_that_fold_to_more_or_fewer_do_not_shift_the_cut(letter: str) -> None:
+    text = letter * 3000 + " needle " + "x" * 3000
+    assert "needle" in centred(text, ("needle",), 200)

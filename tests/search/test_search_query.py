@@ -1,0 +1,136 @@
+"""Questions taken apart: words, phrases, exclusions and filters; what is not one stays text."""
+
+import pytest
+
+from obsidian_rag.search import DateRange, PropertyFilter, parse_property, parse_query
+from obsidian_rag.search.query import Query
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("", Query("")),
+        ("  \t\n ", Query("")),
+        ("owe Sreenivas", Query("owe Sreenivas")),
+        ('"rain garden"', Query("rain garden", phrases=("rain garden",))),
+        ('the "rain garden" plan', Query("the rain garden plan", phrases=("rain garden",))),
+        ('"a b" and "c d"', Query("a b and c d", phrases=("a b", "c d"))),
+        ('" padded "', Query("padded", phrases=("padded",))),
+        ('""', Query("")),
+        ('"  "', Query("")),
+        ("“rain garden”", Query("rain garden", phrases=("rain garden",))),
+        ("„der Garten“ blüht", Query("der Garten blüht", phrases=("der Garten",))),
+        ("«le jardin»", Query("le jardin", phrases=("le jardin",))),
+        ('never "closed', Query("never closed")),
+        ("roof -gutter", Query("roof", excluded=("gutter",))),
+        ('roof -"green roof"', Query("roof", excluded=("green roof",))),
+        ("-roof -gutter", Query("", excluded=("roof", "gutter"))),
+        ("well-known e-mail", Query("well-known e-mail")),
+        ("roof --gutter", Query("roof", excluded=("gutter",))),
+        ("tag:health", Query("", tags=("health",))),
+        ("tag:#health/sleep nap", Query("nap", tags=("#health/sleep",))),
+        ("TAG:health", Query("", tags=("health",))),
+        ("tag:a tag:b", Query("", tags=("a", "b"))),
+        ("path:Journal", Query("", paths=("Journal",))),
+        ('path:"Daily Life Stuff" milk', Query("milk", paths=("Daily Life Stuff",))),
+        ("path:“Daily Life” milk", Query("milk", paths=("Daily Life",))),
+        ("tag:", Query("tag:")),
+        ("path: Journal", Query("path: Journal")),
+    ],
+)
+def test_a_question_is_taken_apart(question: str, expected: Query) -> None:
+    assert parse_query(question) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "last"),
+    [
+        ("after:2024", "2024-01-01", None),
+        ("after:2024-03", "2024-03-01", None),
+        ("after:2024-3-5", "2024-03-05", None),
+        ("before:2024", None, "2023-12-31"),
+        ("before:2024-03", None, "2024-02-29"),
+        ("before:2024-03-15", None, "2024-03-14"),
+        ("after:2024 before:2024-06-15", "2024-01-01", "2024-06-14"),
+        ("after:2023 after:2024", "2024-01-01", None),
+        ("before:2025 before:2024", None, "2023-12-31"),
+        ("BEFORE:2024-03-01 rain", None, "2024-02-29"),
+    ],
+)
+def test_before_and_after_are_days(question: str, first: str | None, last: str | None) -> None:
+    assert parse_query(question).dates == DateRange(first, last)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "before:noon",
+        "after:2024-13",
+        "after:2023-02-29",
+        "before:24",
+        "after:0000",
+        "after:2024-03-15T10:00",
+        "prop:rating",
+        "prop:=4",
+        "prop:rating=",
+        "https://example.org/tag:x?a=b",
+        "http://localhost:11434",
+        "10:30",
+        "re:invent",
+        "C:/Users",
+        "std::vector",
+        "a=b",
+    ],
+)
+def test_what_is_no_filter_stays_text(word: str) -> None:
+    assert parse_query(f"see {word} there") == Query(f"see {word} there")
+
+
+def test_the_first_day_there_is_has_no_day_before_it() -> None:
+    """`before:0001` must be text or admit nothing; it may not fail."""
+    parse_query("before:0001-01-01 rain")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("rating=4", PropertyFilter("rating", "4", "4")),
+        ("rating>4", PropertyFilter("rating", low="4", is_open_low=True)),
+        ("rating>=4", PropertyFilter("rating", low="4")),
+        ("rating<4.5", PropertyFilter("rating", high="4.5", is_open_high=True)),
+        ("rating<=4", PropertyFilter("rating", high="4")),
+        ("rating=3..5", PropertyFilter("rating", "3", "5")),
+        ("rating=3..", PropertyFilter("rating", "3", None)),
+        ("rating=..5", PropertyFilter("rating", None, "5")),
+        ("due>=2024-03-01", PropertyFilter("due", low="2024-03-01")),
+        ("due=2024-01-01..2024-12-31", PropertyFilter("due", "2024-01-01", "2024-12-31")),
+        (" author = Le Guin ", PropertyFilter("author", "Le Guin", "Le Guin")),
+        ("status=-", PropertyFilter("status", "-", "-")),
+    ],
+)
+def test_a_property_is_an_equality_or_a_range(text: str, expected: PropertyFilter) -> None:
+    assert parse_property(text) == expected
+    assert parse_query(f'prop:"{text.strip()}"').properties == (expected,)
+
+
+def test_a_property_of_one_word_needs_no_quotes() -> None:
+    query = parse_query("novels prop:rating>=4 prop:status=done")
+    assert query.text == "novels"
+    assert query.properties == (
+        PropertyFilter("rating", low="4"),
+        PropertyFilter("status", "done", "done"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("a=1", True), ("a=1..1", True), ("a>1", False), ("a=1..2", False), ("a<=1", False)],
+)
+def test_an_equality_knows_that_it_is_one(text: str, expected: bool) -> None:
+    assert parse_property(text).is_equality is expected
+
+
+@pytest.mark.parametrize("text", ["", "rating", "=4", "rating=", "rating!=4", ">="])
+def test_what_is_no_property_filter_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="key=value"):
+        parse_property(text)
