@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from obsidian_rag.config import load
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, Mode, ask, run_index
 from obsidian_rag.index.run import IndexRun
 from obsidian_rag.index.target import LiveTarget, RebuildTarget
+from obsidian_rag.search import Request, Signals
 from obsidian_rag.store import ChunkStore, Queue, chunks
 from obsidian_rag.store.manifest import Manifest
 
@@ -140,6 +141,22 @@ def test_an_index_run_that_dies_anywhere_is_finished_by_the_next(
     assert contents(home, vault) == contents(tmp_path / "clean", vault)
     run(home, vault, Mode.FULL)
     assert contents(home, vault) == contents(tmp_path / "clean", vault)
+
+
+def test_a_first_run_that_dies_before_its_word_index_is_made_gets_one(
+    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    crash_once(monkeypatch, (IndexRun, "_sweep", False))
+    with pytest.raises(Crash):
+        run(home, vault)
+    opened = engine(home, vault)
+    assert ask(opened, Request("words 7")).answer.hits
+    opened.close()
+    run(home, vault)
+    opened = engine(home, vault)
+    assert ask(opened, Request("words 7", signals=Signals.WORDS)).answer.hits
+    opened.close()
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -145,6 +145,7 @@ class IndexRun:
             self._queue.clear(self._link.link_id)
             self._manifest.clear(self._link.link_id)
             self._place.database.put(_REBUILDING, None)
+            self._place.database.put(_MAINTAINED, None)
             self._place.database.put(FINGERPRINT, wanted)
         self._place.chunks.create(dimensions)
 
@@ -259,10 +260,13 @@ class IndexRun:
     def _sweep(self, is_first: bool) -> None:
         """Compact the store when it is worth it; a year of small edits must not bloat it."""
         database, commits = self._place.database, int(self._place.database.get(_COMMITS) or 0)
-        age = time.time() - float(database.get(_MAINTAINED) or 0)
+        maintained = database.get(_MAINTAINED)
+        age = time.time() - float(maintained or 0)
         stored = self._tally.embedded_chunks + self._tally.reused_chunks
         is_bulk = is_first or stored >= _BULK_CHUNKS
-        if commits and (is_bulk or commits >= _COMMITS_TOLERATED or age > _SWEEP_AFTER_S):
+        is_due = commits and (is_bulk or commits >= _COMMITS_TOLERATED or age > _SWEEP_AFTER_S)
+        # Never done means that a first run died just before: there is no word index yet.
+        if is_due or (maintained is None and not self._state.is_empty()):
             self._listener(Progress(Phase.OPTIMISING, 0, 0))
             self._place.chunks.maintain(has_readers=not is_first)
             with database.transaction():

@@ -77,11 +77,16 @@ class Lookup:
         return self._scored(PhraseQuery(phrase, column), condition, limit)
 
     def _scored(self, query: Any, condition: str | None, limit: int) -> dict[int, float]:
-        with explained():
-            search = self._table.search(query, query_type="fts").select(["_score"])
-            if condition:
-                search = search.where(condition, prefilter=True)
-            rows = search.with_row_id(True).limit(limit).to_arrow()
+        try:
+            with explained():
+                search = self._table.search(query, query_type="fts").select(["_score"])
+                if condition:
+                    search = search.where(condition, prefilter=True)
+                rows = search.with_row_id(True).limit(limit).to_arrow()
+        except ValueError as error:
+            if "INVERTED" not in str(error):
+                raise
+            return {}  # a first index run is under way and has made no word index yet
         return dict(zip(rows["_rowid"].to_pylist(), rows["_score"].to_pylist(), strict=True))
 
     def by_vector(
