@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.search.indexed import asked, indexed, write_notes
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.notes import parse_note, sanitise
+from obsidian_rag.notes import sanitise
 from obsidian_rag.search import DateRange, Filters, Hit, PropertyFilter, Signals
 from obsidian_rag.tools import call
 
@@ -23,7 +23,7 @@ TAGS = ("project", "project/garden", "health", "it's")
 FOLDERS = ("", "A/", "A/B/", "Ab/", "Jo's/")
 DAYS = ("2023-12-31", "2024-01-01", "2024-06-15", "2025-02-28")
 FEW = settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -200,7 +200,7 @@ def test_excluded_words_and_phrases_hold_for_every_hit(
 @given(
     st.lists(
         st.text(
-            st.characters(exclude_categories=("Cs",), exclude_characters="\r"),
+            st.characters(exclude_categories=("Cs", "Cc"), include_characters="\n\t"),
             min_size=1,
             max_size=400,
         ),
@@ -219,9 +219,8 @@ def test_lines_are_right_for_any_text(bodies: list[str], limit: int) -> None:
         assert len(found) <= limit
         vault = engine.config.vault_root
         for hit in found:
-            text = (vault / hit.source_file).read_text(encoding="utf-8", newline="")
-            total = len(parse_note(hit.source_file, text).text.splitlines())
-            assert 1 <= hit.start_line <= hit.end_line <= max(total, text.count("\n") + 1)
+            text = (vault / hit.source_file).read_bytes().decode()
+            assert 1 <= hit.start_line <= hit.end_line <= text.count("\n") + 1
 
 
 @pytest.fixture(scope="module")
@@ -240,8 +239,12 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(FEW, max_examples=150)
+@settings(FEW, max_examples=80)
 @given(question=st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=8).map("".join)))
+@example(question="before:0001 rain")
+@example(question="Aprıl 2024")
+@example(question='"!!!" rain')
+@example(question="tag:# rain")
 def test_no_question_fails_in_an_unexpected_way(question: str, rain: Engine) -> None:
     for signals in Signals:
         with contextlib.suppress(ObsidianRagError):

@@ -134,3 +134,10 @@ def test_an_equality_knows_that_it_is_one(text: str, expected: bool) -> None:
 def test_what_is_no_property_filter_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="key=value"):
         parse_property(text)
+
+
+@pytest.mark.parametrize("question", ['prop:"author=Le Guin"', 'prop:author="Le Guin"'])
+def test_a_property_of_several_words_may_be_quoted_whole_or_by_its_value(question: str) -> None:
+    query = parse_query(f"{question} novels")
+    assert query.properties == (PropertyFilter("author", "Le Guin", "Le Guin"),)
+    assert query.text == "novels"

@@ -24,8 +24,7 @@ from obsidian_rag.errors import (
     ObsidianRagError,
 )
 from obsidian_rag.notes import Link, LinkKind, Note, is_canvas, parse_note
-from obsidian_rag.search import Request, Signals
-from obsidian_rag.search.measures import Measures, mean, measure
+from obsidian_rag.search import Measures, Request, Signals, mean, measure
 from obsidian_rag.store import Links
 from obsidian_rag.vault import NoteFile, read_note
 

@@ -4,6 +4,7 @@
               passage with none of the question's telling words, whole for one with all of them
     vector    cosine similarity of the embeddings
     letters   BM25 over groups of three letters, among the candidates: compounds, inflections, typos
+    name      how nearly the question is the note's title, an alias or a heading, and nothing else
 
 A note is as good as its best passage. Vectors take their weight from the words, and the more the
 nearest passage stands out from the next ones, the more they take: a cloud of equally near passages
@@ -13,14 +14,19 @@ below words alone on some collections.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from obsidian_rag.search.words import question_words
 
 _K1 = 1.2
 _B = 0.75
 
 
 _PEAK_RANK = 4
+_LATIN = re.compile("[a-zA-Z]")
+NAME_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,11 @@ WORDS_ONLY = Weights(words=1 - _LETTERS, vector=0.0, letters=_LETTERS)
 VECTORS_ONLY = Weights(words=0.0, vector=1.0, letters=0.0)
 
 
-def hybrid_weights(provider: str, similarities: Mapping[int, float]) -> Weights:
+def hybrid_weights(provider: str, similarities: Mapping[int, float], question: str) -> Weights:
     """The weights for one question, by how far its nearest passages stand out."""
     balance = _BALANCES.get(provider, _TRANSFORMER)
+    if provider == "builtin" and not _LATIN.search(question):
+        return WORDS_ONLY  # its vocabulary is English: other scripts come out as single bytes
     vector = balance.always + balance.standing_out * _prominence(similarities)
     return Weights(words=1 - _LETTERS - vector, vector=vector, letters=_LETTERS)
 
@@ -85,6 +93,20 @@ def summed(scores: Sequence[tuple[float, Mapping[int, float]]]) -> dict[int, flo
 def covered(scores: Mapping[int, float], coverage: Mapping[int, float]) -> dict[int, float]:
     """Word scores, lessened by the share of the question that a passage leaves out."""
     return {number: score * (1 + coverage.get(number, 0.0)) / 2 for number, score in scores.items()}
+
+
+def name_scores(words: tuple[str, ...], names: Mapping[int, str]) -> dict[int, float]:
+    """How nearly the question is one of the folded names, a line each: 1 if it is just that."""
+    asked = frozenset(words)
+    return {number: _nearest_name(asked, lines) for number, lines in names.items()}
+
+
+def _nearest_name(asked: frozenset[str], lines: str) -> float:
+    best = 0.0
+    for line in lines.split("\n"):
+        name = frozenset(question_words(line))
+        best = max(best, len(asked & name) / (len(asked | name) or 1))
+    return max(0.0, 2 * best - 1)
 
 
 def coverage(roots: Sequence[str], texts: Mapping[int, str]) -> dict[int, float]:

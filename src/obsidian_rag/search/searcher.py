@@ -15,6 +15,7 @@ from obsidian_rag.search.filters import condition, within
 from obsidian_rag.search.passages import Ranked, passages
 from obsidian_rag.search.query import DateRange, Query, parse_query
 from obsidian_rag.search.rank import (
+    NAME_SHARE,
     VECTORS_ONLY,
     WORDS_ONLY,
     Weights,
@@ -22,6 +23,7 @@ from obsidian_rag.search.rank import (
     covered,
     hybrid_weights,
     letter_scores,
+    name_scores,
     normalised,
     summed,
 )
@@ -200,11 +202,18 @@ class Searcher:
             "vector": (weights.vector, normalised(scores.vector)),
             "letters": (weights.letters, normalised(letters)),
         }
+        names = {}
+        if request.signals is not Signals.VECTORS:
+            names = name_scores(words, {number: folded(row.names) for number, row in rows.items()})
         ranked = []
         for number, row in rows.items():
+            named = NAME_SHARE * names.get(number, 0.0)
             parts = {
-                name: weight * part.get(number, 0.0) for name, (weight, part) in shares.items()
+                name: (1 - named) * weight * part.get(number, 0.0)
+                for name, (weight, part) in shares.items()
             }
+            if named:
+                parts["name"] = named
             if dates is not None:
                 is_inside = row.date is not None
                 parts = {name: share * (1 - _IN_SPAN) for name, share in parts.items()}
@@ -216,7 +225,9 @@ class Searcher:
     def _weights_now(self, request: Request, scores: _Scores) -> Weights:
         if request.signals is Signals.VECTORS:
             return VECTORS_ONLY
-        return hybrid_weights(self._provider, scores.vector) if scores.vector else WORDS_ONLY
+        if not scores.vector:
+            return WORDS_ONLY
+        return hybrid_weights(self._provider, scores.vector, request.question)
 
 
 def _promising(scores: _Scores, most: int) -> list[int]:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-_MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
-_MONTHS |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
+_MONTHS = {name.casefold(): number for number, name in enumerate(calendar.month_name) if name}
+_MONTHS |= {name.casefold(): number for number, name in enumerate(calendar.month_abbr) if name}
 _MONTHS["sept"] = 9
-_DAYS = {name.lower(): number for number, name in enumerate(calendar.day_name)}
+_DAYS = {name.casefold(): number for number, name in enumerate(calendar.day_name)}
 _NUMBERS = dict(  # noqa: C408  (shorter than a literal)
     zero=0, one=1, two=2, three=3, four=4, five=5, six=6, seven=7, eight=8, nine=9, ten=10,
     eleven=11, twelve=12, a=1, an=1, few=3,
@@ -58,7 +58,7 @@ def _whole_month(year: int, month: int) -> tuple[date, date]:
 
 
 def _day(found: "re.Match[str]", _: date) -> tuple[date, date] | None:
-    month = _MONTHS.get(found["month"].lower().rstrip("."), 0) or int(found["month"])
+    month = _MONTHS.get(found["month"].casefold().rstrip("."), 0) or int(found["month"])
     try:
         day = date(int(found["year"]), month, int(found["day"]))
     except ValueError:
@@ -67,20 +67,20 @@ def _day(found: "re.Match[str]", _: date) -> tuple[date, date] | None:
 
 
 def _month(found: "re.Match[str]", _: date) -> tuple[date, date] | None:
-    name = found["month"].lower().rstrip(".")
+    name = found["month"].casefold().rstrip(".")
     number = _MONTHS.get(name) or int(name)
     return _whole_month(int(found["year"]), number) if 1 <= number <= 12 else None
 
 
 def _relative_month(found: "re.Match[str]", today: date) -> tuple[date, date]:
-    month = _MONTHS[found["month"].lower().rstrip(".")]
-    is_past = month < today.month or (month == today.month and found["which"] != "last")
+    month = _MONTHS[found["month"].casefold().rstrip(".")]
+    is_past = month < today.month or (month == today.month and found["which"].casefold() != "last")
     return _whole_month(today.year if is_past else today.year - 1, month)
 
 
 def _relative_unit(found: "re.Match[str]", today: date) -> tuple[date, date]:
-    back = 0 if found["which"].lower() == "this" else 1
-    match found["unit"].lower():
+    back = 0 if found["which"].casefold() == "this" else 1
+    match found["unit"].casefold():
         case "week":
             monday = today - timedelta(days=today.weekday() + 7 * back)
             return monday, monday + timedelta(days=6)
@@ -95,13 +95,13 @@ def _relative_unit(found: "re.Match[str]", today: date) -> tuple[date, date]:
 
 
 def _past_span(found: "re.Match[str]", today: date) -> tuple[date, date]:
-    days = {"day": 1, "week": 7, "month": 30, "year": 365}[found["unit"].lower()]
+    days = {"day": 1, "week": 7, "month": 30, "year": 365}[found["unit"].casefold()]
     return today - timedelta(days=_count(found) * days), today
 
 
 def _ago(found: "re.Match[str]", today: date) -> tuple[date, date]:
     count = _count(found)
-    match found["unit"].lower():
+    match found["unit"].casefold():
         case "day":
             day = today - timedelta(days=count)
             return day, day
@@ -116,18 +116,18 @@ def _ago(found: "re.Match[str]", today: date) -> tuple[date, date]:
 
 
 def _count(found: "re.Match[str]") -> int:
-    text = found["count"].lower()
+    text = found["count"].casefold()
     return _NUMBERS[text] if text in _NUMBERS else int(text)
 
 
 def _named_day(found: "re.Match[str]", today: date) -> tuple[date, date]:
-    back = (today.weekday() - _DAYS[found["weekday"].lower()] - 1) % 7 + 1
+    back = (today.weekday() - _DAYS[found["weekday"].casefold()] - 1) % 7 + 1
     day = today - timedelta(days=back)
     return day, day
 
 
 def _season(found: "re.Match[str]", today: date) -> tuple[date, date]:
-    month = _SEASONS[found["season"].lower()]
+    month = _SEASONS[found["season"].casefold()]
     year = int(found["year"]) if found["year"] else today.year
     if not found["year"] and date(year, month, 1) > today:
         year -= 1

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.errors import IndexCorrupted, IndexerFailed, IndexNotFound
 from obsidian_rag.notes import Chunk, tag_keys
+from obsidian_rag.store.lance import lancedb
 
 if TYPE_CHECKING:
     import numpy as np
@@ -278,11 +279,7 @@ class ChunkStore:
 
 
 def _connect(uri: str) -> Any:
-    # Its log goes to stderr and warns about every table that is about to be created.
-    os.environ.setdefault("LANCEDB_LOG", "error")
-    import lancedb
-
-    return lancedb.connect(uri)
+    return lancedb().connect(uri)
 
 
 @contextlib.contextmanager

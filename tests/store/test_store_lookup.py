@@ -1,0 +1,154 @@
+"""Looking things up in a real table: by words, phrases and vectors, with conditions."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from obsidian_rag.errors import IndexCorrupted, IndexNotFound
+from obsidian_rag.notes import Chunk
+from obsidian_rag.store import ChunkRow, ChunkStore, Lookup, NoteRow
+
+TEXTS = {
+    "a.md": ("rain garden with sedge", "Water plan", ""),
+    "b.md": ("garden of rain barrels", "Barrels", ""),
+    "c.md": ("green roof", "Café", "zanzibar_backup()"),
+    "d.md": ("抹茶アイス", "京都", ""),
+}
+
+
+def unit(position: int, width: int = 8) -> NDArray[np.float32]:
+    vector = np.zeros(width, dtype=np.float32)
+    vector[position] = 1.0
+    return vector
+
+
+@pytest.fixture
+def chunks(tmp_path: Path) -> Iterator[ChunkStore]:
+    store = ChunkStore(str(tmp_path / "vectors.lance"))
+    store.create(8)
+    rows = []
+    for number, (path, (text, title, code)) in enumerate(TEXTS.items()):
+        note = NoteRow("one", path, title, ("Other name",), "2024-01-0" + str(number + 1),
+                       path == "c.md", "", "")  # fmt: skip
+        chunk = Chunk(text, code, "S" if number else None, ("H", "S"), 3, 7, ("#t", "#u/v"))
+        rows.append(ChunkRow(note, chunk, f"id-{number}", 0, 1, f"hash-{number}"))
+    store.replace("one", [], rows, np.stack([unit(number) for number in range(len(rows))]))
+    store.maintain()
+    yield store
+    store.close()
+
+
+def found(lookup: Lookup, scores: dict[int, float]) -> list[str]:
+    """The notes by score, best first."""
+    rows = lookup.rows(list(scores))
+    return [rows[number].source_file for number in sorted(scores, key=lambda n: -scores[n])]
+
+
+@pytest.mark.parametrize(
+    ("words", "column", "expected"),
+    [
+        ("sedge", "chunk_text", {"a.md"}),
+        ("sedge barrels absent", "chunk_text", {"a.md", "b.md"}),
+        ("barrel", "chunk_text", {"b.md"}),
+        ("SEDGE", "chunk_text", {"a.md"}),
+        ("absent", "chunk_text", set()),
+        ("抹茶", "chunk_text", {"d.md"}),
+        ("cafe", "names", {"c.md"}),
+        ("water", "names", {"a.md"}),
+        ("water", "chunk_text", set()),
+        ("zanzibar_backup", "words_only", {"c.md"}),
+        ("other", "names", set(TEXTS)),
+    ],
+)
+def test_any_word_finds_its_rows(
+    chunks: ChunkStore, words: str, column: str, expected: set[str]
+) -> None:
+    lookup = Lookup(chunks)
+    scores = lookup.by_words(words, column, None, 10)
+    assert set(found(lookup, scores)) == expected
+    assert all(score > 0 for score in scores.values())
+
+
+def test_wrong_letters_are_admitted_when_asked(chunks: ChunkStore) -> None:
+    lookup = Lookup(chunks)
+    assert lookup.by_words("gardan", "chunk_text", None, 10) == {}
+    scores = lookup.by_words("gardan", "chunk_text", None, 10, 1)
+    assert set(found(lookup, scores)) == {"a.md", "b.md"}
+
+
+def test_a_phrase_is_words_in_a_row(chunks: ChunkStore) -> None:
+    lookup = Lookup(chunks)
+    assert found(lookup, lookup.by_phrase("rain garden", "chunk_text", None, 10)) == ["a.md"]
+    assert lookup.by_phrase("roof green", "chunk_text", None, 10) == {}
+
+
+def test_the_nearest_vector_comes_with_its_similarity(chunks: ChunkStore) -> None:
+    lookup = Lookup(chunks)
+    question = (unit(1) * 3 + unit(2)).astype(np.float32)
+    scores = lookup.by_vector(question, None, 2)
+    assert found(lookup, scores) == ["b.md", "c.md"]
+    assert sorted(scores.values()) == pytest.approx([1 / 10**0.5, 3 / 10**0.5], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("source_file = 'b.md'", {"b.md"}),
+        ("date >= '2024-01-03'", {"c.md", "d.md"}),
+        ("array_has_any(tag_keys, ['u'])", set(TEXTS)),
+        ("array_has_any(tag_keys, ['v'])", set()),
+        ("false", set()),
+    ],
+)
+def test_a_condition_holds_before_ranking(
+    chunks: ChunkStore, condition: str, expected: set[str]
+) -> None:
+    lookup = Lookup(chunks)
+    vector = lookup.by_vector(unit(0), condition, 1)
+    assert set(found(lookup, vector)) <= expected
+    assert bool(vector) is bool(expected), "the limit counts only rows that fit"
+    words = lookup.by_words("other", "names", condition, 10)
+    assert set(found(lookup, words)) == expected
+    assert set(found(lookup, lookup.by_phrase("rain garden", "chunk_text", condition, 10))) == (
+        expected & {"a.md"}
+    )
+
+
+def test_limits_are_kept(chunks: ChunkStore) -> None:
+    lookup = Lookup(chunks)
+    assert len(lookup.by_words("other", "names", None, 2)) == 2
+    assert len(lookup.by_vector(unit(0), None, 3)) == 3
+
+
+def test_rows_are_whole(chunks: ChunkStore) -> None:
+    lookup = Lookup(chunks)
+    (row,) = lookup.rows(list(lookup.by_words("zanzibar_backup", "words_only", None, 5))).values()
+    assert (row.chunk_text, row.words_only, row.title) == (
+        "green roof",
+        "zanzibar_backup()",
+        "Café",
+    )
+    assert row.names.split("\n") == ["Café", "Other name", "H", "S"]
+    assert (row.source_file, row.link_id, row.chunk_index) == ("c.md", "one", 0)
+    assert (row.section, row.heading_path, row.tags) == ("S", ("H", "S"), ("#t", "#u/v"))
+    assert (row.start_line, row.end_line, row.date) == (3, 7, "2024-01-03")
+    assert row.is_private is True
+    assert lookup.rows([]) == {}
+
+
+def test_without_a_table_there_is_no_index(tmp_path: Path) -> None:
+    with pytest.raises(IndexNotFound):
+        Lookup(ChunkStore(str(tmp_path / "nothing.lance")))
+
+
+def test_rows_that_cannot_be_read_are_damage(chunks: ChunkStore) -> None:
+    assert chunks.folder is not None
+    for file in chunks.folder.glob("data/*.lance"):
+        file.write_bytes(file.read_bytes()[:40])
+    chunks.close()
+    fresh = ChunkStore(chunks.uri)
+    with pytest.raises(IndexCorrupted):
+        Lookup(fresh).by_vector(unit(0), None, 3)
