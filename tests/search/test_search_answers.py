@@ -68,7 +68,6 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         ("boilr", "Home/Boiler.md"),
         ("rian gardne", "Projects/Rain garden.md"),
         ("Sreenvas", "Finance/Debts.md"),
-        ("sadge", "Projects/Rain garden.md"),
         ("zanzibar_backup", "Projects/Script.md"),
         ("rsync delete", "Projects/Script.md"),
         ("Fahrradkette", "Home/Fahrradpflege.md"),

@@ -11,6 +11,7 @@ from obsidian_rag.search.rank import (
     covered,
     hybrid_weights,
     letter_scores,
+    name_scores,
     normalised,
     summed,
 )
@@ -96,7 +97,7 @@ def test_no_letters_or_no_texts_score_nothing() -> None:
     "similarities", [{}, {1: 0.5}, dict.fromkeys(range(9), 0.5), {n: 1 / (n + 1) for n in range(9)}]
 )
 def test_weights_are_shares_of_one(provider: str, similarities: dict[int, float]) -> None:
-    weights = hybrid_weights(provider, similarities)
+    weights = hybrid_weights(provider, similarities, "a question")
     parts = (weights.words, weights.vector, weights.letters)
     assert sum(parts) == pytest.approx(1.0)
     assert min(parts) >= 0
@@ -105,19 +106,24 @@ def test_weights_are_shares_of_one(provider: str, similarities: dict[int, float]
 def test_vectors_weigh_by_how_far_the_nearest_stands_out() -> None:
     peak = {0: 1.0, 1: 0.2, 2: 0.2, 3: 0.2, 4: 0.2, 5: 0.0}
     cloud = {0: 1.0, 1: 0.99, 2: 0.99, 3: 0.99, 4: 0.99, 5: 0.0}
-    all_of_it = hybrid_weights("ollama", {**dict.fromkeys(range(1, 9), 0.0), 0: 1.0}).vector
-    least = hybrid_weights("ollama", {}).vector
+    all_of_it = hybrid_weights(
+        "ollama", {**dict.fromkeys(range(1, 9), 0.0), 0: 1.0}, "a question"
+    ).vector
+    least = hybrid_weights("ollama", {}, "a question").vector
     # The fifth nearest is 0.8 of the whole range behind in the peak, 0.01 in the cloud.
     step = all_of_it - least
     assert step > 0
-    assert hybrid_weights("ollama", peak).vector == pytest.approx(least + 0.8 * step)
-    assert hybrid_weights("ollama", cloud).vector == pytest.approx(least + 0.01 * step)
+    assert hybrid_weights("ollama", peak, "a question").vector == pytest.approx(least + 0.8 * step)
+    assert hybrid_weights("ollama", cloud, "a question").vector == pytest.approx(
+        least + 0.01 * step
+    )
 
 
 def test_weaker_embedders_weigh_less() -> None:
     similarities = {n: 1 / (n + 1) for n in range(9)}
     hashed, builtin, transformer = (
-        hybrid_weights(name, similarities).vector for name in ("hash", "builtin", "ollama")
+        hybrid_weights(name, similarities, "a question").vector
+        for name in ("hash", "builtin", "ollama")
     )
     assert hashed < builtin < transformer < 0.6
 
@@ -174,3 +180,20 @@ def test_letter_groups_are_of_three_within_words() -> None:
 
 def test_words_match_in_other_forms() -> None:
     assert matched(("chains", "clean", "oil"), "cleaning a chain") == ("chains", "clean")
+
+
+def test_the_builtin_embedder_is_not_asked_about_scripts_it_cannot_read() -> None:
+    peak = {0: 0.9, **dict.fromkeys(range(1, 9), 0.1)}
+    assert hybrid_weights("builtin", peak, "京都の食べ物").vector == 0
+    assert hybrid_weights("builtin", peak, "Kyoto food").vector > 0
+    assert hybrid_weights("ollama", peak, "京都の食べ物").vector > 0
+
+
+def test_a_question_that_is_just_a_name_scores_for_it_and_a_longer_one_does_not() -> None:
+    names = {1: "rain garden\nplants", 2: "rain barrel and rain garden plans", 3: "boiler"}
+    scores = name_scores(("rain", "garden"), names)
+    assert scores[1] == 1.0
+    assert scores[2] < 0.5
+    assert scores[3] == 0.0
+    asked = ("which", "plants", "like", "wet", "feet", "rain", "garden")
+    assert name_scores(asked, names)[1] == 0.0

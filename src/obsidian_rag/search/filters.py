@@ -63,7 +63,11 @@ def _properties(filters: Filters, database: Database) -> Iterable[str]:
             is_open_low=wanted.is_open_low,
             is_open_high=wanted.is_open_high,
         )
-        yield one_of("source_file", sorted(notes))
+        tests = (
+            f"(link_id = {quoted(link_id)} AND {one_of('source_file', paths)})"
+            for link_id, paths in notes.items()
+        )
+        yield f"({' OR '.join(tests)})" if notes else "false"
 
 
 def _vaults(vaults: tuple[str, ...], database: Database) -> Iterable[str]:

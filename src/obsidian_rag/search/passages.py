@@ -90,9 +90,10 @@ def _run(rows: list[FoundRow], best: FoundRow) -> list[FoundRow]:
     for row in sorted(rows, key=lambda row: abs(row.chunk_index - best.chunk_index)):
         first = min(part.chunk_index for part in kept)
         last = max(part.chunk_index for part in kept)
-        size += len(row.chunk_text) + 2
-        if row.chunk_index in (first - 1, last + 1) and size <= MAX_CHARS:
+        longer = size + len(row.chunk_text) + 2
+        if row.chunk_index in (first - 1, last + 1) and longer <= MAX_CHARS:
             kept.append(row)
+            size = longer
     return sorted(kept, key=lambda row: row.chunk_index)
 
 
@@ -100,7 +101,8 @@ def centred(text: str, words: tuple[str, ...], size: int = MAX_CHARS) -> str:
     """At most `size` characters around the place where most of the words stand."""
     if len(text) <= size:
         return text
-    plain = folded(text)
+    # Letter by letter, so that a place in the folded text is the same place in the text.
+    plain = "".join((folded(letter) or letter)[0] for letter in text)
     room = size - 2
     places = [at for word in words for at in _places(plain, stem(word))]
     best = max(

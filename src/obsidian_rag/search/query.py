@@ -4,7 +4,7 @@ owe Sreenivas                       words: any of them may be missing
 "rain garden" -roof                 an exact phrase, and a word that must not occur
 tag:health path:Journal             the filters of the search tool, as words
 after:2024 before:2024-06-15        from that day on; up to the day before
-prop:rating>=4 prop:author=Le Guin  properties: =, >, >=, <, <=, and a..b
+prop:rating>=4 prop:author="Le Guin"  properties: =, >, >=, <, <=, and a..b
 """
 
 import re
@@ -14,9 +14,9 @@ from datetime import date, timedelta
 _TOKEN = re.compile(
     r'(?P<minus>(?<!\S)-)?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+(?:"[^"]*")?))', re.UNICODE
 )
-_FILTER = re.compile(r'(tag|path|before|after|prop):"?([^"]+)"?', re.IGNORECASE)
+_FILTER = re.compile(r"(tag|path|before|after|prop):(.+)", re.IGNORECASE)
 _PROPERTY = re.compile(r"([^=<>!]+?)\s*(>=|<=|=|>|<)\s*(.+)")
-_DAY = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?")
+_DAY = re.compile(r"([12]\d{3})(?:-(\d{1,2}))?(?:-(\d{1,2}))?")
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'})
 
 
@@ -71,7 +71,9 @@ def parse_query(question: str) -> Query:
             if phrase.strip():
                 phrases.append(phrase.strip())
                 words.append(phrase.strip())
-        elif (named := _FILTER.fullmatch(word)) and _is_sound(named[1].lower(), named[2]):
+        elif (named := _FILTER.fullmatch(word.replace('"', ""))) and _is_sound(
+            named[1].lower(), named[2]
+        ):
             filters.append((named[1].lower(), named[2]))
         else:
             words.append(word)
@@ -88,6 +90,14 @@ def parse_query(question: str) -> Query:
         dates=_dates(values["after"], values["before"]),
         properties=tuple(parse_property(value) for value in values["prop"]),
     )
+
+
+def _filter(word: str) -> tuple[str, str] | None:
+    """The filter a word stands for, if it is a sound one."""
+    found = _FILTER.fullmatch(word.replace('"', ""))
+    if found is None or not _is_sound(found[1].lower(), found[2]):
+        return None
+    return found[1].lower(), found[2]
 
 
 def parse_property(text: str) -> PropertyFilter:

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 _CANDIDATES = 80
 _FETCHED = 120
+_DEEPEST = 20_000
 _CANDIDATES_PER_HIT = 6
 _COLUMN_WEIGHTS = (("chunk_text", 1.0), ("names", 1.0), ("words_only", 0.7))
 _FUZZY_WEIGHT = 0.5
 _IN_SPAN = 0.2
-_LONG_WORD = 6
 _MOST_FORGIVEN = 3
 _SHORTEST_FUZZY = 4
 _THREADS = ThreadPoolExecutor(max_workers=8, thread_name_prefix="search")
@@ -123,16 +123,31 @@ class Searcher:
         dates: DateRange | None,
     ) -> list[Ranked]:
         """Candidates in order of their score, all of them admitted by `where`."""
-        scores = self._looked_up(lookup, request, query, vector, where)
-        numbers = _promising(scores, max(_FETCHED, request.limit * _CANDIDATES_PER_HIT))
-        rows = {
-            number: row for number, row in lookup.rows(numbers).items() if _is_wanted(row, query)
-        }
+        limit = max(_CANDIDATES, request.limit * _CANDIDATES_PER_HIT)
+        scores, rows = self._candidates(lookup, request, query, vector, where, limit)
+        # Exclusions hold after the lookup: when they leave nothing, look further down.
+        while not rows and query.excluded and len(scores.words) >= limit and limit <= _DEEPEST:
+            limit *= 8
+            scores, rows = self._candidates(lookup, request, query, vector, where, limit)
         texts = {number: _plain(row) for number, row in rows.items()}
         words = question_words(query.text)
         if request.signals is not Signals.VECTORS:
             self._forgive(lookup, query, where, scores, rows, texts)
         return self._fused(request, scores, rows, texts, words, dates)
+
+    def _candidates(
+        self,
+        lookup: Lookup,
+        request: Request,
+        query: Query,
+        vector: "NDArray[np.float32] | None",
+        where: str | None,
+        limit: int,
+    ) -> tuple[_Scores, dict[int, FoundRow]]:
+        """What the signals found, and the rows worth ranking."""
+        scores = self._looked_up(lookup, request, query, vector, where, limit)
+        rows = lookup.rows(_promising(scores, max(_FETCHED, limit)))
+        return scores, {number: row for number, row in rows.items() if _is_wanted(row, query)}
 
     def _looked_up(
         self,
@@ -141,10 +156,10 @@ class Searcher:
         query: Query,
         vector: "NDArray[np.float32] | None",
         where: str | None,
+        limit: int,
     ) -> _Scores:
-        limit = max(_CANDIDATES, request.limit * _CANDIDATES_PER_HIT)
-        if query.excluded:
-            limit *= 3
+        if not query.text:
+            return _Scores(lookup.admitted(where, limit), {})
         words = word_query(query.text)
         jobs = []
         if words and request.signals is not Signals.VECTORS:
@@ -175,7 +190,8 @@ class Searcher:
         ]
         found: dict[int, float] = {}
         for word in missing[:_MOST_FORGIVEN]:
-            wrong = 2 if len(word) >= _LONG_WORD else 1
+            # The store's words are stemmed and this one is not, which costs a letter by itself.
+            wrong = 2 if len(word) > _SHORTEST_FUZZY else 1
             for column in ("names", "chunk_text"):
                 near = lookup.by_words(word, column, where, _CANDIDATES // 4, wrong)
                 found = summed([(1.0, found), (_FUZZY_WEIGHT, near)])

@@ -19,6 +19,9 @@ _NUMBERS = dict(  # noqa: C408  (shorter than a literal)
     eleven=11, twelve=12, a=1, an=1, few=3,
 ) | {"couple of": 2}  # fmt: skip
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_SEASON = "|".join(_SEASONS)
+# Letters that a pattern without regard to case takes for i and s, but a name does not.
+_LOOKALIKES = str.maketrans("\u0131\u0130\u017f", "iis")
 _MONTH = "(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\.?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _COUNT = r"(?P<count>\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
@@ -39,6 +42,7 @@ Reading = Callable[["re.Match[str]", date], "tuple[date, date] | None"]
 
 def find_span(question: str, today: date) -> Span | None:
     """The first span of time that the question names, if any."""
+    question = question.translate(_LOOKALIKES)
     best: tuple[int, Span] | None = None
     for pattern, read in _PATTERNS:
         for found in pattern.finditer(question):
@@ -128,9 +132,16 @@ def _named_day(found: "re.Match[str]", today: date) -> tuple[date, date]:
 
 def _season(found: "re.Match[str]", today: date) -> tuple[date, date]:
     month = _SEASONS[found["season"].casefold()]
-    year = int(found["year"]) if found["year"] else today.year
-    if not found["year"] and date(year, month, 1) > today:
-        year -= 1
+    if found["year"]:
+        return _three_months(int(found["year"]), month)
+    first, last = _three_months(today.year, month)
+    is_over = found["which"].casefold() != "this"
+    while first > today or (is_over and last >= today):
+        first, last = _three_months(first.year - 1, month)
+    return first, last
+
+
+def _three_months(year: int, month: int) -> tuple[date, date]:
     end = month + 2
     return date(year, month, 1), _whole_month(year + (end > 12), (end - 1) % 12 + 1)[1]
 
@@ -155,8 +166,11 @@ _PATTERNS: list[tuple["re.Pattern[str]", Reading]] = [
     (_pattern(rf"\b{_MONTH},? (?:of )?{_YEAR}\b"), _month),
     (_pattern(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])\b(?!-)"), _month),
     (_pattern(rf"\bQ(?P<quarter>[1-4]) {_YEAR}\b"), _quarter),
-    (_pattern(rf"\b(?P<season>{'|'.join(_SEASONS)})(?: of)? {_YEAR}\b"), _season),
-    (_pattern(rf"\b(?:last|this|past) (?P<season>{'|'.join(_SEASONS)})(?P<year>)\b"), _season),
+    (_pattern(rf"\b(?P<which>)(?P<season>{_SEASON})(?: of)? {_YEAR}\b"), _season),
+    (
+        _pattern(rf"\b(?P<which>last|this|past) (?P<season>{'|'.join(_SEASONS)})(?P<year>)\b"),
+        _season,
+    ),
     (_pattern(rf"\b(?P<which>last|this) {_MONTH}(?!\w)"), _relative_month),
     (_pattern(rf"\b{_COUNT} {_UNIT} ago\b"), _ago),
     (_pattern(rf"\b(?:last|past|previous) {_COUNT} {_UNIT}\b"), _past_span),

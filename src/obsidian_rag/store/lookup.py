@@ -89,6 +89,15 @@ class Lookup:
             return {}  # a first index run is under way and has made no word index yet
         return dict(zip(rows["_rowid"].to_pylist(), rows["_score"].to_pylist(), strict=True))
 
+    def admitted(self, condition: str | None, limit: int) -> dict[int, float]:
+        """Any rows that the condition admits, all with the same score."""
+        with explained():
+            search = self._table.search().select(["chunk_index"])
+            if condition:
+                search = search.where(condition)
+            rows = search.with_row_id(True).limit(limit).to_arrow()
+        return dict.fromkeys(rows["_rowid"].to_pylist(), 1.0)
+
     def by_vector(
         self, vector: "NDArray[np.float32]", condition: str | None, limit: int
     ) -> dict[int, float]:

@@ -41,8 +41,8 @@ class Properties:
         *,
         is_open_low: bool = False,
         is_open_high: bool = False,
-    ) -> set[str]:
-        """Paths of the notes whose property lies between `low` and `high`.
+    ) -> dict[str, list[str]]:
+        """Paths of the notes whose property lies between `low` and `high`, by vault.
 
         Two numbers are compared as numbers, everything else as text, which is right for dates.
         """
@@ -55,10 +55,14 @@ class Properties:
                 values.append(bound.casefold())
         bounds = [values[0], *(_number(v) if column == "number" else v for v in values[1:])]
         rows = self._database.rows(
-            f"SELECT DISTINCT rel_path FROM note_property WHERE {' AND '.join(conditions)}",
+            "SELECT DISTINCT link_id, rel_path FROM note_property"
+            f" WHERE {' AND '.join(conditions)} ORDER BY rel_path",
             tuple(bounds),
         )
-        return {str(path) for (path,) in rows}
+        found: dict[str, list[str]] = {}
+        for link_id, path in rows:
+            found.setdefault(str(link_id), []).append(str(path))
+        return found
 
 
 def _number(text: str) -> float | None:
