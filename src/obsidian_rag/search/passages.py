@@ -1,7 +1,7 @@
 """From ranked chunks to hits: neighbours merged, no note filling the page, text cut to size."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from obsidian_rag.search.answer import Hit, Why
@@ -14,11 +14,12 @@ _SHARE_OF_PAGE = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate with its score and each signal's share of it."""
+    """A candidate with its score, each signal's share of it, and its number in the store."""
 
     row: FoundRow
     score: float
     shares: Mapping[str, float]
+    number: int = 0
 
 
 @dataclass(slots=True)
@@ -26,16 +27,39 @@ class _Passage:
     """One or more neighbouring chunks of a note; the best one leads."""
 
     best: Ranked
-    rows: list[FoundRow]
+    members: list[Ranked]
 
     def touches(self, row: FoundRow) -> bool:
-        return any(abs(row.chunk_index - own.chunk_index) <= 1 for own in self.rows)
+        return any(abs(row.chunk_index - own.row.chunk_index) <= 1 for own in self.members)
+
+    def completed(self, rows: Mapping[int, FoundRow]) -> "_Passage":
+        members = [replace(item, row=rows[item.number]) for item in self.members]
+        return _Passage(replace(self.best, row=rows[self.best.number]), members)
+
+
+Completer = Callable[[list[int]], Mapping[int, FoundRow]]
 
 
 def passages(
-    ranked: list[Ranked], words: tuple[str, ...], limit: int, *, one_each: bool
+    ranked: list[Ranked],
+    words: tuple[str, ...],
+    limit: int,
+    *,
+    one_each: bool,
+    complete: Completer | None = None,
 ) -> list[Hit]:
-    """The best `limit` passages of `ranked`, which is in order."""
+    """The best `limit` passages of `ranked`, which is in order.
+
+    `complete` fetches the rows that made it onto the page with all their columns.
+    """
+    chosen = [_run(passage) for passage in _chosen(ranked, limit, one_each=one_each)]
+    if complete is not None:
+        rows = complete([item.number for passage in chosen for item in passage.members])
+        chosen = [passage.completed(rows) for passage in chosen]
+    return [_hit(passage, words) for passage in chosen]
+
+
+def _chosen(ranked: list[Ranked], limit: int, *, one_each: bool) -> list[_Passage]:
     most = 1 if one_each else max(1, math.ceil(limit * _SHARE_OF_PAGE))
     chosen: list[_Passage] = []
     spare: list[_Passage] = []
@@ -44,21 +68,21 @@ def passages(
         mine = by_note.setdefault((item.row.link_id, item.row.source_file), [])
         neighbour = next((passage for passage in mine if passage.touches(item.row)), None)
         if neighbour is not None:
-            neighbour.rows.append(item.row)
+            neighbour.members.append(item)
         elif len(mine) < most and len(chosen) < limit:
-            mine.append(_Passage(item, [item.row]))
+            mine.append(_Passage(item, [item]))
             chosen.append(mine[-1])
         elif len(mine) >= most and not one_each:
-            spare.append(_Passage(item, [item.row]))
+            spare.append(_Passage(item, [item]))
     if len(chosen) < limit:
         chosen += spare[: limit - len(chosen)]
         chosen.sort(key=lambda passage: -passage.best.score)
-    return [_hit(passage, words) for passage in chosen]
+    return chosen
 
 
 def _hit(passage: _Passage, words: tuple[str, ...]) -> Hit:
     row = passage.best.row
-    rows = _run(passage.rows, row)
+    rows = [item.row for item in passage.members]
     text = "\n\n".join(part.chunk_text for part in rows if part.chunk_text)
     plain = folded("\n".join((text, row.names, *(part.words_only for part in rows))))
     hit = Hit(
@@ -83,18 +107,21 @@ def _hit(passage: _Passage, words: tuple[str, ...]) -> Hit:
     return hit if len(text) <= MAX_CHARS else replace(hit, text=centred(text, words))
 
 
-def _run(rows: list[FoundRow], best: FoundRow) -> list[FoundRow]:
+def _run(passage: _Passage) -> _Passage:
     """The neighbours that fit into one hit, the nearest to the best one first, in order."""
+    best = passage.best
     kept = [best]
-    size = len(best.chunk_text)
-    for row in sorted(rows, key=lambda row: abs(row.chunk_index - best.chunk_index)):
-        first = min(part.chunk_index for part in kept)
-        last = max(part.chunk_index for part in kept)
-        longer = size + len(row.chunk_text) + 2
-        if row.chunk_index in (first - 1, last + 1) and longer <= MAX_CHARS:
-            kept.append(row)
+    size = len(best.row.chunk_text)
+    for item in sorted(
+        passage.members, key=lambda item: abs(item.row.chunk_index - best.row.chunk_index)
+    ):
+        first = min(part.row.chunk_index for part in kept)
+        last = max(part.row.chunk_index for part in kept)
+        longer = size + len(item.row.chunk_text) + 2
+        if item.row.chunk_index in (first - 1, last + 1) and longer <= MAX_CHARS:
+            kept.append(item)
             size = longer
-    return sorted(kept, key=lambda row: row.chunk_index)
+    return _Passage(best, sorted(kept, key=lambda item: item.row.chunk_index))
 
 
 def centred(text: str, words: tuple[str, ...], size: int = MAX_CHARS) -> str:

@@ -29,14 +29,14 @@ from obsidian_rag.search.rank import (
 )
 from obsidian_rag.search.when import Span, find_span
 from obsidian_rag.search.words import folded, letter_groups, question_words, stem, word_query
-from obsidian_rag.store import ChunkStore, Database, FoundRow, Lookup
+from obsidian_rag.store import RANKED_BY, ChunkStore, Database, FoundRow, Lookup
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 _CANDIDATES = 80
-_FETCHED = 120
+_FETCHED = 100
 _DEEPEST = 20_000
 _CANDIDATES_PER_HIT = 6
 _COLUMN_WEIGHTS = (("chunk_text", 1.0), ("names", 1.0), ("words_only", 0.7))
@@ -91,16 +91,27 @@ class Searcher:
             narrowed = " AND ".join(filter(None, (fixed, within(dates))))
             ranked = self._ranked(lookup, request, query, vector, narrowed, dates)
             if any(item.row.date and item.shares.get("date") for item in ranked):
-                return self._answer(request, query, ranked, _suggestion(span, is_applied=True))
+                suggested = _suggestion(span, is_applied=True)
+                return self._answer(lookup, request, query, ranked, suggested)
         ranked = self._ranked(lookup, request, query, vector, fixed, None)
         suggestion = _suggestion(span, is_applied=False) if span else None
-        return self._answer(request, query, ranked, suggestion)
+        return self._answer(lookup, request, query, ranked, suggestion)
 
     def _answer(
-        self, request: Request, query: Query, ranked: list[Ranked], suggestion: Suggestion | None
+        self,
+        lookup: Lookup,
+        request: Request,
+        query: Query,
+        ranked: list[Ranked],
+        suggestion: Suggestion | None,
     ) -> Answer:
-        words = question_words(query.text)
-        hits = passages(ranked, words, request.limit, one_each=request.group_by_note)
+        hits = passages(
+            ranked,
+            question_words(query.text),
+            request.limit,
+            one_each=request.group_by_note,
+            complete=lookup.rows,
+        )
         return Answer(tuple(hits), suggestion, len(ranked))
 
     def _span(self, request: Request, query: Query, filters: Filters) -> Span | None:
@@ -146,7 +157,7 @@ class Searcher:
     ) -> tuple[_Scores, dict[int, FoundRow]]:
         """What the signals found, and the rows worth ranking."""
         scores = self._looked_up(lookup, request, query, vector, where, limit)
-        rows = lookup.rows(_promising(scores, max(_FETCHED, limit)))
+        rows = lookup.rows(_promising(scores, max(_FETCHED, limit)), _columns(query))
         return scores, {number: row for number, row in rows.items() if _is_wanted(row, query)}
 
     def _looked_up(
@@ -195,7 +206,7 @@ class Searcher:
             for column in ("names", "chunk_text"):
                 near = lookup.by_words(word, column, where, _CANDIDATES // 4, wrong)
                 found = summed([(1.0, found), (_FUZZY_WEIGHT, near)])
-        new = lookup.rows([number for number in found if number not in rows])
+        new = lookup.rows([number for number in found if number not in rows], _columns(query))
         rows.update({number: row for number, row in new.items() if _is_wanted(row, query)})
         texts |= {number: _plain(row) for number, row in rows.items() if number not in texts}
         for number, score in found.items():
@@ -234,7 +245,7 @@ class Searcher:
                 is_inside = row.date is not None
                 parts = {name: share * (1 - _IN_SPAN) for name, share in parts.items()}
                 parts["date"] = _IN_SPAN if is_inside else 0.0
-            ranked.append(Ranked(row, min(1.0, sum(parts.values())), parts))
+            ranked.append(Ranked(row, min(1.0, sum(parts.values())), parts, number))
         ranked.sort(key=lambda item: (-item.score, item.row.source_file, item.row.chunk_index))
         return ranked
 
@@ -284,6 +295,11 @@ def _is_wanted(row: FoundRow, query: Query) -> bool:
         return False
     padded = f" {' '.join(_words(text))} "
     return not any(f" {' '.join(_words(folded(word)))} " in padded for word in query.excluded)
+
+
+def _columns(query: Query) -> tuple[str, ...]:
+    """What is fetched to rank; phrases and exclusions are looked for in code too."""
+    return (*RANKED_BY, "words_only") if query.phrases or query.excluded else RANKED_BY
 
 
 def _plain(row: FoundRow) -> str:

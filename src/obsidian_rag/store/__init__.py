@@ -23,7 +23,7 @@ from obsidian_rag.store.index_state import (
 )
 from obsidian_rag.store.links import Link, Links
 from obsidian_rag.store.lock import writer_lock
-from obsidian_rag.store.lookup import FoundRow, Lookup
+from obsidian_rag.store.lookup import RANKED_BY, FoundRow, Lookup
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.memory import Fact, Memory
 from obsidian_rag.store.properties import Properties
@@ -32,6 +32,7 @@ from obsidian_rag.store.queue import Change, ChangeType, Queue
 __all__ = [
     "LIVE",
     "NEXT_TABLE",
+    "RANKED_BY",
     "REBUILD",
     "SCHEMA_VERSION",
     "TABLE",
