@@ -41,7 +41,7 @@ fix: $(VENV)/dev
 	$(BIN)/python docs/generate.py
 
 bench: $(VENV)/dev
-	$(BIN)/python benchmarks/index.py --notes 104000 --write docs/performance.md
+	$(BIN)/python benchmarks/index.py --notes 65000 --write docs/performance.md
 
 bench-search: $(VENV)/dev
 	$(BIN)/python -m benchmarks.search --fresh --write docs/performance.md
