@@ -9,8 +9,8 @@
 A note is as good as its best passage. Vectors take their weight from the words, and the more the
 nearest passage stands out from the next ones, the more they take: a cloud of equally near passages
 says little. Static word vectors get none beyond that; a transformer's always count. The numbers
-were chosen with `make bench-search`. Reciprocal rank fusion was tried by us and others and falls
-below words alone on some collections.
+for the built-in embedder were chosen on the collections that `make bench-search` reports, those for
+transformers were not measured.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Import LanceDB without the REST client it brings along and we never use.
 
-That client is half of LanceDB's import time, 0.8 s of 1.6 s on two cores, which everybody who
-searches from a cold command line would wait for. Its API classes are replaced by empty ones while
+That client is 0.8 s of LanceDB's 1.9 s of import time on two cores, which everybody who searches
+from a cold command line would wait for. Its API classes are replaced by empty ones while
 LanceDB is imported; whoever imported the real ones before keeps them.
 """
 
