@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from obsidian_rag.engine.changes import changed_files
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.indexing import index_version, read_result
 from obsidian_rag.errors import (
@@ -17,10 +18,9 @@ from obsidian_rag.errors import (
     OllamaUnreachable,
     ProviderFailed,
 )
-from obsidian_rag.index import FINGERPRINT, UNSETTLED, check, compare, fingerprint
+from obsidian_rag.index import FINGERPRINT, check, fingerprint
 from obsidian_rag.search import Answer, Request, Searcher, Signals
 from obsidian_rag.store import IndexState, Links, Manifest
-from obsidian_rag.vault import scan
 
 _STALE_AFTER_S = 3600.0
 _LOOK_AGAIN_S = 300.0
@@ -97,26 +97,10 @@ def _staleness(engine: Engine) -> IndexStale | None:
 
 
 def _has_changed(engine: Engine) -> bool:
-    link = Links(engine.database).primary()
-    if link is None:
-        return False
-    deadline = time.monotonic() + _WALK_S
     try:
-        found = scan(
-            engine.config.vault_root, engine.rules, stop=lambda: time.monotonic() > deadline
-        )
+        return changed_files(engine, _WALK_S)[0] > 0
     except NotFound:
         return False
-    known = Manifest(engine.database).known(link.link_id)
-    difference = compare(found.files, known, found.unreadable_folders)
-    changed = [
-        entry
-        for entry in difference.updated
-        if known[entry.rel_path].mtime_ns != UNSETTLED
-        or known[entry.rel_path].size_bytes != entry.size_bytes
-    ]
-    vanished = difference.vanished if found.is_complete else []
-    return bool(difference.created or changed or vanished)
 
 
 def folder_exists(engine: Engine, folder: str) -> bool:

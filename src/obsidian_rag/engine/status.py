@@ -1,8 +1,8 @@
 """The state of an installation at a glance, without opening LanceDB or loading a model."""
 
-import time
 from dataclasses import dataclass
 
+from obsidian_rag.engine.changes import changed_files
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.indexing import index_version, read_result
 from obsidian_rag.errors import (
@@ -12,9 +12,8 @@ from obsidian_rag.errors import (
     ObsidianRagError,
     Status,
 )
-from obsidian_rag.index import FINGERPRINT, UNSETTLED, check, compare, fingerprint
-from obsidian_rag.store import EmbeddingStatus, IndexState, Links, Manifest, Queue
-from obsidian_rag.vault import scan
+from obsidian_rag.index import FINGERPRINT, check, fingerprint
+from obsidian_rag.store import EmbeddingStatus, IndexState, Manifest, Queue
 
 # A status must answer at once; a vault that takes longer to walk is told from the books alone.
 _WALK_S = 0.4
@@ -67,7 +66,7 @@ def report_status(engine: Engine) -> StatusReport:
         troubles.append(
             IndexCorrupted(f"The index is damaged: {damage}.", "Run `obsidian-rag reindex`.")
         )
-    unindexed, is_checked = _unindexed(engine, troubles)
+    unindexed, is_checked = _unindexed(engine, files, troubles)
     ollama = _ollama(engine, troubles)
     _fingerprint(engine, troubles)
     troubles.sort(key=lambda error: error.status != "unavailable")
@@ -101,31 +100,17 @@ def _notices(state: IndexState) -> tuple[FileNotice, ...]:
     )
 
 
-def _unindexed(engine: Engine, troubles: list[ObsidianRagError]) -> tuple[int, bool]:
+def _unindexed(engine: Engine, indexed: int, troubles: list[ObsidianRagError]) -> tuple[int, bool]:
     """Files that differ from the index, and whether the vault itself was asked."""
     owed = Queue(engine.database).size()
-    link = Links(engine.database).primary()
-    if IndexState(engine.database).totals()[0] > _MOST_WALKED:
+    if indexed > _MOST_WALKED:
         return owed, False
-    known = Manifest(engine.database).known(link.link_id) if link else {}
-    deadline = time.monotonic() + _WALK_S
     try:
-        found = scan(
-            engine.config.vault_root, engine.rules, stop=lambda: time.monotonic() > deadline
-        )
+        changed, is_complete = changed_files(engine, _WALK_S)
     except NotFound as error:
         troubles.append(error)
         return owed, False
-    if not found.is_complete:
-        return owed, False
-    difference = compare(found.files, known, found.unreadable_folders)
-    updated = sum(
-        1
-        for entry in difference.updated
-        if known[entry.rel_path].mtime_ns != UNSETTLED
-        or known[entry.rel_path].size_bytes != entry.size_bytes
-    )
-    return max(owed, len(difference.created) + updated + len(difference.vanished)), True
+    return (max(owed, changed), True) if is_complete else (owed, False)
 
 
 def _ollama(engine: Engine, troubles: list[ObsidianRagError]) -> str:

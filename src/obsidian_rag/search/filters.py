@@ -6,7 +6,7 @@ from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes import tag_keys
 from obsidian_rag.search.answer import Filters
 from obsidian_rag.search.query import DateRange
-from obsidian_rag.store import Database, Links, Properties
+from obsidian_rag.store import Database, Links, Properties, quoted
 
 
 def condition(filters: Filters, database: Database) -> str | None:
@@ -91,8 +91,3 @@ def one_of(column: str, values: list[str]) -> str:
     if not values:
         return "false"
     return f"{column} IN ({', '.join(quoted(value) for value in values)})"
-
-
-def quoted(text: str) -> str:
-    """`text` as an SQL string."""
-    return "'" + text.replace("'", "''") + "'"

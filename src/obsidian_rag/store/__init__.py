@@ -12,6 +12,7 @@ from obsidian_rag.store.chunks import (
     ChunkStore,
     NoteRow,
     StoredChunk,
+    quoted,
 )
 from obsidian_rag.store.database import Database, now
 from obsidian_rag.store.index_state import (
@@ -57,5 +58,6 @@ __all__ = [
     "Queue",
     "StoredChunk",
     "now",
+    "quoted",
     "writer_lock",
 ]

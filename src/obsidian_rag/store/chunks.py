@@ -219,7 +219,7 @@ class ChunkStore:
     def paths(self, link_id: str) -> set[str]:
         """The notes of a vault that have rows."""
         with explained():
-            query = self.table.search().where(f"link_id = {_quoted(link_id)}")
+            query = self.table.search().where(f"link_id = {quoted(link_id)}")
             rows = query.select(["source_file"]).limit(None).to_arrow()
         return set(rows["source_file"].unique().to_pylist())
 
@@ -320,11 +320,12 @@ def _retry(action: "Any", tries: int = 3) -> None:
 def _of_notes(link_id: str, paths: list[str]) -> Iterator[str]:
     """SQL conditions that select the rows of these notes, a bounded number of notes each."""
     for start in range(0, len(paths), _PATHS_PER_FILTER):
-        names = ", ".join(_quoted(path) for path in paths[start : start + _PATHS_PER_FILTER])
-        yield f"source_file IN ({names}) AND link_id = {_quoted(link_id)}"
+        names = ", ".join(quoted(path) for path in paths[start : start + _PATHS_PER_FILTER])
+        yield f"source_file IN ({names}) AND link_id = {quoted(link_id)}"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """`text` as an SQL string of LanceDB's filters."""
     return "'" + text.replace("'", "''") + "'"
 
 
