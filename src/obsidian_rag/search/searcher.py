@@ -50,6 +50,19 @@ Vectoriser = Callable[[str], "NDArray[np.float32]"]
 
 
 @dataclass(frozen=True, slots=True)
+class _Asked:
+    """One question on its way through the store; `where` admits the rows that may answer it."""
+
+    lookup: Lookup
+    request: Request
+    query: Query
+    words: tuple[str, ...]
+    vector: "NDArray[np.float32] | None"
+    where: str | None
+    has_span: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Scores:
     """What each signal says, by row number."""
 
@@ -84,35 +97,22 @@ class Searcher:
         filters = _joined(request.filters, query)
         fixed = condition(filters, self._database)
         span = self._span(request, query, filters)
-        lookup = Lookup(self._chunks)
-        vector = self._vector(request, query)
+        asked = _Asked(
+            lookup=Lookup(self._chunks),
+            request=request,
+            query=query,
+            words=question_words(query.text),
+            vector=self._vector(request, query),
+            where=fixed,
+        )
         if span is not None:
             dates = DateRange(span.first.isoformat(), span.last.isoformat())
             narrowed = " AND ".join(filter(None, (fixed, within(dates))))
-            ranked = self._ranked(lookup, request, query, vector, narrowed, dates)
+            ranked = self._ranked(replace(asked, where=narrowed, has_span=True))
             if any(item.row.date and item.shares.get("date") for item in ranked):
-                suggested = _suggestion(span, is_applied=True)
-                return self._answer(lookup, request, query, ranked, suggested)
-        ranked = self._ranked(lookup, request, query, vector, fixed, None)
+                return _answer(asked, ranked, _suggestion(span, is_applied=True))
         suggestion = _suggestion(span, is_applied=False) if span else None
-        return self._answer(lookup, request, query, ranked, suggestion)
-
-    def _answer(
-        self,
-        lookup: Lookup,
-        request: Request,
-        query: Query,
-        ranked: list[Ranked],
-        suggestion: Suggestion | None,
-    ) -> Answer:
-        hits = passages(
-            ranked,
-            question_words(query.text),
-            request.limit,
-            one_each=request.group_by_note,
-            complete=lookup.rows,
-        )
-        return Answer(tuple(hits), suggestion, len(ranked))
+        return _answer(asked, self._ranked(asked), suggestion)
 
     def _span(self, request: Request, query: Query, filters: Filters) -> Span | None:
         if not request.use_dates or filters.dates is not None:
@@ -124,104 +124,29 @@ class Searcher:
             return None
         return self._vectorise(query.text)
 
-    def _ranked(
-        self,
-        lookup: Lookup,
-        request: Request,
-        query: Query,
-        vector: "NDArray[np.float32] | None",
-        where: str | None,
-        dates: DateRange | None,
-    ) -> list[Ranked]:
-        """Candidates in order of their score, all of them admitted by `where`."""
-        limit = max(_CANDIDATES, request.limit * _CANDIDATES_PER_HIT)
-        scores, rows = self._candidates(lookup, request, query, vector, where, limit)
+    def _ranked(self, asked: _Asked) -> list[Ranked]:
+        """Candidates in order of their score, all of them admitted."""
+        query = asked.query
+        limit = max(_CANDIDATES, asked.request.limit * _CANDIDATES_PER_HIT)
+        scores, rows = _candidates(asked, limit)
         # Exclusions hold after the lookup: when they leave nothing, look further down.
         while not rows and query.excluded and len(scores.words) >= limit and limit <= _DEEPEST:
             limit *= 8
-            scores, rows = self._candidates(lookup, request, query, vector, where, limit)
+            scores, rows = _candidates(asked, limit)
         texts = {number: _plain(row) for number, row in rows.items()}
-        words = question_words(query.text)
-        if request.signals is not Signals.VECTORS:
-            self._forgive(lookup, query, where, scores, rows, texts)
-        return self._fused(request, scores, rows, texts, words, dates)
-
-    def _candidates(
-        self,
-        lookup: Lookup,
-        request: Request,
-        query: Query,
-        vector: "NDArray[np.float32] | None",
-        where: str | None,
-        limit: int,
-    ) -> tuple[_Scores, dict[int, FoundRow]]:
-        """What the signals found, and the rows worth ranking."""
-        scores = self._looked_up(lookup, request, query, vector, where, limit)
-        rows = lookup.rows(_promising(scores, max(_FETCHED, limit)), _columns(query))
-        return scores, {number: row for number, row in rows.items() if _is_wanted(row, query)}
-
-    def _looked_up(
-        self,
-        lookup: Lookup,
-        request: Request,
-        query: Query,
-        vector: "NDArray[np.float32] | None",
-        where: str | None,
-        limit: int,
-    ) -> _Scores:
-        if not query.text:
-            return _Scores(lookup.admitted(where, limit), {})
-        words = word_query(query.text)
-        jobs = []
-        if words and request.signals is not Signals.VECTORS:
-            for column, weight in _COLUMN_WEIGHTS:
-                job = _THREADS.submit(lookup.by_words, words, column, where, limit)
-                jobs.append((weight, job))
-            for phrase in query.phrases:
-                job = _THREADS.submit(lookup.by_phrase, phrase, "chunk_text", where, limit)
-                jobs.append((1.0, job))
-        nearest = lookup.by_vector(vector, where, limit) if vector is not None else {}
-        return _Scores(summed([(weight, job.result()) for weight, job in jobs]), nearest)
-
-    def _forgive(
-        self,
-        lookup: Lookup,
-        query: Query,
-        where: str | None,
-        scores: _Scores,
-        rows: dict[int, FoundRow],
-        texts: dict[int, str],
-    ) -> None:
-        """Look again, with room for wrong letters, for words that no candidate contains."""
-        missing = [
-            word
-            for word in question_words(query.text)
-            if len(word) >= _SHORTEST_FUZZY
-            and not any(stem(word) in text for text in texts.values())
-        ]
-        found: dict[int, float] = {}
-        for word in missing[:_MOST_FORGIVEN]:
-            # The store's words are stemmed and this one is not, which costs a letter by itself.
-            wrong = 2 if len(word) > _SHORTEST_FUZZY else 1
-            for column in ("names", "chunk_text"):
-                near = lookup.by_words(word, column, where, _CANDIDATES // 4, wrong)
-                found = summed([(1.0, found), (_FUZZY_WEIGHT, near)])
-        new = lookup.rows([number for number in found if number not in rows], _columns(query))
-        rows.update({number: row for number, row in new.items() if _is_wanted(row, query)})
-        texts |= {number: _plain(row) for number, row in rows.items() if number not in texts}
-        for number, score in found.items():
-            scores.words[number] = scores.words.get(number, 0.0) + score
+        if asked.request.signals is not Signals.VECTORS:
+            _forgive(asked, scores, rows, texts)
+        return self._fused(asked, scores, rows, texts)
 
     def _fused(
         self,
-        request: Request,
+        asked: _Asked,
         scores: _Scores,
         rows: dict[int, FoundRow],
         texts: dict[int, str],
-        words: tuple[str, ...],
-        dates: DateRange | None,
     ) -> list[Ranked]:
-        weights = self._weights_now(request, scores)
+        words = asked.words
+        weights = self._weights_now(asked.request, scores)
         share = coverage([stem(word) for word in words], texts)
         letters = letter_scores(letter_groups(words), texts) if weights.letters else {}
         shares = {
@@ -230,7 +155,7 @@ class Searcher:
             "letters": (weights.letters, normalised(letters)),
         }
         names = {}
-        if request.signals is not Signals.VECTORS:
+        if asked.request.signals is not Signals.VECTORS:
             names = name_scores(words, {number: folded(row.names) for number, row in rows.items()})
         ranked = []
         for number, row in rows.items():
@@ -241,10 +166,9 @@ class Searcher:
             }
             if named:
                 parts["name"] = named
-            if dates is not None:
-                is_inside = row.date is not None
+            if asked.has_span:
                 parts = {name: share * (1 - _IN_SPAN) for name, share in parts.items()}
-                parts["date"] = _IN_SPAN if is_inside else 0.0
+                parts["date"] = _IN_SPAN if row.date is not None else 0.0
             ranked.append(Ranked(row, min(1.0, sum(parts.values())), parts, number))
         ranked.sort(key=lambda item: (-item.score, item.row.source_file, item.row.chunk_index))
         return ranked
@@ -255,6 +179,67 @@ class Searcher:
         if not scores.vector:
             return WORDS_ONLY
         return hybrid_weights(self._provider, scores.vector, request.question)
+
+
+def _answer(asked: _Asked, ranked: list[Ranked], suggestion: Suggestion | None) -> Answer:
+    request = asked.request
+    hits = passages(
+        ranked,
+        asked.words,
+        request.limit,
+        one_each=request.group_by_note,
+        complete=asked.lookup.rows,
+    )
+    return Answer(tuple(hits), suggestion, len(ranked))
+
+
+def _candidates(asked: _Asked, limit: int) -> tuple[_Scores, dict[int, FoundRow]]:
+    """What the signals found, and the rows worth ranking."""
+    query = asked.query
+    scores = _looked_up(asked, limit)
+    rows = asked.lookup.rows(_promising(scores, max(_FETCHED, limit)), _columns(query))
+    return scores, {number: row for number, row in rows.items() if _is_wanted(row, query)}
+
+
+def _looked_up(asked: _Asked, limit: int) -> _Scores:
+    lookup, query, where = asked.lookup, asked.query, asked.where
+    if not query.text:
+        return _Scores(lookup.admitted(where, limit), {})
+    words = word_query(query.text)
+    jobs = []
+    if words and asked.request.signals is not Signals.VECTORS:
+        for column, weight in _COLUMN_WEIGHTS:
+            job = _THREADS.submit(lookup.by_words, words, column, where, limit)
+            jobs.append((weight, job))
+        for phrase in query.phrases:
+            job = _THREADS.submit(lookup.by_phrase, phrase, "chunk_text", where, limit)
+            jobs.append((1.0, job))
+    nearest = lookup.by_vector(asked.vector, where, limit) if asked.vector is not None else {}
+    return _Scores(summed([(weight, job.result()) for weight, job in jobs]), nearest)
+
+
+def _forgive(
+    asked: _Asked, scores: _Scores, rows: dict[int, FoundRow], texts: dict[int, str]
+) -> None:
+    """Look again, with room for wrong letters, for words that no candidate contains."""
+    lookup, query = asked.lookup, asked.query
+    missing = [
+        word
+        for word in asked.words
+        if len(word) >= _SHORTEST_FUZZY and not any(stem(word) in text for text in texts.values())
+    ]
+    found: dict[int, float] = {}
+    for word in missing[:_MOST_FORGIVEN]:
+        # The store's words are stemmed and this one is not, which costs a letter by itself.
+        wrong = 2 if len(word) > _SHORTEST_FUZZY else 1
+        for column in ("names", "chunk_text"):
+            near = lookup.by_words(word, column, asked.where, _CANDIDATES // 4, wrong)
+            found = summed([(1.0, found), (_FUZZY_WEIGHT, near)])
+    new = lookup.rows([number for number in found if number not in rows], _columns(query))
+    rows.update({number: row for number, row in new.items() if _is_wanted(row, query)})
+    texts |= {number: _plain(row) for number, row in rows.items() if number not in texts}
+    for number, score in found.items():
+        scores.words[number] = scores.words.get(number, 0.0) + score
 
 
 def _promising(scores: _Scores, most: int) -> list[int]:
