@@ -10,18 +10,23 @@ VAULT := samples/vault
 export OBSIDIAN_RAG_HOME ?= $(CURDIR)/.cache/demo
 endif
 
-.PHONY: start test test-slow check fix bench bench-search lock clean
+.PHONY: start stop test test-slow check fix bench bench-search bench-daemon lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)"
 	@$(BIN)/obsidian-rag index || test $$? -eq 1
+	@$(BIN)/obsidian-rag serve --detach
 	@$(BIN)/obsidian-rag status
 	@echo
 	@echo "Next:"
 	@echo "  export OBSIDIAN_RAG_HOME=$(OBSIDIAN_RAG_HOME) PATH=$(CURDIR)/$(BIN):\$$PATH"
 	@echo "  obsidian-rag search \"how much do I owe Sreenivas?\""
-	@echo "  obsidian-rag sync        after editing notes"
+	@echo "  claude mcp add obsidian-rag -- $(CURDIR)/$(BIN)/obsidian-rag mcp"
 	@echo "  obsidian-rag doctor      if something looks wrong"
+	@echo "  make stop                ends the daemon"
+
+stop:
+	@$(BIN)/obsidian-rag serve --stop
 
 test: check
 	$(BIN)/python -m pytest -m "not slow"
@@ -45,6 +50,9 @@ bench: $(VENV)/dev
 
 bench-search: $(VENV)/dev
 	$(BIN)/python -m benchmarks.search --fresh --write docs/performance.md
+
+bench-daemon: $(VENV)/dev
+	$(BIN)/python -m benchmarks.daemon --write docs/performance.md
 
 # The locks pin what we ship, with hashes and without a registry's address.
 lock: $(VENV)/dev

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from obsidian_rag import errors
 from obsidian_rag.config import ENV_PREFIX, Settings
 from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.tools import TOOLS, Tool
 from obsidian_rag.transports.cli.app import app
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -28,7 +29,12 @@ _KINDS: dict[object, str] = {str: "text", int: "whole number", float: "number", 
 
 def pages() -> dict[str, str]:
     """Every generated page, by file name."""
-    made = {"cli.md": _cli(), "settings.md": _settings(), "errors.md": _errors()}
+    made = {
+        "cli.md": _cli(),
+        "settings.md": _settings(),
+        "tools.md": _tools(),
+        "errors.md": _errors(),
+    }
     return {name: f"{_NOTICE}\n{text.strip()}\n" for name, text in made.items()}
 
 
@@ -137,6 +143,36 @@ def _default(field: FieldInfo) -> str:
     return f"`{json.dumps(field.default, ensure_ascii=False)}`"
 
 
+def _tools() -> str:
+    return _TOOLS_HEAD + "\n".join(_tool(tool) for tool in TOOLS.values())
+
+
+def _tool(tool: Tool[Any]) -> str:
+    writes = "Only reads." if tool.is_read_only else "Changes the index or the memory, never notes."
+    rows = [
+        f"| `{name}` | {_kind_of(field.annotation)}{_bounds(field)} | "
+        f"{'required' if field.is_required() else _default(field)} | {field.description} |"
+        for name, field in tool.params.model_fields.items()
+    ]
+    head = "| parameter | value | default | what it is |\n|---|---|---|---|\n"
+    table = head + "\n".join(rows) + "\n" if rows else "No parameters.\n"
+    return f"## {tool.name}\n\n{tool.description} {writes}\n\n{table}"
+
+
+def _kind_of(annotation: Any) -> str:
+    """As in the settings, but parameters may also be objects and bounded text."""
+    if get_origin(annotation) is Annotated:
+        return _kind_of(get_args(annotation)[0])
+    if get_origin(annotation) in (UnionType, Union):
+        return " or ".join(_kind_of(kind) for kind in get_args(annotation) if kind is not NoneType)
+    if get_origin(annotation) is tuple:
+        return f"list of {_kind_of(get_args(annotation)[0])}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        names = (field.alias or name for name, field in annotation.model_fields.items())
+        return "object with " + ", ".join(f"`{name}`" for name in names)
+    return _kind(annotation)
+
+
 def _errors() -> str:
     rows = [
         f"| `{kind.code}` | {kind.__doc__} | {kind.status} | {'yes' if kind.recoverable else 'no'}"
@@ -161,6 +197,14 @@ stdout. Colour is used on a terminal only, and not when `NO_COLOR` is set.
 | 1 | done, but some notes failed (`index`, `sync`, `reindex`) |
 | 2 | fatal: a known error, wrong usage, or a problem found by `doctor` |
 | 130 | interrupted |
+"""
+
+_TOOLS_HEAD = """# Tools
+
+What agents and programs can call, with the same parameters and the same envelope over HTTP
+(`POST /tools/<name>`) and MCP. The JSON schemas are those of `GET /tools`. An unknown parameter
+or a value of the wrong type is refused with `INVALID_ARGUMENT`.
+
 """
 
 _SETTINGS_HEAD = f"""# Settings

@@ -41,7 +41,13 @@ WRITERS = {
     "store/lock.py": "the writer's lock",
     "engine/indexing.py": "a damaged state.db, set aside",
     "embed/models.py": "added models",
+    "engine/autostart.py": "the entry that starts the daemon at login",
+    "engine/presence.py": "daemon.json and its lock",
+    "engine/worker_link.py": "the worker's log",
+    "transports/http/server.py": "daemon.json, removed when the daemon leaves",
+    "transports/log.py": "the logs of the doors that stay open",
     "transports/cli/app.py": "the crash log",
+    "transports/cli/serve_cmd.py": "what a daemon in the background says",
 }
 VAGUE = {
     "utils",
@@ -187,7 +193,8 @@ def test_transports_never_import_each_other() -> None:
                 for module, name in own_imports(file)
                 if module.startswith("obsidian_rag.transports")
             }
-            if doors - {parts[1]}:
+            # The rest is the hall itself: how to find a door, to open one, and its log.
+            if doors - {parts[1], "running", "doors", "log"}:
                 strays[name_of(file)] = doors
     assert strays == {}
 

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from obsidian_rag.config import setting_names
+from obsidian_rag.tools import TOOLS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -53,6 +54,14 @@ def test_every_command_has_help_with_an_example_and_is_documented(generate: Modu
 def test_every_setting_is_documented() -> None:
     page = _read(DOCS / "reference" / "settings.md")
     assert [name for name in setting_names() if f"| `{name}` |" not in page] == []
+
+
+def test_every_tool_and_parameter_is_documented() -> None:
+    page = _read(DOCS / "reference" / "tools.md")
+    for name, tool in TOOLS.items():
+        section = page.partition(f"## {name}\n")[2].partition("\n## ")[0]
+        assert [p for p in tool.params.model_fields if f"| `{p}` |" not in section] == []
+        assert tool.description in section
 
 
 def test_every_error_code_is_explained(generate: ModuleType) -> None:

@@ -7,6 +7,7 @@ Secrets never appear: a setting names the environment variable that holds one.
 
 import contextlib
 import difflib
+import hashlib
 import json
 import os
 import sys
@@ -24,6 +25,8 @@ from obsidian_rag.errors import ConfigInvalid, InvalidArgument
 CONFIG_VERSION = 1
 ENV_PREFIX = "OBSIDIAN_RAG_"
 _NOT_SETTINGS = {"HOME", "CONFIG"}
+DAEMON_FILE = "daemon.json"
+DAEMON_LOCK = "daemon.lock"
 Provider = Literal["builtin", "ollama", "onnx", "hash"]
 
 
@@ -115,6 +118,37 @@ class MemorySettings(_Section):
     )
 
 
+class ServerSettings(_Section):
+    """The daemon and its HTTP door, which only ever listens on 127.0.0.1."""
+
+    port: int = Field(0, ge=0, le=65535, description="Port of the HTTP door; 0 takes a free one")
+    probe_s: float = Field(30, gt=0, description="How often health is looked at")
+    idle_exit_s: float = Field(
+        0, ge=0, description="Stop after so long without a request or a job; 0 stays"
+    )
+    shutdown_wait_s: float = Field(
+        20, ge=0, description="How long a stopping daemon waits for the running job"
+    )
+    max_body_kb: int = Field(256, ge=1, le=16384, description="Largest request body")
+    max_requests_per_s: float = Field(
+        500, gt=0, description="Requests answered per second; bursts of twice as many pass"
+    )
+    read_timeout_s: float = Field(10, gt=0, description="How long a request may take to arrive")
+
+
+class WatcherSettings(_Section):
+    """How edits become searchable by themselves."""
+
+    enabled: bool = Field(True, description="Watch the vault while the daemon runs")
+    debounce_s: float = Field(2, ge=0, le=60, description="A file is quiet after so long")
+    collect_s: float = Field(
+        5, ge=0, le=600, description="Quiet files of so long are synced together"
+    )
+    reconcile_s: float = Field(
+        600, ge=1, description="How often a scan looks for what the watcher missed"
+    )
+
+
 class Settings(_Section):
     """All settings of one installation."""
 
@@ -125,6 +159,8 @@ class Settings(_Section):
     indexing: IndexingSettings = IndexingSettings()
     security: SecuritySettings = SecuritySettings()
     memory: MemorySettings = MemorySettings()
+    server: ServerSettings = ServerSettings()
+    watcher: WatcherSettings = WatcherSettings()
 
     @field_validator("vault_path")
     @classmethod
@@ -180,6 +216,21 @@ class Config:
     def database(self) -> Path:
         """The SQLite file."""
         return self.home / "state.db"
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal settings: a daemon with others does not speak for this command."""
+        return hashlib.sha256(self.settings.model_dump_json().encode()).hexdigest()[:16]
+
+    @property
+    def daemon_file(self) -> Path:
+        """Where a running daemon says how to reach it."""
+        return self.home / DAEMON_FILE
+
+    @property
+    def logs(self) -> Path:
+        """The folder of our logs."""
+        return self.home / "logs"
 
     def _absolute(self, path: str) -> Path:
         return Path(os.path.abspath(self.file.parent / Path(path).expanduser()))  # noqa: PTH100

@@ -148,3 +148,14 @@ class NoteChanged(ObsidianRagError):
 
     code = "NOTE_CHANGED"
     http_status = 409
+
+
+def error_from(code: str, message: str, suggestion: str = "") -> ObsidianRagError:
+    """The failure that another process told by its code; an unknown code is the indexer's."""
+    kinds = list(ObsidianRagError.__subclasses__())
+    for kind in kinds:
+        # A class without a code of its own is a special case of another, with other arguments.
+        if vars(kind).get("code") == code:
+            return kind(message, suggestion)
+        kinds += kind.__subclasses__()
+    return IndexerFailed(message, suggestion)

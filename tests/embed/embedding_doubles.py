@@ -39,6 +39,15 @@ class FakeOllama:
         self.on_embed: Reply = self.vectors
         self.width = 8
         self.release = threading.Event()
+        self.is_down = False
+
+    def stop(self) -> None:
+        """From now on every connection is closed without a word."""
+        self.is_down = True
+
+    def start(self) -> None:
+        """Answer again."""
+        self.is_down = False
 
     @property
     def inputs(self) -> list[list[str]]:
@@ -80,6 +89,9 @@ def fake_ollama() -> Iterator[FakeOllama]:
     """A server on a free port of this machine."""
 
     class Handler(BaseHTTPRequestHandler):
+        def parse_request(self) -> bool:
+            return not fake.is_down and super().parse_request()
+
         def do_GET(self) -> None:
             self._send(fake.answer(self.path, {}))
 

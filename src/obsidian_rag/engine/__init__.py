@@ -2,8 +2,24 @@
 
 from obsidian_rag.embed import ModelInfo, add_model, get_model, list_models, remove_model
 from obsidian_rag.engine.asking import Asked, ask, folder_exists, vault_roots
+from obsidian_rag.engine.autostart import (
+    EntryState,
+    install_entry,
+    observe_entry,
+    remove_entry,
+)
+from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import Finding, examine
-from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.engine import Engine, Live
+from obsidian_rag.engine.entry import (
+    Entry,
+    Machine,
+    Platform,
+    daemon_config,
+    entry_for,
+    platform_of,
+    unseen_settings,
+)
 from obsidian_rag.engine.evaluation import (
     Evaluated,
     Question,
@@ -12,7 +28,13 @@ from obsidian_rag.engine.evaluation import (
     load_golden,
     own_questions,
 )
+from obsidian_rag.engine.events import Bus, Event, EventKind
+from obsidian_rag.engine.health import Health, HealthChange, Subject
 from obsidian_rag.engine.indexing import index_version, result_fields, run_index
+from obsidian_rag.engine.jobs import Job, Jobs, JobStatus
+from obsidian_rag.engine.listing import ListedNote, list_notes
+from obsidian_rag.engine.presence import Presence, announce, claim
+from obsidian_rag.engine.probes import look
 from obsidian_rag.engine.status import FileNotice, StatusReport, report_status
 from obsidian_rag.index import IndexResult, Mode, Phase, Progress
 from obsidian_rag.store import Fact, Links, Manifest, Memory
@@ -27,41 +49,69 @@ from obsidian_rag.vault import (
 
 __all__ = [
     "Asked",
+    "Bus",
+    "Daemon",
     "Engine",
+    "Entry",
+    "EntryState",
     "Evaluated",
+    "Event",
+    "EventKind",
     "Fact",
     "FileNotice",
     "Finding",
+    "Health",
+    "HealthChange",
     "IndexResult",
+    "Job",
+    "JobStatus",
+    "Jobs",
     "Links",
+    "ListedNote",
+    "Live",
+    "Machine",
     "Manifest",
     "Memory",
     "Mode",
     "ModelInfo",
     "NoteFile",
     "Phase",
+    "Platform",
+    "Presence",
     "Progress",
     "Question",
     "Report",
     "StatusReport",
+    "Subject",
     "add_model",
+    "announce",
     "ask",
     "check_relative",
+    "claim",
+    "daemon_config",
+    "entry_for",
     "evaluate",
     "examine",
     "folder_exists",
     "get_model",
     "index_version",
+    "install_entry",
     "list_models",
+    "list_notes",
     "load_golden",
+    "look",
+    "observe_entry",
     "obsidian_vaults",
     "own_questions",
+    "platform_of",
     "read_note",
     "relative_to_root",
+    "remove_entry",
     "remove_model",
     "report_status",
     "resolve",
     "result_fields",
     "run_index",
+    "unseen_settings",
     "vault_roots",
 ]

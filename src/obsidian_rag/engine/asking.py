@@ -1,19 +1,16 @@
 """A question as the outside asks it: the full answer if possible, a degraded one if not."""
 
-import time
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
-from obsidian_rag.engine.changes import changed_files
+from obsidian_rag.engine.changes import staleness
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.indexing import index_version, read_result
+from obsidian_rag.engine.health import Subject
+from obsidian_rag.engine.indexing import index_version
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
     IndexNotFound,
-    IndexStale,
-    NotFound,
     ObsidianRagError,
     OllamaUnreachable,
     ProviderFailed,
@@ -22,9 +19,8 @@ from obsidian_rag.index import FINGERPRINT, check, fingerprint
 from obsidian_rag.search import Answer, Request, Searcher, Signals
 from obsidian_rag.store import IndexState, Links, Manifest
 
-_STALE_AFTER_S = 3600.0
-_LOOK_AGAIN_S = 300.0
-_WALK_S = 0.3
+# What word search can do without.
+_VECTORS_LOST = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +38,42 @@ def ask(engine: Engine, request: Request) -> Asked:
         IndexNotFound, IndexCorrupted: there is nothing to answer from.
         InvalidArgument: the question's filters cannot be used.
     """
-    _take_up_changes(engine)
-    trouble: ObsidianRagError | None = None
-    if request.signals is not Signals.WORDS:
+    try:
+        asked = _ask(engine, request)
+    except (IndexNotFound, IndexCorrupted) as error:
+        if engine.live is not None:
+            engine.live.health.note({Subject.STORE: error})
+        raise
+    if engine.live is None:
+        return asked
+    if engine.live.health.trouble(Subject.STORE) is not None:
+        engine.live.health.note({Subject.STORE: None})
+    return replace(asked, trouble=asked.trouble or engine.live.health.trouble())
+
+
+def _ask(engine: Engine, request: Request) -> Asked:
+    take_up_changes(engine)
+    trouble = _known_to_be_down(engine)
+    if request.signals is not Signals.WORDS and trouble is None:
         try:
             check(engine.database.get(FINGERPRINT), fingerprint(engine.embedder, engine.limits))
-            return Asked(_search(engine, request), _staleness(engine))
-        except (EmbeddingMismatch, OllamaUnreachable, ProviderFailed) as error:
+            return Asked(_search(engine, request), staleness(engine))
+        except _VECTORS_LOST as error:
             trouble = error
+            if engine.live is not None and not isinstance(error, EmbeddingMismatch):
+                engine.live.health.note({Subject.EMBEDDER: error})
     answer = _search(engine, replace(request, signals=Signals.WORDS))
-    return Asked(answer, trouble or _staleness(engine))
+    return Asked(answer, trouble or staleness(engine))
+
+
+def _known_to_be_down(engine: Engine) -> ObsidianRagError | None:
+    """No question waits for an embedder that is known not to answer; a look is asked for."""
+    if engine.live is None:
+        return None
+    trouble = engine.live.health.trouble(Subject.EMBEDDER)
+    if trouble is not None:
+        engine.live.look_soon()
+    return trouble
 
 
 def _search(engine: Engine, request: Request) -> Answer:
@@ -66,41 +88,19 @@ def _search(engine: Engine, request: Request) -> Answer:
         return searcher.search(request)
 
 
-def _take_up_changes(engine: Engine) -> None:
-    """See what another process has written since the last question."""
+def take_up_changes(engine: Engine) -> None:
+    """See what another process has written since the last question.
+
+    Raises:
+        IndexNotFound: there is no index, or none any more.
+    """
+    engine.follow_database()
     if not engine.chunks.exists() or IndexState(engine.database).is_empty():
         raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
     version = index_version(engine)
     if engine.seen_version != version:
         engine.chunks.close()
         engine.seen_version = version
-
-
-def _staleness(engine: Engine) -> IndexStale | None:
-    """The index is old and the vault has moved on; looked up now and then, not each time."""
-    last = str((read_result(engine) or {}).get("last_sync") or "")
-    try:
-        age = time.time() - datetime.fromisoformat(last).astimezone(UTC).timestamp()
-    except ValueError:
-        return None
-    if age <= _STALE_AFTER_S:
-        return None
-    now = time.monotonic()
-    if engine.looked_for_changes is None or now - engine.looked_for_changes[0] > _LOOK_AGAIN_S:
-        engine.looked_for_changes = now, _has_changed(engine)
-    if not engine.looked_for_changes[1]:
-        return None
-    return IndexStale(
-        f"The vault has changed since the last sync {age / 3600:.0f} h ago.",
-        "Run `obsidian-rag sync`.",
-    )
-
-
-def _has_changed(engine: Engine) -> bool:
-    try:
-        return changed_files(engine, _WALK_S)[0] > 0
-    except NotFound:
-        return False
 
 
 def folder_exists(engine: Engine, folder: str) -> bool:

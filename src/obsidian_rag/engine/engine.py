@@ -1,10 +1,16 @@
 """The composition root: builds the parts of one installation, hands them out, closes them."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from obsidian_rag.config import Config
 from obsidian_rag.embed import Embedder, make_embedder
+from obsidian_rag.engine.events import Bus
+from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.index import Guarded, Workplace
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import ChunkStore, Database
@@ -21,19 +27,35 @@ _FEWEST_TOKENS = 16
 _QUERIES_KEPT = 512
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What an engine has besides when its process stays: a daemon, or an MCP server alone."""
+
+    bus: Bus
+    jobs: Jobs
+    health: Health
+    is_watching: Callable[[], bool] = lambda: False
+    look_soon: Callable[[], None] = lambda: None
+
+
 class Engine:
     """Everything that works on one data folder; parts are made when they are first used."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.live: Live | None = None
         self.seen_version: str | None = None
         self.looked_for_changes: tuple[float, bool] | None = None
+        self._database_file: tuple[int, int] | None = None
+        self._abandoned: list[Database] = []
         self._query_vectors: dict[str, NDArray[np.float32]] = {}
 
     @cached_property
     def database(self) -> Database:
         """The SQLite file."""
-        return Database(self.config.database)
+        database = Database(self.config.database)
+        self._database_file = file_identity(self.config.database)
+        return database
 
     @cached_property
     def chunks(self) -> ChunkStore:
@@ -45,6 +67,21 @@ class Engine:
         """The configured embedder; nothing is loaded yet."""
         settings = self.config.settings
         return make_embedder(self.config.embedding, settings.security, self.config.home)
+
+    def follow_database(self) -> None:
+        """Let go of a database whose file another process has replaced, or the user removed."""
+        identity = file_identity(self.config.database)
+        if "database" in self.__dict__ and identity != self._database_file:
+            # Not closed: SQLite would delete the journal of that name, which is the new file's.
+            self._abandoned.append(self.__dict__.pop("database"))
+
+    def make_parts(self) -> None:
+        """Make the parts now: threads that meet at a part's first use could each make one.
+
+        Raises:
+            IndexCorrupted, IndexerFailed: the database cannot be opened.
+        """
+        _ = self.chunks, self.embedder, self.database
 
     def query_vector(self, question: str) -> "NDArray[np.float32]":
         """The vector of a question; the last few hundred are remembered."""
@@ -95,3 +132,12 @@ class Engine:
         for name in ("database", "chunks", "embedder"):
             if name in self.__dict__:
                 self.__dict__.pop(name).close()
+
+
+def file_identity(file: Path) -> tuple[int, int] | None:
+    """What tells a file from another one of the same name; None if there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,17 +1,15 @@
 """One index run as the outside sees it: under the writer's lock, with its result on file."""
 
 import contextlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from obsidian_rag.config import write_atomically
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
+from obsidian_rag.engine.outcome import read_outcome, record_failure, record_outcome
+from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ObsidianRagError
 from obsidian_rag.index import INDEX_VERSION, IndexResult, IndexRun, Listener, Mode, Stop
 from obsidian_rag.store import now, writer_lock
 
-RESULT_FILE = "sync-result.json"
 _SUFFIXES = ("", "-wal", "-shm")
 
 
@@ -36,21 +34,31 @@ def run_index(
             if mode is Mode.REINDEX:
                 _set_damaged_database_aside(engine)
             result = IndexRun(engine.workplace, listener, stop).run(mode, paths)
-        except ObsidianRagError as error:
-            failure = {"code": error.code, "message": error.message}
-            _write(engine, {"status": "failed", "mode": mode.value, "error": failure})
-            raise
-        status = "cancelled" if result.tally.is_cancelled else "complete"
-        _write(
-            engine,
-            {
-                "status": "partial" if result.tally.errors else status,
-                "vault_path": str(root),
-                "started_at": started,
-                **result_fields(result),
-            },
-        )
+            status = "cancelled" if result.tally.is_cancelled else "complete"
+            record_outcome(
+                engine.config,
+                {
+                    "status": "partial" if result.tally.errors else status,
+                    "vault_path": str(root),
+                    "started_at": started,
+                    **result_fields(result),
+                },
+            )
+        except (ObsidianRagError, OSError) as error:
+            failure = _known(error)
+            with contextlib.suppress(OSError):  # on a full disk the old word has to do
+                record_failure(engine.config, mode, failure)
+            raise failure from error
         return result
+
+
+def _known(error: ObsidianRagError | OSError) -> ObsidianRagError:
+    if isinstance(error, ObsidianRagError):
+        return error
+    return IndexerFailed(
+        f"The index cannot be written: {error.strerror or error}.",
+        "Check free disk space and permissions, then run `obsidian-rag sync`.",
+    )
 
 
 def result_fields(result: IndexResult) -> dict[str, object]:
@@ -73,20 +81,7 @@ def index_version(engine: Engine) -> str:
 
 def read_result(engine: Engine) -> dict[str, object] | None:
     """The outcome of the last run, if there was one."""
-    try:
-        found = json.loads((engine.config.home / RESULT_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _write(engine: Engine, outcome: dict[str, object]) -> None:
-    """A failed run keeps the time of the last good one, which says how old the index is."""
-    at = now()
-    before = read_result(engine) or {}
-    last = before.get("last_sync") if outcome["status"] == "failed" else at
-    outcome = {**outcome, "finished_at": at, "last_sync": last}
-    write_atomically(engine.config.home / RESULT_FILE, json.dumps(outcome, indent=2) + "\n")
+    return read_outcome(engine.config)
 
 
 def _set_damaged_database_aside(engine: Engine) -> None:

@@ -1,20 +1,18 @@
 """The state of an installation at a glance, without opening LanceDB or loading a model."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from obsidian_rag.engine.changes import changed_files
 from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.health import HealthChange, Subject, state_of
 from obsidian_rag.engine.indexing import index_version, read_result
-from obsidian_rag.errors import (
-    IndexCorrupted,
-    IndexNotFound,
-    NotFound,
-    ObsidianRagError,
-    Status,
-)
-from obsidian_rag.index import FINGERPRINT, check, fingerprint
+from obsidian_rag.engine.jobs import job_fields
+from obsidian_rag.engine.probes import look
+from obsidian_rag.errors import NotFound, ObsidianRagError, Status
 from obsidian_rag.store import EmbeddingStatus, IndexState, Manifest, Queue
 
+_CHANGES_SHOWN = 10
 # A status must answer at once; a vault that takes longer to walk is told from the books alone.
 _WALK_S = 0.4
 _MOST_WALKED = 30_000
@@ -40,7 +38,10 @@ class StatusReport:
     unindexed_files: int
     unindexed_checked: bool
     ollama_status: str
-    active_job: None
+    active_job: Mapping[str, object] | None
+    last_job: Mapping[str, object] | None
+    is_watching: bool | None
+    health_changes: tuple[HealthChange, ...]
     vault_path: str | None
     embedder: str
     index_version: str
@@ -59,33 +60,28 @@ def report_status(engine: Engine) -> StatusReport:
     root = engine.config.vault_root
     state = IndexState(engine.database)
     files, chunks = state.totals()
-    troubles: list[ObsidianRagError] = []
-    if files == 0 or not engine.chunks.exists():
-        troubles.append(IndexNotFound("There is no index yet.", "Run `obsidian-rag index`."))
-    elif (damage := engine.chunks.damage()) is not None:
-        troubles.append(
-            IndexCorrupted(f"The index is damaged: {damage}.", "Run `obsidian-rag reindex`.")
-        )
-    unindexed, is_checked = _unindexed(engine, files, troubles)
-    ollama = _ollama(engine, troubles)
-    _fingerprint(engine, troubles)
-    troubles.sort(key=lambda error: error.status != "unavailable")
+    found = look(engine)
+    worst = next((subject for subject in Subject if found[subject] is not None), None)
+    unindexed, is_checked = _unindexed(engine, files, is_reachable=found[Subject.VAULT] is None)
     last = read_result(engine) or {}
     return StatusReport(
-        plugin_health=troubles[0].status if troubles else "healthy",
+        plugin_health=state_of(worst) if worst else "healthy",
         total_docs=files,
         total_chunks=chunks,
         last_sync=str(last["last_sync"]) if last.get("last_sync") else None,
         unindexed_files=unindexed,
         unindexed_checked=is_checked,
-        ollama_status=ollama,
-        active_job=None,
+        ollama_status=_ollama(engine, found[Subject.EMBEDDER]),
+        active_job=_active(engine),
+        last_job=_last(engine),
+        is_watching=engine.live.is_watching() if engine.live else None,
+        health_changes=engine.live.health.changes[-_CHANGES_SHOWN:] if engine.live else (),
         vault_path=str(root),
         embedder=f"{engine.embedder.provider}:{engine.embedder.model}",
         index_version=index_version(engine),
         vault_mtime=Manifest(engine.database).newest(),
         notices=_notices(state),
-        trouble=troubles[0] if troubles else None,
+        trouble=found[worst] if worst else None,
     )
 
 
@@ -100,32 +96,36 @@ def _notices(state: IndexState) -> tuple[FileNotice, ...]:
     )
 
 
-def _unindexed(engine: Engine, indexed: int, troubles: list[ObsidianRagError]) -> tuple[int, bool]:
+def _unindexed(engine: Engine, indexed: int, *, is_reachable: bool) -> tuple[int, bool]:
     """Files that differ from the index, and whether the vault itself was asked."""
     owed = Queue(engine.database).size()
-    if indexed > _MOST_WALKED:
+    if indexed > _MOST_WALKED or not is_reachable:
         return owed, False
     try:
         changed, is_complete = changed_files(engine, _WALK_S)
-    except NotFound as error:
-        troubles.append(error)
+    except NotFound:
         return owed, False
     return (max(owed, changed), True) if is_complete else (owed, False)
 
 
-def _ollama(engine: Engine, troubles: list[ObsidianRagError]) -> str:
+def _ollama(engine: Engine, trouble: ObsidianRagError | None) -> str:
     if engine.config.settings.embedding.provider != "ollama":
         return "not_used"
-    try:
-        engine.embedder.probe()
-    except ObsidianRagError as error:
-        troubles.append(error)
-        return "down"
-    return "up"
+    return "up" if trouble is None else "down"
 
 
-def _fingerprint(engine: Engine, troubles: list[ObsidianRagError]) -> None:
-    try:
-        check(engine.database.get(FINGERPRINT), fingerprint(engine.embedder, engine.limits))
-    except ObsidianRagError as error:
-        troubles.append(error)
+def _active(engine: Engine) -> Mapping[str, object] | None:
+    job = engine.live.jobs.active if engine.live else None
+    if job is None:
+        return None
+    fields = job_fields(job)
+    return {name: fields[name] for name in ("id", "mode", "status", "attempt", "progress")}
+
+
+def _last(engine: Engine) -> Mapping[str, object] | None:
+    job = engine.live.jobs.last if engine.live else None
+    if job is None:
+        return None
+    fields = job_fields(job)
+    shown = {name: fields[name] for name in ("id", "mode", "status", "finished_at", "error")}
+    return {**shown, **(job.result or {})}

@@ -119,12 +119,13 @@ class ChunkStore:
             IndexNotFound: there is none.
             IndexCorrupted: it cannot be opened.
         """
-        if self._handle is None:
+        handle = self._handle  # another thread may let go of it at any moment
+        if handle is None:
             if not self.exists():
                 raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
             with explained():
-                self._handle = _connect(self.uri).open_table(self.name)
-        return self._handle
+                handle = self._handle = _connect(self.uri).open_table(self.name)
+        return handle
 
     def close(self) -> None:
         """Let go of the table; it is opened again when needed."""

@@ -7,6 +7,7 @@ LanceDB is imported; whoever imported the real ones before keeps them.
 
 import os
 import sys
+import threading
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _UNUSED = "lance_namespace_urllib3_client.api"
+_importing = threading.Lock()
 
 
 class _Empty(ModuleType):
@@ -44,14 +46,16 @@ class _Finder(MetaPathFinder, Loader):
 
 def lancedb() -> Any:
     """The `lancedb` module."""
-    if "lancedb" not in sys.modules:
-        # Its log goes to stderr and warns about every table that is about to be created.
-        os.environ.setdefault("LANCEDB_LOG", "error")
-        finder = _Finder()
-        sys.meta_path.insert(0, finder)
-        try:
-            import lancedb
-        finally:
-            sys.meta_path.remove(finder)
-        return lancedb
-    return sys.modules["lancedb"]
+    # A module that another thread is importing is in sys.modules before it is complete.
+    with _importing:
+        if "lancedb" not in sys.modules:
+            # Its log goes to stderr and warns about every table that is about to be created.
+            os.environ.setdefault("LANCEDB_LOG", "error")
+            finder = _Finder()
+            sys.meta_path.insert(0, finder)
+            try:
+                import lancedb
+            finally:
+                sys.meta_path.remove(finder)
+            return lancedb
+        return sys.modules["lancedb"]

@@ -30,7 +30,8 @@ def writer_lock(home: Path, task: str) -> Iterator[None]:
             "Wait for it to finish, or stop it, then run the command again.",
         ) from None
     try:
-        holder.write_text(json.dumps({"pid": os.getpid(), "task": task, "since": now()}))
+        with contextlib.suppress(OSError):  # on a full disk the lock still holds
+            holder.write_text(json.dumps({"pid": os.getpid(), "task": task, "since": now()}))
         yield
     finally:
         with contextlib.suppress(OSError):

@@ -2,17 +2,18 @@
 
 from obsidian_rag.tools.citation import obsidian_link
 from obsidian_rag.tools.dispatch import TOOLS, Params, Tool, call, parse, register, run, schemas
-from obsidian_rag.tools.envelope import Envelope, Meta, failure, success
-from obsidian_rag.tools.index import INDEX, index_outcome
+from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure, success
+from obsidian_rag.tools.index import CANCEL, INDEX, index_outcome
 from obsidian_rag.tools.memory import MEMORY_RECALL, MEMORY_STORE, memory_forget, memory_list
 from obsidian_rag.tools.read import READ, ReadParams, read
 from obsidian_rag.tools.search import SEARCH, SearchParams, search
 from obsidian_rag.tools.status import STATUS, status
 
 # Every tool there is: a new one is added here, and all doors have it.
-register(SEARCH, STATUS, INDEX, READ, MEMORY_STORE, MEMORY_RECALL)
+register(SEARCH, STATUS, INDEX, CANCEL, READ, MEMORY_STORE, MEMORY_RECALL)
 
 __all__ = [
+    "ENVELOPE_SCHEMA",
     "TOOLS",
     "Envelope",
     "Meta",

@@ -42,6 +42,8 @@ class Tool(Generic[P]):
     params: type[P]
     run: Callable[[Engine, P], Envelope]
     is_read_only: bool
+    # For the person whose notes these are, where that makes a difference.
+    run_for_owner: Callable[[Engine, P], Envelope] | None = None
 
 
 TOOLS: dict[str, Tool[Any]] = {}
@@ -55,11 +57,13 @@ def register(*tools: Tool[Any]) -> None:
         TOOLS[tool.name] = tool
 
 
-def call(engine: Engine, name: str, arguments: Mapping[str, object]) -> Envelope:
+def call(
+    engine: Engine, name: str, arguments: Mapping[str, object], *, is_owner: bool = False
+) -> Envelope:
     """Ask a tool; whatever happens, the answer is an envelope."""
     started = time.perf_counter()
     try:
-        return run(engine, name, arguments)
+        return run(engine, name, arguments, is_owner=is_owner)
     except ObsidianRagError as error:
         return failure(error, _timed(started))
     except Exception as error:  # noqa: BLE001  (the outer edge of every door)
@@ -67,7 +71,9 @@ def call(engine: Engine, name: str, arguments: Mapping[str, object]) -> Envelope
         return failure(_unexpected(error), _timed(started))
 
 
-def run(engine: Engine, name: str, arguments: Mapping[str, object]) -> Envelope:
+def run(
+    engine: Engine, name: str, arguments: Mapping[str, object], *, is_owner: bool = False
+) -> Envelope:
     """Ask a tool, for doors that handle failures themselves.
 
     Raises:
@@ -79,7 +85,8 @@ def run(engine: Engine, name: str, arguments: Mapping[str, object]) -> Envelope:
         raise InvalidArgument(
             f"There is no tool {_quoted(name)}.", f"The tools are: {', '.join(TOOLS)}."
         )
-    return tool.run(engine, parse(tool.params, arguments))
+    act = (tool.run_for_owner if is_owner else None) or tool.run
+    return act(engine, parse(tool.params, arguments))
 
 
 def parse(params: type[P], arguments: Mapping[str, object]) -> P:

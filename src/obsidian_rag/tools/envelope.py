@@ -1,6 +1,6 @@
 """The one shape of every answer, from every door."""
 
-from typing import TypedDict
+from typing import TypedDict, get_args
 
 from obsidian_rag.errors import ObsidianRagError, Status
 
@@ -32,15 +32,51 @@ class Envelope(TypedDict):
     meta: Meta
 
 
+_TEXT = {"type": "string"}
+ENVELOPE_SCHEMA: dict[str, object] = {
+    "type": "object",
+    "description": "Data, or an error, or both when the answer is degraded",
+    "properties": {
+        "status": {"enum": list(get_args(Status))},
+        "data": {"type": ["object", "null"]},
+        "error": {
+            "type": ["object", "null"],
+            "properties": {
+                "code": {**_TEXT, "pattern": "^[A-Z_]+$"},
+                "message": _TEXT,
+                "recoverable": {"type": "boolean"},
+                "suggestion": {**_TEXT, "description": "What to do next"},
+            },
+            "required": list(ErrorBody.__annotations__),
+            "additionalProperties": False,
+        },
+        "meta": {
+            "type": "object",
+            "properties": {
+                "query_time_ms": {"type": "number"},
+                "chunks_scanned": {"type": "integer"},
+                "index_version": _TEXT,
+                "vault_mtime": {"type": ["string", "null"]},
+            },
+            "required": list(Meta.__annotations__),
+            "additionalProperties": False,
+        },
+    },
+    "required": list(Envelope.__annotations__),
+    "additionalProperties": False,
+}
 NO_META = Meta(query_time_ms=0, chunks_scanned=0, index_version="0", vault_mtime=None)
 
 
 def success(
-    data: object, meta: Meta = NO_META, trouble: ObsidianRagError | None = None
+    data: object,
+    meta: Meta = NO_META,
+    trouble: ObsidianRagError | None = None,
+    status: Status | None = None,
 ) -> Envelope:
-    """An answer; with `trouble` it is one with a caveat."""
+    """An answer; with `trouble` it is one with a caveat, unless `status` says worse."""
     return Envelope(
-        status=trouble.status if trouble else "healthy",
+        status=status or ("degraded" if trouble else "healthy"),
         data=data,
         error=_body(trouble) if trouble else None,
         meta=meta,

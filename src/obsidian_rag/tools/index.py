@@ -1,12 +1,22 @@
 """`obsidian_rag_index`: start an index run, and its outcome as every door shows it."""
 
+import time
 import uuid
 from typing import Literal
 
 from pydantic import Field
 
-from obsidian_rag.engine import Engine, IndexResult, Mode, index_version, result_fields, run_index
-from obsidian_rag.tools.dispatch import Params, Tool
+from obsidian_rag.engine import (
+    Engine,
+    IndexResult,
+    Job,
+    Mode,
+    index_version,
+    result_fields,
+    run_index,
+)
+from obsidian_rag.errors import NotFound
+from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, Meta, success
 
 
@@ -20,11 +30,44 @@ class IndexParams(Params):
 
 
 def index(engine: Engine, params: IndexParams) -> Envelope:
-    """Run a job to its end; a daemon will answer `started` here and finish it elsewhere."""
-    job_id = str(uuid.uuid4())
-    result = run_index(engine, Mode(params.mode))
-    job = {"job_id": job_id, "status": "completed"}
-    return success({**job, **result_fields(result)}, _meta(engine, result))
+    """Start a job, or take up the one that runs; a process that does not stay runs it to its end.
+
+    Raises:
+        Busy: the daemon is stopping, or another process writes the index.
+    """
+    mode = Mode(params.mode)
+    if engine.live is None:
+        result = run_index(engine, mode)
+        job = {"job_id": str(uuid.uuid4()), "status": "completed"}
+        return success({**job, **result_fields(result)}, _meta(engine, result))
+    started = time.perf_counter()
+    running = engine.live.jobs.request(mode)
+    return success(_started(running), answer_meta(engine, started))
+
+
+class CancelParams(Params):
+    """Which job."""
+
+    job_id: str | None = Field(
+        None, min_length=1, max_length=64, description="The job; without it, the one that runs"
+    )
+
+
+def cancel(engine: Engine, params: CancelParams) -> Envelope:
+    """Ask a job to end early; what it has done so far is kept.
+
+    Raises:
+        NotFound: no such job is waiting or running.
+    """
+    started = time.perf_counter()
+    if engine.live is None:
+        raise NotFound("No job is running here.", "Jobs run in the daemon: `obsidian-rag serve`.")
+    job = engine.live.jobs.cancel(params.job_id)
+    return success({**_started(job), "cancelling": True}, answer_meta(engine, started))
+
+
+def _started(job: Job) -> dict[str, object]:
+    return {"job_id": job.id, "status": job.status.value, "mode": job.mode.value}
 
 
 def index_outcome(engine: Engine, result: IndexResult) -> Envelope:
@@ -46,9 +89,20 @@ INDEX = Tool(
     description=(
         "Bring the search index up to date with the user's notes. Use `sync` unless the index is"
         " missing (`full`) or damaged (`reindex`). Notes are only read, never changed. The answer"
-        " has a job id and, once the job is completed, counts and the files that failed."
+        " has a job id; obsidian_rag_status shows its progress and, once it is over, counts and"
+        " the files that failed. While a job runs, asking again gives the same job."
     ),
     params=IndexParams,
     run=index,
+    is_read_only=False,
+)
+CANCEL = Tool(
+    name="obsidian_rag_cancel",
+    description=(
+        "End a running index job early, when the user asks for it. What it has indexed so far is"
+        " kept, and the next run goes on from there."
+    ),
+    params=CancelParams,
+    run=cancel,
     is_read_only=False,
 )

@@ -7,6 +7,7 @@ to. Agents pass every check; the owner of the notes, on the command line, only t
 import re
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import Field, model_validator
 
@@ -216,4 +217,5 @@ READ = Tool(
     params=ReadParams,
     run=read,
     is_read_only=True,
+    run_for_owner=partial(read, is_owner=True),
 )

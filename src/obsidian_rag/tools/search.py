@@ -3,6 +3,7 @@
 import re
 import time
 from datetime import date
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
@@ -203,4 +204,5 @@ SEARCH = Tool(
     params=SearchParams,
     run=search,
     is_read_only=True,
+    run_for_owner=partial(search, is_owner=True),
 )

@@ -24,7 +24,7 @@ def status(engine: Engine) -> Envelope:
         index_version=data.pop("index_version"),
         vault_mtime=data.pop("vault_mtime"),
     )
-    return success(data, meta, report.trouble)
+    return success(data, meta, report.trouble, report.plugin_health)
 
 
 STATUS = Tool(

@@ -13,15 +13,18 @@ from obsidian_rag import __version__
 from obsidian_rag.config import data_home
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
 from obsidian_rag.transports.cli import (
+    autostart_cmd,
     config_cmd,
     doctor_cmd,
     eval_cmd,
     index_cmd,
     init_cmd,
+    mcp_cmd,
     memory_cmd,
     model_cmd,
     read_cmd,
     search_cmd,
+    serve_cmd,
     status_cmd,
 )
 from obsidian_rag.transports.cli.output import print_failure
@@ -42,6 +45,9 @@ app.command("reindex")(index_cmd.reindex)
 app.command("status")(status_cmd.status)
 app.command("read")(read_cmd.read)
 app.add_typer(memory_cmd.app, name="memory")
+app.command("serve")(serve_cmd.serve)
+app.command("mcp")(mcp_cmd.mcp)
+app.add_typer(autostart_cmd.app, name="service")
 app.command("doctor")(doctor_cmd.doctor)
 app.command("eval")(eval_cmd.evaluate)
 app.add_typer(config_cmd.app, name="config")

@@ -6,21 +6,19 @@ import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import typer
 
+from obsidian_rag.config import load
 from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError
-from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.transports.cli.following import OnStep, Outcome, Step, run_here, run_there
+from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
+from obsidian_rag.transports.running import DaemonGone
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from obsidian_rag.engine import IndexResult, Progress
-    from obsidian_rag.tools import Envelope
-
-    Run = Callable[[Callable[[Progress], None]], tuple[IndexResult, Envelope]]
-
+Run = Callable[[OnStep], Outcome]
 NdjsonFlag = Annotated[bool, typer.Option("--ndjson", help="Print progress as NDJSON lines")]
 _LINES_PER_S = 10
 
@@ -52,26 +50,25 @@ def reindex(json_output: JsonFlag = False, ndjson: NdjsonFlag = False) -> int:
 
 
 def _run(mode: str, json_output: bool, ndjson: bool) -> int:
-    from obsidian_rag import tools
-    from obsidian_rag.engine import Mode, run_index
-
     if json_output and ndjson:
         raise InvalidArgument("--json and --ndjson exclude each other.", "Choose one.")
     stop = _stop_on_signals()
 
-    def run(listener: "Callable[[Progress], None]") -> "tuple[IndexResult, Envelope]":
-        with contextlib.closing(open_engine()) as engine:
-            result = run_index(engine, Mode(mode), listener, stop.is_set)
-            return result, tools.index_outcome(engine, result)
+    def run(on_step: OnStep) -> Outcome:
+        daemon = the_daemon(load())
+        if daemon is not None:
+            with contextlib.suppress(DaemonGone):
+                return run_there(daemon, mode, on_step, stop)
+        return run_here(mode, on_step, stop)
 
     if ndjson or not (json_output or sys.stdout.isatty()):
         return _as_lines(run)
-    result, envelope = _with_bar(run) if sys.stderr.isatty() else run(lambda _: None)
+    outcome = _with_bar(run) if sys.stderr.isatty() else run(lambda _: None)
     if json_output:
-        print_envelope(envelope)
+        print_envelope(outcome.envelope)
     else:
-        _summarise(result)
-    return result.exit_code
+        _summarise(outcome.fields)
+    return outcome.exit_code
 
 
 def _stop_on_signals() -> threading.Event:
@@ -90,25 +87,18 @@ def _stop_on_signals() -> threading.Event:
     return stop
 
 
-def _as_lines(run: "Run") -> int:
-    from obsidian_rag.engine import result_fields
-
+def _as_lines(run: Run) -> int:
     spoken: dict[str, float] = {}
 
-    def say(progress: "Progress") -> None:
+    def say(step: Step) -> None:
         now = time.monotonic()
-        is_last = progress.current == progress.total
-        if is_last or now - spoken.get(progress.phase, 0) >= 1 / _LINES_PER_S:
-            spoken[progress.phase] = now
-            _line(
-                type="progress",
-                phase=progress.phase.value,
-                current=progress.current,
-                total=progress.total,
-            )
+        is_last = step.current == step.total
+        if is_last or now - spoken.get(step.phase, 0) >= 1 / _LINES_PER_S:
+            spoken[step.phase] = now
+            _line(type="progress", **asdict(step))
 
     try:
-        result, _ = run(say)
+        outcome = run(say)
     except Exception as error:
         known = error if isinstance(error, ObsidianRagError) else IndexerFailed(str(error))
         _line(
@@ -119,15 +109,15 @@ def _as_lines(run: "Run") -> int:
             suggestion=known.suggestion,
         )
         raise
-    _line(type="complete", **result_fields(result))
-    return result.exit_code
+    _line(type="complete", **outcome.fields)
+    return outcome.exit_code
 
 
 def _line(**fields: object) -> None:
     print(json.dumps(fields, ensure_ascii=False), flush=True)
 
 
-def _with_bar(run: "Run") -> "tuple[IndexResult, Envelope]":
+def _with_bar(run: Run) -> Outcome:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
@@ -141,38 +131,27 @@ def _with_bar(run: "Run") -> "tuple[IndexResult, Envelope]":
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks = {}
 
-        def draw(progress: "Progress") -> None:
-            if progress.phase not in tasks:
-                tasks[progress.phase] = bars.add_task(progress.phase.value, total=None)
-            total = progress.total or None
-            bars.update(tasks[progress.phase], completed=progress.current, total=total)
+        def draw(step: Step) -> None:
+            if step.phase not in tasks:
+                tasks[step.phase] = bars.add_task(step.phase, total=None)
+            bars.update(tasks[step.phase], completed=step.current, total=step.total or None)
 
         return run(draw)
 
 
-def _summarise(result: "IndexResult") -> None:
-    tally = result.tally
-    parts = [
-        f"{count} {word}"
-        for count, word in (
-            (tally.added, "added"),
-            (tally.changed, "changed"),
-            (tally.renamed, "renamed"),
-            (tally.removed, "removed"),
-            (tally.unchanged, "unchanged"),
-            (tally.skipped, "skipped"),
-        )
-        if count
-    ]
+def _summarise(fields: dict[str, Any]) -> None:
+    words = ("added", "changed", "renamed", "removed", "unchanged", "skipped")
+    parts = [f"{fields[word]} {word}" for word in words if fields[word]]
     print(
-        f"{result.indexed_files} notes, {result.total_chunks} chunks searchable"
-        f" ({', '.join(parts) or 'nothing to do'}; {result.duration_ms / 1000:.1f} s)"
+        f"{fields['indexed_files']} notes, {fields['total_chunks']} chunks searchable"
+        f" ({', '.join(parts) or 'nothing to do'}; {fields['duration_ms'] / 1000:.1f} s)"
     )
-    for failure in tally.errors[:20]:
-        print(f"  failed: {failure.message}", file=sys.stderr)
-    if len(tally.errors) > 20:
-        print(f"  … and {len(tally.errors) - 20} more", file=sys.stderr)
-    if tally.is_cancelled:
+    errors = fields["errors"]
+    for failure in errors[:20]:
+        print(f"  failed: {failure['message']}", file=sys.stderr)
+    if len(errors) > 20:
+        print(f"  … and {len(errors) - 20} more", file=sys.stderr)
+    if fields["is_cancelled"]:
         print("Stopped early; run `obsidian-rag sync` to go on.", file=sys.stderr)
-    elif tally.skipped or tally.errors:
+    elif fields["skipped"] or errors:
         print("`obsidian-rag status` lists what is not searchable and why.", file=sys.stderr)

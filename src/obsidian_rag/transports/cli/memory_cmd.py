@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, open_engine, print_envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from obsidian_rag.tools import Envelope
 
 app = typer.Typer(no_args_is_help=True, help="Remember facts from notes", rich_markup_mode=None)
@@ -27,7 +25,7 @@ def store(
 
     Example:  obsidian-rag memory store dentist "Dr Ash, Tuesdays" --source Health/Dentist.md
     """
-    envelope = _ask("obsidian_rag_memory_store", {"key": key, "value": value, "source": source})
+    envelope = ask_tool("obsidian_rag_memory_store", {"key": key, "value": value, "source": source})
     if json_output:
         print_envelope(envelope)
     else:
@@ -48,7 +46,7 @@ def recall(
     arguments = {"query": query, "limit": limit}
     if len(query) <= 200:
         arguments["key"] = query
-    return _show(_ask("obsidian_rag_memory_recall", arguments), json_output)
+    return _show(ask_tool("obsidian_rag_memory_recall", arguments), json_output)
 
 
 @app.command("list")
@@ -82,13 +80,6 @@ def forget(
     else:
         print(f"Forgot {key}")
     return 0
-
-
-def _ask(tool: str, arguments: "Mapping[str, object]") -> "Envelope":
-    from obsidian_rag import tools
-
-    with contextlib.closing(open_engine()) as engine:
-        return tools.run(engine, tool, arguments)
 
 
 def _show(envelope: "Envelope", json_output: bool) -> int:

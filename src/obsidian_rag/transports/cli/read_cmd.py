@@ -1,6 +1,5 @@
 """read: a note or a part of it. Who sits at the terminal owns the notes: nothing is withheld."""
 
-import contextlib
 import re
 import sys
 from typing import Annotated, Any
@@ -8,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
 
 _LINES = re.compile(r"(\d+)(?:(-)(\d*))?")
 
@@ -30,8 +29,6 @@ def read(
 
     Example:  obsidian-rag read Journal/2024-01-15 --heading "#mentalhealth"
     """
-    from obsidian_rag import tools
-
     first, last = _range(lines)
     arguments = {
         "note": note,
@@ -40,8 +37,7 @@ def read(
         "end_line": last,
         "confirm_sensitive": confirm_sensitive,
     }
-    with contextlib.closing(open_engine()) as engine:
-        envelope = tools.read(engine, tools.parse(tools.ReadParams, arguments), is_owner=True)
+    envelope = ask_tool("obsidian_rag_read", arguments)
     if json_output:
         print_envelope(envelope)
         return 0

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
 
 _LINES = 6
 _WIDTH = 110
@@ -36,8 +36,6 @@ def search(
 
     Example:  obsidian-rag search "how much do I owe Sreenivas?" --top 3
     """
-    from obsidian_rag import tools
-
     arguments: dict[str, object] = {
         "query": " ".join(question),
         "max_results": top,
@@ -51,12 +49,7 @@ def search(
     for name, values in (("tags", tags), ("directory_filter", folder), ("properties", prop)):
         if values:
             arguments[name] = values
-    engine = open_engine()
-    try:
-        params = tools.parse(tools.SearchParams, arguments)
-        envelope = tools.search(engine, params, is_owner=True)
-    finally:
-        engine.close()
+    envelope = ask_tool("obsidian_rag_search", arguments)
     if json_output:
         print_envelope(envelope)
         return 0

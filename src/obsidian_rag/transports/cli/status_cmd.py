@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
 
 _SHOWN = 20
 
@@ -17,13 +17,7 @@ def status(
 
     Example:  obsidian-rag status --json
     """
-    from obsidian_rag import tools
-
-    engine = open_engine()
-    try:
-        envelope = tools.status(engine)
-    finally:
-        engine.close()
+    envelope = ask_tool("obsidian_rag_status", {})
     if json_output:
         print_envelope(envelope)
         return 0
@@ -47,10 +41,23 @@ def _print(data: Any) -> None:
         ("last sync", data["last_sync"] or "never"),
         ("to index", unindexed),
         ("embedder", data["embedder"]),
+        ("daemon", _daemon(data)),
     ):
         print(f"{name:<10} {value}")
     if data["ollama_status"] != "not_used":
         print(f"{'ollama':<10} {data['ollama_status']}")
+
+
+def _daemon(data: Any) -> str:
+    if data["is_watching"] is None:
+        return "not running"
+    watching = "watching the vault" if data["is_watching"] else "not watching the vault"
+    job = data["active_job"]
+    if job is None:
+        return f"running, {watching}"
+    step = job["progress"]
+    done = f" ({step['phase']} {step['current']} of {step['total']})" if step else ""
+    return f"running {job['mode']}{done}, {watching}"
 
 
 def _print_notices(notices: Any, show_all: bool) -> None:

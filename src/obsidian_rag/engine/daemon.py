@@ -1,0 +1,83 @@
+"""All that lives while a daemon runs: jobs, watcher, health; started and stopped in order.
+
+Threads: the jobs' own, the watcher, the scheduler, and one that warms the engine up. The doors
+bring theirs and only ever call tools.
+"""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable
+
+from obsidian_rag.config import Config
+from obsidian_rag.engine.asking import ask
+from obsidian_rag.engine.engine import Engine, Live
+from obsidian_rag.engine.events import Bus
+from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.jobs import Jobs
+from obsidian_rag.engine.scheduler import Scheduler
+from obsidian_rag.engine.watcher import Watcher
+from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.search import Request
+
+_JOIN_S = 5.0
+_log = logging.getLogger(__name__)
+
+
+class Daemon:
+    """One engine with everything alive; `start` returns at once, `stop` when all has ended.
+
+    Raises:
+        ConfigInvalid: no vault is configured.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.engine = Engine(config)
+        self.watcher = Watcher(
+            config.vault_root, self.engine.rules, config.settings.watcher, self._changed
+        )
+        bus = Bus()
+        self.live = Live(
+            bus,
+            Jobs(config, bus),
+            Health(bus),
+            is_watching=lambda: self.watcher.is_watching,
+            look_soon=lambda: self._scheduler.look_soon(),
+        )
+        self.engine.live = self.live
+        self._scheduler = Scheduler(self.engine, self.live)
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start every thread and the worker; nothing here waits for a slow disk or model."""
+        with contextlib.suppress(ObsidianRagError):  # a broken database is for the probes to tell
+            self.engine.make_parts()
+        self.live.jobs.start()
+        if self.engine.config.settings.watcher.enabled:
+            self._begin("watcher", lambda: self.watcher.run(self._stop))
+        self._begin("scheduler", lambda: self._scheduler.run(self._stop))
+        # Not joined: it may hang on a model that takes a minute to load.
+        threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop the watcher, let the running job finish within its limit, let go of files."""
+        self._stop.set()
+        self._scheduler.wake()
+        for thread in self._threads:
+            thread.join(_JOIN_S)
+        self.live.jobs.stop(self.engine.config.settings.server.shutdown_wait_s)
+        self.engine.close()
+
+    def _begin(self, name: str, action: Callable[[], None]) -> None:
+        thread = threading.Thread(target=action, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _changed(self, paths: frozenset[str] | None) -> None:
+        self._scheduler.changed(paths)
+
+    def _warm_up(self) -> None:
+        """Load what the first question would wait for."""
+        with contextlib.suppress(ObsidianRagError):
+            ask(self.engine, Request("warm up", limit=1))

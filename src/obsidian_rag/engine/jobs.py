@@ -1,0 +1,339 @@
+"""Index runs as jobs: one at a time, in the worker process, retried once when it dies.
+
+Any thread may ask, wait and cancel. One thread owns the worker: it takes the jobs in their order,
+and alone begins, repeats and ends what runs. Events are published without the lock held, so a
+listener may ask us anything; `wait` returns after the last event of its job.
+"""
+
+import contextlib
+import logging
+import threading
+import uuid
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from obsidian_rag.config import Config
+from obsidian_rag.engine.events import Bus, EventKind
+from obsidian_rag.engine.job import (
+    Job,
+    JobStatus,
+    cancelled,
+    failed,
+    job_fields,
+    progress_fields,
+)
+from obsidian_rag.engine.outcome import record_failure
+from obsidian_rag.engine.worker_link import WorkerGone, WorkerLink
+from obsidian_rag.errors import Busy, IndexerFailed, NotFound, error_from
+from obsidian_rag.index import Mode, Phase, Progress
+from obsidian_rag.store import now
+
+__all__ = ["Job", "JobStatus", "Jobs", "job_fields"]
+
+_KEPT = 20
+_MOST_ATTEMPTS = 2
+# For a run that was told to end to come to a point where it can, and for the worker to go.
+_TIDY_S = 5.0
+_NEXT_STEP = "Run `obsidian-rag sync`: it goes on where it stopped. logs/worker.log may say why."
+_log = logging.getLogger(__name__)
+
+
+class Jobs:
+    """The jobs of one process, and the worker that does them."""
+
+    def __init__(self, config: Config, bus: Bus) -> None:
+        self._config = config
+        self._bus = bus
+        self._link = WorkerLink(config)
+        self._changed = threading.Condition()
+        self._waiting: deque[Job] = deque()
+        self._running: Job | None = None
+        self._over: dict[str, Job] = {}
+        self._untold: set[str] = set()
+        self._is_sent = False
+        self._is_cancelling = False
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread and, in it, the worker."""
+        with self._changed:
+            if self._thread is None and not self._stopping.is_set():
+                self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)
+                self._thread.start()
+
+    def stop(self, wait_s: float) -> None:
+        """Let the running job finish, or end tidily when `wait_s` is over; then end the worker."""
+        with self._changed:
+            self._stopping.set()
+            dropped = [self._drop(job) for job in tuple(self._waiting)]
+            self._changed.notify_all()
+        for job in dropped:
+            self._tell_end(job)
+        if self._thread is None:
+            return
+        if not self._is_idle_within(wait_s):
+            self._cancel_running()
+            if not self._is_idle_within(_TIDY_S):
+                self._link.kill()
+        self._link.close(_TIDY_S)
+        self._thread.join()
+
+    def request(self, mode: Mode) -> Job:
+        """Somebody asks for a run: the requested job already under way, or a new one.
+
+        Raises:
+            Busy: everything is about to stop.
+        """
+        with self._changed:
+            self._refuse_when_stopping()
+            return self._requested() or self._add(mode, None, is_requested=True)
+
+    def sync(self, paths: Iterable[str] | None) -> Job:
+        """The watcher asks: a sync of these files, or of all; not to be called while one waits.
+
+        Raises:
+            Busy: everything is about to stop.
+        """
+        with self._changed:
+            self._refuse_when_stopping()
+            chosen = frozenset(paths) if paths is not None else None
+            return self._add(Mode.SYNC, chosen, is_requested=False)
+
+    def cancel(self, job_id: str | None = None) -> Job:
+        """Ask a job to end early; without an id, the active one.
+
+        A job that waits is over at once, one that runs when it has come to a point where it can.
+
+        Raises:
+            NotFound: no such job waits or runs.
+        """
+        with self._changed:
+            wanted = self.active if job_id is None else self._under_way(job_id)
+            if wanted is None:
+                raise NotFound(
+                    f"There is no job {job_id} to cancel." if job_id else "There is no job.",
+                    "`obsidian-rag status` shows the active one.",
+                )
+            is_waiting = wanted in self._waiting
+            if is_waiting:
+                wanted = self._drop(wanted)
+        if is_waiting:
+            self._tell_end(wanted)
+            return wanted
+        self._cancel_running(wanted.id)
+        return self._find(wanted.id)
+
+    @property
+    def active(self) -> Job | None:
+        """The job under way; one that somebody requested before one of the watcher's."""
+        with self._changed:
+            return self._requested() or self._running
+
+    @property
+    def last(self) -> Job | None:
+        """The last requested job that is over, or else the last of any."""
+        with self._changed:
+            over = list(self._over.values())
+        return next((job for job in reversed(over) if job.is_requested), over[-1] if over else None)
+
+    @property
+    def latest(self) -> Job | None:
+        """The last job that is over, whoever asked for it."""
+        with self._changed:
+            return next(reversed(self._over.values()), None)
+
+    def wait(self, job_id: str, timeout_s: float | None = None) -> Job:
+        """Block until a job is over or time is up; the job as it is then.
+
+        Raises:
+            NotFound: there is no such job, or none any more.
+        """
+
+        def is_over() -> bool:
+            return job_id not in self._untold and self._under_way(job_id) is None
+
+        with self._changed:
+            self._changed.wait_for(is_over, timeout_s)
+            return self._find(job_id)
+
+    # What follows until `_work` is called with the lock held, except for the telling.
+
+    def _refuse_when_stopping(self) -> None:
+        if self._stopping.is_set():
+            raise Busy("The indexer is about to stop.", "Try again in a moment.")
+
+    def _add(self, mode: Mode, paths: frozenset[str] | None, *, is_requested: bool) -> Job:
+        job = Job(str(uuid.uuid4()), mode, JobStatus.STARTED, is_requested, paths, 0, now())
+        self._waiting.append(job)
+        self._changed.notify_all()
+        return job
+
+    def _jobs_under_way(self) -> list[Job]:
+        return [*([self._running] if self._running else []), *self._waiting]
+
+    def _requested(self) -> Job | None:
+        return next((job for job in self._jobs_under_way() if job.is_requested), None)
+
+    def _under_way(self, job_id: str) -> Job | None:
+        return next((job for job in self._jobs_under_way() if job.id == job_id), None)
+
+    def _find(self, job_id: str) -> Job:
+        with self._changed:
+            job = self._under_way(job_id) or self._over.get(job_id)
+        if job is None:
+            raise NotFound(f"There is no job {job_id}.", "Only the last jobs are remembered.")
+        return job
+
+    def _drop(self, job: Job) -> Job:
+        self._waiting.remove(job)
+        return self._keep(cancelled(job))
+
+    def _keep(self, job: Job) -> Job:
+        """Remember a job that is over; the last requested one for as long as there is no other."""
+        self._over[job.id] = job
+        self._untold.add(job.id)
+        if len(self._over) > _KEPT:
+            requested = [one.id for one in self._over.values() if one.is_requested]
+            del self._over[next(one for one in self._over if one not in requested[-1:])]
+        return job
+
+    def _tell_end(self, job: Job) -> None:
+        self._bus.publish(EventKind.JOB, job_fields(job))
+        with self._changed:
+            self._untold.discard(job.id)
+            self._changed.notify_all()
+
+    def _is_idle_within(self, seconds: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: self._running is None, seconds)
+
+    def _cancel_running(self, job_id: str | None = None) -> None:
+        with self._changed:
+            running = self._running
+            if running is None or job_id not in (None, running.id):
+                return
+            self._is_cancelling = True
+            if not self._is_sent:
+                return  # `_converse` does it when there is something to cancel
+        self._send_cancel(running)
+
+    def _send_cancel(self, job: Job) -> None:
+        with contextlib.suppress(WorkerGone):
+            self._link.send({"type": "cancel", "job_id": job.id})
+
+    # What follows is the owner's thread.
+
+    def _work(self) -> None:
+        try:
+            self._has_worker()
+            while self._is_job_waiting():
+                has_worker = self._has_worker()
+                job = self._take()
+                if job is not None:
+                    self._finish(self._carry_out(job) if has_worker else self._not_started(job))
+        finally:
+            self._link.close(_TIDY_S)
+            self._link.reap()
+
+    def _has_worker(self) -> bool:
+        try:
+            self._link.ensure(self._stopping)
+        except WorkerGone as gone:
+            _log.warning("the worker does not start: %s", gone)
+            return False
+        return True
+
+    def _is_job_waiting(self) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._stopping.is_set())
+            return not self._stopping.is_set()
+
+    def _take(self) -> Job | None:
+        with self._changed:
+            if self._waiting:  # it may have been cancelled meanwhile
+                self._running = self._waiting.popleft()
+                return self._running
+            return None
+
+    def _carry_out(self, job: Job) -> Job:
+        gone = WorkerGone()
+        try:
+            while job.attempt < _MOST_ATTEMPTS and (job.attempt == 0 or self._has_worker()):
+                job = self._begin(job)
+                try:
+                    return self._converse(job)
+                except WorkerGone as end:
+                    gone = end
+                    _log.warning("the worker ended during a %s: %s", job.mode, end)
+                if self._is_cancelling or self._stopping.is_set():
+                    return cancelled(job)
+        except Exception:  # noqa: BLE001  (the outer edge of the job loop: the next job may work)
+            _log.exception("a %s cannot be followed", job.mode)
+        code = "" if gone.exit_code is None else f" (exit code {gone.exit_code})"
+        return self._failed(job, f"The indexer stopped unexpectedly{code}.")
+
+    def _begin(self, job: Job) -> Job:
+        with self._changed:
+            job = self._running = replace(job, attempt=job.attempt + 1, progress=None)
+            self._is_sent = False
+        self._bus.publish(EventKind.JOB, job_fields(job))
+        return job
+
+    def _converse(self, job: Job) -> Job:
+        """Hand a job over and follow it to its end."""
+        self._link.trim_log()
+        paths = sorted(job.paths) if job.paths is not None else None
+        with contextlib.suppress(WorkerGone):  # `receive` knows the exit code
+            self._link.send(
+                {"type": "run", "job_id": job.id, "mode": job.mode.value, "paths": paths}
+            )
+        with self._changed:
+            self._is_sent = True
+            is_cancelling = self._is_cancelling
+        if is_cancelling:
+            self._send_cancel(job)
+        while True:
+            line = self._link.receive()
+            match line.pop("type", None):
+                case "progress":
+                    job = self._move_on(job, line)
+                case "complete":
+                    status = JobStatus.CANCELLED if line["is_cancelled"] else JobStatus.COMPLETED
+                    return replace(job, status=status, finished_at=now(), result=line)
+                case "error":
+                    told = (str(line[name]) for name in ("code", "message", "suggestion"))
+                    return failed(job, error_from(*told))
+
+    def _move_on(self, job: Job, line: Mapping[str, object]) -> Job:
+        progress = Progress(
+            Phase(str(line["phase"])), int(str(line["current"])), int(str(line["total"]))
+        )
+        with self._changed:
+            job = self._running = replace(job, progress=progress)
+        fields = {"job_id": job.id, "mode": job.mode.value, **progress_fields(progress)}
+        self._bus.publish(EventKind.PROGRESS, fields)
+        return job
+
+    def _not_started(self, job: Job) -> Job:
+        if self._is_cancelling or self._stopping.is_set():
+            return cancelled(job)
+        return self._failed(job, "The indexer could not be started.")
+
+    def _failed(self, job: Job, message: str) -> Job:
+        """A failure that the worker had no chance to leave word of."""
+        error = IndexerFailed(message, _NEXT_STEP)
+        try:
+            record_failure(self._config, job.mode, error)
+        except OSError as trouble:
+            _log.warning("the result cannot be written: %s", trouble)
+        return failed(job, error)
+
+    def _finish(self, job: Job) -> None:
+        with self._changed:
+            self._running = None
+            self._is_sent = self._is_cancelling = False
+            self._keep(job)
+            self._changed.notify_all()
+        self._tell_end(job)

@@ -1,0 +1,72 @@
+"""Which daemon serves a data folder: a lock that dies with its holder, and how to reach it."""
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from filelock import FileLock, Timeout
+
+from obsidian_rag import __version__
+from obsidian_rag.config import DAEMON_LOCK, Config, write_atomically
+from obsidian_rag.errors import Busy
+from obsidian_rag.store import now
+
+# Whoever asks whether a daemon runs holds the lock for a moment.
+_PATIENCE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """The content of `daemon.json`."""
+
+    port: int
+    token: str
+    pid: int
+    url: str
+    version: str
+    settings: str
+    started_at: str
+
+
+@contextlib.contextmanager
+def claim(config: Config) -> Iterator[None]:
+    """Be the one daemon of this data folder for a while; a stale `daemon.json` is removed.
+
+    Raises:
+        Busy: there is one already.
+    """
+    config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = FileLock(config.home / DAEMON_LOCK)
+    try:
+        lock.acquire(timeout=_PATIENCE_S)
+    except Timeout:
+        raise Busy(
+            f"A daemon serves {config.home} already.",
+            "Use it, or stop it with `obsidian-rag serve --stop`.",
+        ) from None
+    try:
+        config.daemon_file.unlink(missing_ok=True)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            config.daemon_file.unlink(missing_ok=True)
+        lock.release()
+
+
+def announce(config: Config, port: int) -> Presence:
+    """Tell where the daemon is; only its owner can read it, and each start has a new token."""
+    presence = Presence(
+        port=port,
+        token=secrets.token_urlsafe(32),
+        pid=os.getpid(),
+        url=f"http://127.0.0.1:{port}",
+        version=__version__,
+        settings=config.digest,
+        started_at=now(),
+    )
+    # The temporary file is made with mode 0600, and the rename keeps it.
+    write_atomically(config.daemon_file, json.dumps(asdict(presence), indent=2) + "\n")
+    return presence

@@ -1,0 +1,190 @@
+"""Decides when to sync and when to look: one thread, fed by the watcher, the jobs and the clock.
+
+Threads: `changed`, `look_soon` and the bus may call from anywhere and only leave a message; all
+decisions are made in `run`. A changeset is kept until a job has taken it in, so a sync that could
+not run (vault gone, embedder down, another process writing) is owed, never forgotten. A vault
+that was never indexed is left alone: the first index is the user's decision.
+"""
+
+import logging
+import threading
+import time
+from dataclasses import dataclass
+
+from obsidian_rag.engine.engine import Engine, Live
+from obsidian_rag.engine.events import Event, EventKind
+from obsidian_rag.engine.health import Subject
+from obsidian_rag.engine.jobs import Job, JobStatus
+from obsidian_rag.engine.probes import look, vault_trouble
+from obsidian_rag.errors import ObsidianRagError
+
+_LONGEST_PAUSE_S = 60.0
+# Somebody who asks again and again must not make us probe as often.
+_LOOKS_APART_S = 2.0
+_PATHS_TOLD = 100
+_CHANGED = ("added", "changed", "renamed", "removed")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Owed:
+    """What the index does not know yet: nothing, some paths, or possibly anything."""
+
+    is_everything: bool = False
+    paths: frozenset[str] = frozenset()
+
+    def add(self, paths: frozenset[str] | None) -> None:
+        if paths is None:
+            self.is_everything = True
+        else:
+            self.paths |= paths
+
+    def __bool__(self) -> bool:
+        return self.is_everything or bool(self.paths)
+
+    def take(self) -> frozenset[str] | None:
+        """All of it, as a job wants it; nothing is owed afterwards."""
+        taken = None if self.is_everything else self.paths
+        self.is_everything, self.paths = False, frozenset()
+        return taken
+
+
+class Scheduler:
+    """The daemon's sense of time."""
+
+    def __init__(self, engine: Engine, live: Live) -> None:
+        self._engine = engine
+        self._live = live
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+        self._owed = _Owed()
+        self._job: Job | None = None
+        self._ended: list[str] = []
+        self._failures = 0
+        self._not_before = 0.0
+        self._look_at = 0.0
+        self._looked_at = 0.0
+        self._reconcile_at = 0.0
+
+    def changed(self, paths: frozenset[str] | None) -> None:
+        """The watcher saw these paths settle, or lost track (None)."""
+        with self._lock:
+            self._owed.add(paths)
+        self._woken.set()
+
+    def look_soon(self) -> None:
+        """Something may have changed for the better or the worse."""
+        with self._lock:
+            self._look_at = min(self._look_at, self._looked_at + _LOOKS_APART_S)
+        self._woken.set()
+
+    def wake(self) -> None:
+        """Make `run` notice that it shall stop."""
+        self._woken.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop` is set and `wake` was called."""
+        end = self._live.bus.subscribe(self._hear)
+        try:
+            while not stop.is_set():
+                self._woken.clear()
+                try:
+                    self._tick(time.monotonic())
+                except Exception:  # noqa: BLE001  (a background loop: the next round may do better)
+                    _log.exception("the scheduler stumbled")
+                    self._not_before = time.monotonic() + _LONGEST_PAUSE_S
+                self._woken.wait(self._pause(time.monotonic()))
+        finally:
+            end()
+
+    def _hear(self, event: Event) -> None:
+        if event.kind is EventKind.JOB and event.data["status"] != JobStatus.STARTED:
+            with self._lock:
+                self._ended.append(str(event.data["id"]))
+            self._woken.set()
+
+    def _tick(self, now: float) -> None:
+        settings = self._engine.config.settings
+        self._settle()
+        if now >= self._look_at:
+            look(self._engine)
+            with self._lock:
+                self._looked_at = now
+                self._look_at = now + settings.server.probe_s
+        if now >= self._reconcile_at:
+            self._reconcile_at = now + settings.watcher.reconcile_s
+            self.changed(None)
+        if self._is_without_index():
+            with self._lock:
+                self._owed.take()  # the run that makes the index will look at everything
+        elif self._owed and self._job is None and now >= self._not_before and self._can_sync():
+            self._start()
+
+    def _pause(self, now: float) -> float:
+        """How long nothing is to be done, if nobody calls."""
+        due = [self._look_at, self._reconcile_at]
+        if self._owed and self._job is None:
+            due.append(max(self._not_before, now + 1.0))
+        return max(0.0, min(due) - now)
+
+    def _is_without_index(self) -> bool:
+        has_trouble = self._live.health.trouble(Subject.STORE) is not None
+        return has_trouble and self._live.jobs.active is None
+
+    def _can_sync(self) -> bool:
+        health = self._live.health
+        health.note({Subject.VAULT: vault_trouble(self._engine)})
+        blocked = (Subject.STORE, Subject.EMBEDDER, Subject.VAULT)
+        if any(health.trouble(subject) for subject in blocked):
+            return False
+        index = health.trouble(Subject.INDEX)
+        return index is None or index.code != "EMBEDDING_MISMATCH"
+
+    def _start(self) -> None:
+        with self._lock:
+            paths = self._owed.take()
+        try:
+            self._job = self._live.jobs.sync(paths)
+        except ObsidianRagError:  # the daemon is stopping
+            self.changed(paths)
+            self._not_before = time.monotonic() + _LONGEST_PAUSE_S
+
+    def _settle(self) -> None:
+        """Take in how jobs ended; whatever ended may have changed the health."""
+        with self._lock:
+            ended, self._ended = self._ended, []
+        for job_id in ended:
+            self._look_at = 0.0
+            job = self._live.jobs.wait(job_id, 0)
+            self._tell(job)
+            if self._job is not None and job.id == self._job.id:
+                self._job = None
+                self._judge(job)
+
+    def _judge(self, job: Job) -> None:
+        """What our own job leaves to be done; one that the user cancelled stays cancelled."""
+        is_done = job.status is JobStatus.COMPLETED and not _is_owing(job)
+        if is_done or job.status is JobStatus.CANCELLED:
+            self._failures = 0
+            return
+        self._failures += 1
+        pause = min(_LONGEST_PAUSE_S, 2.0 ** (self._failures - 1))
+        self._not_before = time.monotonic() + pause
+        # A failed job kept its paths to itself; a completed one left the rest in the queue.
+        self.changed(job.paths if job.status is JobStatus.FAILED else None)
+
+    def _tell(self, job: Job) -> None:
+        """The index has changed: somebody may want to show it."""
+        counts = {name: (job.result or {}).get(name, 0) for name in _CHANGED}
+        if any(counts.values()):
+            paths = sorted(job.paths or ())[:_PATHS_TOLD]
+            self._live.bus.publish(
+                EventKind.CHANGES,
+                {"job_id": job.id, "mode": job.mode.value, "paths": paths} | counts,
+            )
+
+
+def _is_owing(job: Job) -> bool:
+    """Whether notes failed for a reason that may be gone next time."""
+    errors = (job.result or {}).get("errors")
+    return isinstance(errors, list) and any(error.get("is_passing") for error in errors)

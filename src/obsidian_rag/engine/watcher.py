@@ -1,0 +1,182 @@
+"""Watches a vault and tells which paths have changed, once they are quiet.
+
+A vault may go away: its disk is pulled out, its folder is renamed or replaced. Then nothing is
+told, least of all that its notes are gone; when it is back, everything is to be looked at.
+"""
+
+import contextlib
+import logging
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from obsidian_rag.config import WatcherSettings
+from obsidian_rag.engine.changeset import Collector
+from obsidian_rag.engine.lookout import Lookout
+from obsidian_rag.vault import Rules
+
+_log = logging.getLogger(__name__)
+_STEP_S = 0.05
+_ROOT_EVERY_S = 1.0
+# After a failure the next try waits, each time twice as long; a good while forgives them all.
+_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 60.0
+_GOOD_WHILE_S = 300.0
+_WATCHES = (
+    "There are more folders than the system may watch. On Linux this raises the limit: "
+    "`sudo sysctl fs.inotify.max_user_watches=524288`; then start again."
+)
+_INSTANCES = (
+    "Too many files are open or watched by programs of this user. On Linux this raises the limit: "
+    "`sudo sysctl fs.inotify.max_user_instances=512`, or `ulimit -n 4096`; then start again."
+)
+
+Identity = tuple[int, int]
+
+
+class Watcher:
+    """Runs until told to stop; `changed` gets a changeset, or None for "look at everything".
+
+    `ready` is set while events are received: a change after that will be told. Who wants to miss
+    nothing waits for it and then looks at everything once. `trouble` says in words what keeps the
+    vault from being watched, or from being watched well.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        rules: Rules,
+        settings: WatcherSettings,
+        changed: Callable[[frozenset[str] | None], None],
+    ) -> None:
+        self.ready = threading.Event()
+        self.trouble: str | None = None
+        self._root = root
+        self._rules = rules
+        self._settings = settings
+        self._changed = changed
+        self._pause_s = _PAUSE_S
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether events are being received right now."""
+        return self.ready.is_set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Watch until `stop` is set; survives a vault that goes away and comes back."""
+        # Who starts a watcher looks at everything once; later it is told when to.
+        is_behind = False
+        while not stop.is_set():
+            identity = _identity(self._root)
+            lookout = self._open() if identity else None
+            if identity is None:
+                self._tell(f"The vault {self._root} is not there; it is watched when it is back.")
+                stop.wait(_ROOT_EVERY_S)
+            elif lookout is None:
+                stop.wait(self._next_pause())
+            else:
+                self._watch(lookout, identity, stop, is_behind=is_behind)
+            is_behind = True
+
+    def _watch(
+        self, lookout: Lookout, identity: Identity, stop: threading.Event, *, is_behind: bool
+    ) -> None:
+        began = time.monotonic()
+        with contextlib.closing(lookout):
+            self.ready.set()
+            try:
+                if is_behind:
+                    self._changed(None)
+                self._follow(lookout, identity, stop)
+            except (OSError, RuntimeError) as error:
+                self._tell(f"The vault was not watched for a moment ({error}).")
+                self.ready.clear()
+                stop.wait(self._next_pause())
+            finally:
+                self.ready.clear()
+        if time.monotonic() - began > _GOOD_WHILE_S:
+            self._pause_s = _PAUSE_S
+
+    def _follow(self, lookout: Lookout, identity: Identity, stop: threading.Event) -> None:
+        """Tell changes until the lookout, or the folder it watches, is no good any more."""
+        collector = Collector(self._settings.debounce_s, self._settings.collect_s)
+        look_at_root = 0.0
+        now = time.monotonic()
+        while not stop.wait(_until(collector.next_due(), now)):
+            now = time.monotonic()
+            for path in lookout.take():
+                collector.add(path, now)
+            changeset = collector.due(now)
+            # Before anything is told: without its disk a vault looks like one without notes.
+            if changeset or lookout.is_root_gone or now >= look_at_root:
+                if lookout.is_root_gone or _identity(self._root) != identity:
+                    return
+                look_at_root = now + _ROOT_EVERY_S
+            if changeset:
+                self._changed(changeset.paths)
+            # Not in the middle of a burst, which would wear out the next one just as fast.
+            if lookout.is_worn and (changeset or collector.next_due() is None):
+                return
+
+    def _open(self) -> Lookout | None:
+        root = os.path.realpath(self._root)
+        lookout: Lookout | None = None
+        try:
+            lookout = Lookout(root, self._rules)
+            self._tell(None)
+        except (OSError, RuntimeError) as error:
+            if isinstance(error, FileNotFoundError):
+                self._tell(f"The vault {self._root} cannot be watched ({error}).")
+                return None
+            lookout = self._open_polling(root, _advice(error))
+        if lookout and lookout.unreadable:
+            _log.warning(
+                "%d folders cannot be read and are not watched, such as %s",
+                len(lookout.unreadable),
+                min(lookout.unreadable),
+            )
+        return lookout
+
+    def _open_polling(self, root: str, why: str) -> Lookout | None:
+        try:
+            lookout = Lookout(root, self._rules, is_polling=True)
+        except (OSError, RuntimeError) as error:
+            self._tell(f"The vault {self._root} cannot be watched. {why} ({error})")
+            return None
+        every = round((lookout.poll_ms or 0) / 1000)
+        self._tell(f"Changes are looked for every {every} s instead of being reported. {why}")
+        return lookout
+
+    def _tell(self, trouble: str | None) -> None:
+        is_news = trouble != self.trouble
+        self.trouble = trouble
+        if trouble and is_news:
+            _log.warning("%s", trouble)
+
+    def _next_pause(self) -> float:
+        pause, self._pause_s = self._pause_s, min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        return pause
+
+
+def _until(due: float | None, now: float) -> float:
+    return _STEP_S if due is None else min(_STEP_S, max(0.0, due - now))
+
+
+def _identity(root: Path) -> Identity | None:
+    try:
+        status = root.stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
+
+
+def _advice(error: Exception) -> str:
+    text = str(error)
+    if "watch limit" in text or "No space left" in text:
+        return _WATCHES
+    if "Too many open files" in text:
+        return _INSTANCES
+    return f"The reason: {text}."

@@ -1,0 +1,14 @@
+"""mcp: let an agent on this machine ask the vault, over stdin and stdout."""
+
+from obsidian_rag.config import load
+from obsidian_rag.transports.doors import open_mcp
+
+
+def mcp() -> int:
+    """Serve an MCP client (Claude Code, Claude Desktop, OpenClaw) on stdin and stdout
+
+    The client starts it; run by hand, it waits for messages until Ctrl-D.
+
+    Example:  claude mcp add obsidian-rag -- obsidian-rag mcp
+    """
+    return open_mcp(load())

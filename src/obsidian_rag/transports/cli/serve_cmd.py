@@ -1,0 +1,133 @@
+"""serve: be the daemon, start one in the background, or stop it."""
+
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from obsidian_rag.config import Config, load
+from obsidian_rag.errors import IndexerFailed, InvalidArgument
+from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
+from obsidian_rag.transports.doors import ServeOptions, open_http
+from obsidian_rag.transports.running import DaemonGone, RunningDaemon, find_daemon, is_locked
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_START_S = 30.0
+_STOP_EXTRA_S = 15.0
+_LOOK_S = 0.05
+
+
+def serve(
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Start in the background and print the address")
+    ] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the daemon that runs")] = False,
+    idle_exit: Annotated[
+        float | None,
+        typer.Option("--idle-exit", min=0, help="Stop after so many seconds without a request"),
+    ] = None,
+    parent_pid: Annotated[
+        int | None, typer.Option("--parent-pid", min=1, help="Stop when this process is gone")
+    ] = None,
+    json_output: JsonFlag = False,
+) -> int:
+    """Keep the vault searchable: watch it, and answer commands, agents and programs at once
+
+    Listens on 127.0.0.1 only. While it runs, edits become searchable by themselves, and
+    all other commands use it.
+
+    Example:  obsidian-rag serve --detach
+    """
+    if detach and stop:
+        raise InvalidArgument("--detach and --stop exclude each other.", "Choose one.")
+    config = load()
+    if stop:
+        return _stop(config, json_output)
+    idle_s = config.settings.server.idle_exit_s if idle_exit is None else idle_exit
+    options = ServeOptions(idle_s, parent_pid)
+    if not detach:
+        return open_http(config, options)
+    _show(_started(config, options), json_output)
+    return 0
+
+
+def _started(config: Config, options: ServeOptions) -> RunningDaemon:
+    """The daemon that runs already, or a new one once it answers."""
+    root = config.vault_root
+    if (daemon := find_daemon(config.home)) is not None:
+        return daemon
+    if not root.is_dir():
+        print(f"The vault {root} is not there now; the daemon will wait for it.", file=sys.stderr)
+    config.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+    said = config.logs / "serve.log"
+    child = _spawn(said, options)
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        if (daemon := find_daemon(config.home)) is not None:
+            return daemon
+        # Started twice at once, one of the two ends and the other one's daemon is as good.
+        if child.poll() is not None and not is_locked(config.home):
+            break
+        time.sleep(_LOOK_S)
+    tail = said.read_text(encoding="utf-8", errors="replace").strip()[-600:]
+    raise IndexerFailed(
+        f"The daemon did not start. It said:\n{tail or '(nothing)'}",
+        f"Run `obsidian-rag serve` to see more; the log is {said}.",
+    )
+
+
+def _spawn(said: "Path", options: ServeOptions) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "obsidian_rag", "serve", "--idle-exit"]
+    command.append(str(options.idle_exit_s))
+    if options.parent_pid is not None:
+        command += ["--parent-pid", str(options.parent_pid)]
+    flags = 0
+    if sys.platform == "win32":
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+    with said.open("wb") as stream:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=sys.platform != "win32",
+            creationflags=flags,
+        )
+
+
+def _stop(config: Config, json_output: bool) -> int:
+    daemon = find_daemon(config.home)
+    if daemon is not None:
+        try:
+            daemon.post("/shutdown")
+        except DaemonGone:
+            daemon = None
+    deadline = time.monotonic() + config.settings.server.shutdown_wait_s + _STOP_EXTRA_S
+    while is_locked(config.home):
+        if time.monotonic() > deadline:
+            raise IndexerFailed(
+                "The daemon is still busy stopping.", "Look at logs/daemon.log, or end its process."
+            )
+        time.sleep(_LOOK_S)
+    if json_output:
+        _print({"stopped": daemon is not None, "pid": daemon.pid if daemon else None})
+    else:
+        print(f"Stopped process {daemon.pid}." if daemon else "No daemon was running.")
+    return 0
+
+
+def _show(daemon: RunningDaemon, json_output: bool) -> None:
+    if json_output:
+        _print({"url": daemon.url, "port": daemon.port, "pid": daemon.pid})
+    else:
+        print(f"{daemon.url}  (process {daemon.pid}; `obsidian-rag serve --stop` ends it)")
+
+
+def _print(fields: dict[str, object]) -> None:
+    from obsidian_rag.tools import success
+
+    print_envelope(success(fields))

@@ -1,0 +1,27 @@
+"""The hall: opens the doors that stay open, for the command line that asks for them."""
+
+from dataclasses import dataclass
+
+from obsidian_rag.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """How long a daemon stays."""
+
+    idle_exit_s: float = 0
+    parent_pid: int | None = None
+
+
+def open_http(config: Config, options: ServeOptions) -> int:
+    """Be the daemon until told to stop; returns the exit code."""
+    from obsidian_rag.transports.http import serve
+
+    return serve(config, options.idle_exit_s, options.parent_pid)
+
+
+def open_mcp(config: Config) -> int:
+    """Speak MCP on stdin and stdout until the client goes."""
+    from obsidian_rag.transports.mcp import speak
+
+    return speak(config)

@@ -1,0 +1,100 @@
+"""The body of a request: of bounded size, in bounded time, and strictly one JSON object.
+
+Threat: a client that sends too much, too slowly, or JSON made to confuse: two readers of the same
+document must not see different values (duplicate keys, broken UTF-8). NaN and infinite numbers are
+refused with the arguments, by `obsidian_rag.tools`.
+"""
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from obsidian_rag.transports.http.answers import Refusal
+
+_JSON_TYPE = re.compile(r'application/json\s*(;\s*charset="?utf-8"?\s*)?', re.IGNORECASE)
+_AS_JSON = "Send one JSON object with the tool's arguments."
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """How much may come, and how long it may take."""
+
+    most_bytes: int
+    most_s: float
+
+
+async def read_object(headers: Headers, receive: Receive, limits: BodyLimits) -> dict[str, object]:
+    """The JSON object that a request carries; none at all is an empty one.
+
+    Raises:
+        Refusal: it is too large, too slow, of another type, or not a JSON object.
+        ClientDisconnect: there is nobody to answer.
+    """
+    declared = headers.get("content-length", "0")
+    # h11 lets only digits pass, up to 20 of them.
+    if int(declared) > limits.most_bytes:
+        raise _too_large(limits)
+    try:
+        async with asyncio.timeout(limits.most_s):
+            content = await _read(receive, limits)
+    except TimeoutError:
+        raise Refusal(
+            408,
+            f"The request took more than {limits.most_s:g} s to arrive.",
+            "Send it at once.",
+            {"Connection": "close"},
+        ) from None
+    if not content:
+        return {}
+    if not _JSON_TYPE.fullmatch(headers.get("content-type", "").strip()):
+        raise Refusal(415, "The body's type is not application/json in UTF-8.", _AS_JSON)
+    return _object(content)
+
+
+async def until_gone(receive: Receive) -> None:
+    """Wait until the client has closed the connection; its body must have been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _read(receive: Receive, limits: BodyLimits) -> bytes:
+    content = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        content += message.get("body", b"")
+        if len(content) > limits.most_bytes:
+            raise _too_large(limits)
+        if not message.get("more_body", False):
+            return bytes(content)
+
+
+def _too_large(limits: BodyLimits) -> Refusal:
+    return Refusal(
+        413,
+        f"The body is larger than {limits.most_bytes // 1024} KB.",
+        "Send less, or raise server.max_body_kb.",
+    )
+
+
+def _object(content: bytes) -> dict[str, object]:
+    try:
+        found = json.loads(content.decode("utf-8"), object_pairs_hook=_pairs)
+    except (ValueError, RecursionError):
+        raise Refusal(400, "The body is not valid JSON in UTF-8.", _AS_JSON) from None
+    if not isinstance(found, dict):
+        raise Refusal(400, "The body is not a JSON object.", _AS_JSON)
+    return found
+
+
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key appears twice")
+    return found

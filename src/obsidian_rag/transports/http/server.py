@@ -1,0 +1,164 @@
+"""The daemon's process: claims the data folder, listens, answers, and leaves in good order."""
+
+import contextlib
+import errno
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import uvicorn
+
+from obsidian_rag.config import Config
+from obsidian_rag.engine import Daemon, announce, claim
+from obsidian_rag.errors import Busy, ConfigInvalid
+from obsidian_rag.transports.http.app import Door, build_app
+from obsidian_rag.transports.http.lifetime import Reason, idle_reason, parent_reason
+from obsidian_rag.transports.http.log import daemon_log
+from obsidian_rag.transports.http.protocol import ConnectionLimits, PatientProtocol
+
+_HOST = "127.0.0.1"
+_MOST_CONNECTIONS = 512
+_BACKLOG = 512
+# How long requests under way may take once the daemon is told to stop.
+_LAST_REQUESTS_S = 5
+_TICKS_PER_S = 10
+_SIGNALS = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, n)]
+_ANY_PORT = "Stop that program, or take any free port: `obsidian-rag config set server.port 0`."
+_log = logging.getLogger(__name__)
+
+
+def serve(config: Config, idle_exit_s: float = 0, parent_pid: int | None = None) -> int:
+    """Be the daemon of this data folder until told to stop; returns the exit code.
+
+    Raises:
+        Busy: there is a daemon already, or the port is taken.
+        ConfigInvalid: no vault is configured, or the port may not be used.
+    """
+    vault = config.vault_root
+    over = threading.Event()
+    with _told_by_signal(over), claim(config), daemon_log(config), _listening(config) as listener:
+        daemon = Daemon(config)
+        try:
+            daemon.start()
+            presence = announce(config, listener.getsockname()[1])
+            door = build_app(daemon.engine, presence, over.set)
+            reasons: list[Reason] = []
+            if idle_exit_s and daemon.engine.live is not None:
+                reasons.append(idle_reason(door.activity, daemon.engine.live.jobs, idle_exit_s))
+            if parent_pid is not None:
+                reasons.append(parent_reason(parent_pid))
+            limits = ConnectionLimits(_MOST_CONNECTIONS, config.settings.server.read_timeout_s)
+            server = DoorServer(door, limits, over, reasons)
+            server.on_leaving = partial(_withdraw, config)
+            told = f"obsidian-rag serves {vault} at {presence.url} (process {presence.pid})"
+            sys.stderr.write(told + "\n")
+            sys.stderr.flush()
+            server.run(sockets=[listener])
+        finally:
+            daemon.stop()
+    return 0
+
+
+class DoorServer(uvicorn.Server):
+    """uvicorn around a door, until it is `over` or there is another reason to end."""
+
+    def __init__(
+        self,
+        door: Door,
+        limits: ConnectionLimits,
+        over: threading.Event,
+        reasons: Sequence[Reason] = (),
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                door,
+                loop="asyncio",
+                http=partial(PatientProtocol, limits=limits),  # type: ignore[arg-type]
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                backlog=_BACKLOG,
+                timeout_graceful_shutdown=_LAST_REQUESTS_S,
+            )
+        )
+        self.on_leaving: Callable[[], None] = lambda: None
+        self._door = door
+        self._over = over
+        self._reasons = reasons
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them alone: uvicorn would end the process by the signal instead of with 0."""
+        yield
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: is it time to go?"""
+        if counter % _TICKS_PER_S == 0:
+            for reason in filter(None, (reason() for reason in self._reasons)):
+                _log.info("stops: %s", reason)
+                self._over.set()
+        if self._over.is_set():
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Say that we are gone, then let everybody finish."""
+        self.on_leaving()
+        self._door.streams.close()
+        await super().shutdown(sockets)
+        self._door.threads.close()
+
+
+def _withdraw(config: Config) -> None:
+    with contextlib.suppress(OSError):
+        config.daemon_file.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _told_by_signal(over: threading.Event) -> Iterator[None]:
+    """Take the signals that end a process as a wish; a second Ctrl-C ends it at once."""
+
+    def take(number: int, _: object) -> None:
+        if over.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        over.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, take) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, action in before.items():
+            signal.signal(number, action)
+
+
+@contextlib.contextmanager
+def _listening(config: Config) -> Iterator[socket.socket]:
+    """A socket of this machine only; whoever connects early waits until we answer."""
+    port = config.settings.server.port
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        if os.name == "posix":  # elsewhere it would let another process take the same port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((_HOST, port))
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise Busy(
+                    f"Port {port} of {_HOST} is taken by another program.", _ANY_PORT
+                ) from None
+            raise ConfigInvalid(
+                f"Port {port} of {_HOST} cannot be used ({error.strerror}).", _ANY_PORT
+            ) from None
+        yield listener

@@ -1,0 +1,44 @@
+"""The tools as MCP offers them, and their envelopes as MCP results."""
+
+import json
+from typing import Any
+
+from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
+
+from obsidian_rag.tools import ENVELOPE_SCHEMA, TOOLS, Envelope
+from obsidian_rag.tools import Tool as OwnTool
+
+
+def offered_tools() -> list[Tool]:
+    """Every tool there is."""
+    return [_offer(tool) for tool in TOOLS.values()]
+
+
+def result_of(envelope: Envelope) -> CallToolResult:
+    """An envelope for programs and, as the same JSON, for models; no data is an error."""
+    # A file name may hold what UTF-8 cannot; its characters are shown as "?".
+    plain = json.dumps(envelope, ensure_ascii=False, separators=(",", ":"))
+    text = plain.encode(errors="replace").decode()
+    return CallToolResult(
+        content=[TextContent(text=text)],
+        structured_content=json.loads(text),
+        is_error=envelope["data"] is None,
+    )
+
+
+def _offer(tool: OwnTool[Any]) -> Tool:
+    title = tool.name.removeprefix("obsidian_").removeprefix("rag_").replace("_", " ")
+    return Tool(
+        name=tool.name,
+        title=f"Obsidian vault: {title}",
+        description=tool.description,
+        input_schema=tool.params.model_json_schema(),
+        output_schema=ENVELOPE_SCHEMA,
+        annotations=ToolAnnotations(
+            read_only_hint=tool.is_read_only,
+            # No tool changes or removes a note, and asking twice is asking once.
+            destructive_hint=False,
+            idempotent_hint=True,
+            open_world_hint=False,
+        ),
+    )

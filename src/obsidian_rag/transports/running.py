@@ -1,0 +1,143 @@
+"""A running daemon, as the other doors find and ask it; light, so that a command answers at once.
+
+The daemon holds a lock for as long as it lives, so a `daemon.json` left behind by a crash is
+never believed, and neither a reused process id nor a reused port can mislead us.
+"""
+
+import http.client
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from obsidian_rag import __version__
+from obsidian_rag.config import DAEMON_FILE, DAEMON_LOCK, Config
+from obsidian_rag.errors import IndexerFailed
+
+_ANSWER_S = 120.0
+
+
+class DaemonGone(Exception):
+    """The daemon stopped answering: the caller goes on by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningDaemon:
+    """How to reach the daemon of a data folder."""
+
+    port: int
+    token: str
+    pid: int
+    version: str
+    settings: str
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def call(self, tool: str, arguments: Mapping[str, object], *, is_owner: bool = False) -> Any:
+        """Ask a tool; the envelope as it came.
+
+        Raises:
+            DaemonGone: it stopped before it answered.
+        """
+        return self.post(f"/tools/{tool}", arguments, is_owner=is_owner)
+
+    def post(
+        self, path: str, body: Mapping[str, object] | None = None, *, is_owner: bool = False
+    ) -> Any:
+        """The JSON that a path answers."""
+        headers = {**self._headers(is_owner), "Content-Type": "application/json"}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_ANSWER_S)
+        try:
+            connection.request("POST", path, json.dumps(body or {}), headers)
+            return json.loads(connection.getresponse().read())
+        except TimeoutError:
+            raise IndexerFailed(
+                f"The daemon (process {self.pid}) does not answer.",
+                "Look at logs/daemon.log in the data folder; `obsidian-rag serve --stop` ends it.",
+            ) from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise DaemonGone from error
+        finally:
+            connection.close()
+
+    def events(self, after: int | None = None) -> Generator[tuple[str, dict[str, Any]], None, None]:
+        """What happens there, as (kind, data), until it ends; the first one is ("ready", {}).
+
+        With `after`, the remembered events with a higher number come next.
+
+        Raises:
+            DaemonGone: the connection broke.
+        """
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_ANSWER_S)
+        try:
+            headers = self._headers(is_owner=True)
+            if after is not None:
+                headers["Last-Event-ID"] = str(after)
+            connection.request("GET", "/events", headers=headers)
+            kind = "message"
+            for raw in connection.getresponse():
+                name, _, value = raw.decode().rstrip("\r\n").partition(": ")
+                if name == "event":
+                    kind = value
+                elif name == "data":
+                    yield kind, json.loads(value)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise DaemonGone from error
+        finally:
+            connection.close()
+
+    def _headers(self, is_owner: bool) -> dict[str, str]:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        # Says who asks, not who may: whoever can read the token can read the vault as well.
+        return {**headers, "X-Obsidian-Rag-Caller": "owner"} if is_owner else headers
+
+
+def find_daemon(home: Path) -> RunningDaemon | None:
+    """The daemon that serves this data folder, if one does."""
+    try:
+        found = json.loads((home / DAEMON_FILE).read_text(encoding="utf-8"))
+        daemon = RunningDaemon(
+            int(found["port"]),
+            str(found["token"]),
+            int(found["pid"]),
+            str(found["version"]),
+            str(found["settings"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return daemon if is_locked(home) else None
+
+
+def usable_daemon(config: Config) -> tuple[RunningDaemon | None, str]:
+    """The daemon to ask instead of working here, and why a running one is not asked."""
+    daemon = find_daemon(config.home)
+    if daemon is None:
+        return None, ""
+    if daemon.version != __version__:
+        differs = "is of another version"
+    elif daemon.settings != config.digest:
+        differs = "has other settings"
+    else:
+        return daemon, ""
+    return None, (
+        f"The running daemon (process {daemon.pid}) {differs}, so it is not used;"
+        " `obsidian-rag serve --stop` ends it."
+    )
+
+
+def is_locked(home: Path) -> bool:
+    """Whether a daemon holds this data folder, ready or not."""
+    lock = FileLock(home / DAEMON_LOCK)
+    try:
+        with lock.acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False

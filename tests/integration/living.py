@@ -1,0 +1,128 @@
+"""A real daemon in a process of its own, and how tests wait for what happens in it."""
+
+import contextlib
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+from tests.transports.command_line import COMMAND
+
+from obsidian_rag.config import data_home
+from obsidian_rag.transports.running import DaemonGone, RunningDaemon, find_daemon
+
+PATIENCE_S = 30.0
+_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
+
+
+class Living:
+    """One daemon: its process, its door, and every event since its start."""
+
+    def __init__(self, process: "subprocess.Popen[str]", door: RunningDaemon) -> None:
+        self.process = process
+        self.door = door
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self._heard: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue()
+        self._ready = threading.Event()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+        assert self._ready.wait(PATIENCE_S), "no events from the daemon"
+
+    def _listen(self) -> None:
+        with contextlib.suppress(DaemonGone):
+            for kind, data in self.door.events(after=0):
+                self._ready.set()
+                self._heard.put((kind, data))
+        self._heard.put(None)
+
+    def wait_for(self, kind: str, **wanted: object) -> dict[str, Any]:
+        """The next event of this kind with these fields; earlier ones are used up."""
+        while True:
+            try:
+                heard = self._heard.get(timeout=PATIENCE_S)
+            except queue.Empty:
+                raise AssertionError(f"no {kind} {wanted}; heard {self.events[-12:]}") from None
+            assert heard is not None, f"the daemon ended before {kind} {wanted}: {self.events}"
+            self.events.append(heard)
+            name, data = heard
+            if name == kind and all(data.get(key) == value for key, value in wanted.items()):
+                return data
+
+    def call(self, tool: str, **arguments: object) -> Any:
+        """A tool's envelope, over HTTP."""
+        return self.door.call(f"obsidian_rag_{tool}", arguments)
+
+    def search(self, question: str) -> list[str]:
+        """The notes that a question finds, best first."""
+        data = self.call("search", query=question)["data"]
+        return [hit["source_file"] for hit in data["results"]]
+
+    def index(self, mode: str = "full") -> dict[str, Any]:
+        """Run a job to its end."""
+        started = self.call("index", mode=mode)["data"]
+        assert started["status"] == "started"
+        return self.wait_for("job", id=started["job_id"], status="completed")
+
+    def worker(self) -> psutil.Process:
+        """The process that indexes."""
+        children = psutil.Process(self.process.pid).children()
+        return next(one for one in children if "engine.worker" in " ".join(one.cmdline()))
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """End it, and its exit code."""
+        if self.process.poll() is None:
+            os.kill(self.process.pid, number)
+        return self.process.wait(PATIENCE_S)
+
+
+@contextlib.contextmanager
+def living(environ: Mapping[str, str] | None = None) -> Iterator[Living]:
+    """Run `obsidian-rag serve` until the block ends."""
+    process = subprocess.Popen(
+        [*COMMAND, "serve"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environ or {})},
+    )
+    assert process.stderr is not None
+    said = ""
+    try:
+        for line in process.stderr:
+            said += line
+            if _ADDRESS.search(line):
+                break
+        drain = threading.Thread(target=process.stderr.read, daemon=True)
+        drain.start()
+        door = find_daemon(data_home())
+        assert door is not None, f"no daemon: {said}"
+        yield Living(process, door)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        try:
+            process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        drain.join(PATIENCE_S)
+        process.stderr.close()
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    """Block until these processes have ended."""
+    alive = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+    _, left = psutil.wait_procs(alive, timeout=PATIENCE_S)
+    assert left == []
+
+
+MakeVault = Callable[[Mapping[str, str | bytes]], Path]
+Configure = Callable[[Path, Mapping[str, object]], None]
+QUICK = {"watcher.debounce_s": 0.0, "watcher.collect_s": 0.0, "server.probe_s": 0.2}
