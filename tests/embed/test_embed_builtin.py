@@ -110,3 +110,14 @@ assert not logging.getLogger().handlers
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_few_texts_and_many_get_the_same_vectors() -> None:
+    texts = [
+        f"the {word} by the river"
+        for word in ["one", "two", "three", "four", "five", "six", "seven"]
+    ]
+    many = texts * 3
+    alone = np.stack([BuiltinEmbedder().embed_query(text) for text in texts])
+    together = BuiltinEmbedder().embed_documents(many)[: len(texts)]
+    assert np.array_equal(alone, together)

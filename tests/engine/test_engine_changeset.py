@@ -66,8 +66,9 @@ def test_the_window_takes_what_is_quiet_when_it_closes_and_leaves_the_rest() -> 
 def test_a_window_opens_when_a_path_is_quiet_even_if_nobody_asks_then() -> None:
     collector = Collector(2, 5)
     collector.add("a.md", 0)
-    collector.add("b.md", 4)
+    collector.add("a.md", 4)
     assert collector.next_due() == 7
+    assert paths(collector.due(7)) == {"a.md"}
 
 
 def test_a_path_that_moves_again_in_its_window_waits_for_the_next() -> None:

@@ -1,5 +1,6 @@
 """Seed 001's state machine, all six transitions, provoked for real and seen from outside."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 from tests.embed.embedding_doubles import FakeOllama, fake_ollama
 from tests.integration.living import QUICK, Configure, Living, MakeVault, living
+
+from obsidian_rag.store import now
 
 NOTES = {"Debts.md": "# Debts\nI owe Sreenivas 40 dollars.\n", "Garden.md": "# Garden\nFerns.\n"}
 
@@ -28,6 +31,7 @@ def daemon(make_vault: MakeVault, configure: Configure, ollama: FakeOllama) -> I
     }
     configure(make_vault(NOTES), {**QUICK, **settings})
     with living() as one:
+        one.wait_for("health", code="INDEX_NOT_FOUND")
         one.index()
         assert state(one) == "healthy"
         yield one
@@ -147,7 +151,8 @@ def test_the_state_and_its_history_are_in_the_status(daemon: Living, ollama: Fak
 def test_what_another_process_left_in_the_result_file_is_honoured(
     daemon: Living, home: Path
 ) -> None:
-    failed = '{"status": "failed", "error": {"code": "INDEXER_FAILED", "message": "disk full"}}'
-    (home / "sync-result.json").write_text(failed)
+    error = {"code": "INDEXER_FAILED", "message": "disk full"}
+    failed = {"status": "failed", "finished_at": now(), "error": error}
+    (home / "sync-result.json").write_text(json.dumps(failed))
     told = daemon.wait_for("health", state="degraded", code="INDEXER_FAILED")
     assert "disk full" in told["reason"]

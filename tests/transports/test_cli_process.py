@@ -1,8 +1,10 @@
 """The command line as an operating system sees it: pipes, terminals, signals, crashes."""
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -28,9 +30,13 @@ def vault(make_vault: MakeVault, configure: Configure) -> Path:
     return made
 
 
-def break_the_result_file(home: Path) -> None:
-    """Something nobody expects: a folder where a file should be replaced."""
-    (home / "sync-result.json/occupied").mkdir(parents=True)
+def break_the_database(cli: Cli, home: Path) -> None:
+    """A rule of somebody else's in our database: a failure that nobody has foreseen."""
+    cli("index")
+    with contextlib.closing(sqlite3.connect(home / "state.db")) as database:
+        database.execute(
+            "CREATE TRIGGER no BEFORE UPDATE ON vault_link BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
 
 
 def test_the_package_runs_as_a_module_and_as_a_script(vault: Path) -> None:
@@ -93,7 +99,7 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -
 def test_an_unexpected_failure_shows_no_traceback_but_keeps_it_in_the_log(
     cli: Cli, vault: Path, home: Path, flags: tuple[str, ...]
 ) -> None:
-    break_the_result_file(home)
+    break_the_database(cli, home)
     done = cli("sync", *flags)
     assert done.code == 2
     assert "Traceback" not in done.out + done.err
@@ -106,14 +112,14 @@ def test_an_unexpected_failure_shows_no_traceback_but_keeps_it_in_the_log(
 def test_an_unexpected_failure_ends_the_lines_with_an_error(
     cli: Cli, vault: Path, home: Path
 ) -> None:
-    break_the_result_file(home)
+    break_the_database(cli, home)
     assert cli("sync").lines[-1]["type"] == "error"
 
 
 def test_a_log_that_cannot_be_written_does_not_make_it_worse(
     cli: Cli, vault: Path, home: Path
 ) -> None:
-    break_the_result_file(home)
+    break_the_database(cli, home)
     (home / "logs").write_text("a file where the folder should be")
     done = cli("sync", "--json")
     assert (done.code, done.json["error"]["code"]) == (2, "INDEXER_FAILED")

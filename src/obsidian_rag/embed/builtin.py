@@ -23,7 +23,12 @@ _REVISION = 1
 _WIDTH = 256
 _TENSOR = "embedding.weight"
 _TEXTS_AT_ONCE = 256
+# Up to so many texts are not worth 33 MB of wide numbers.
+_FEW_TEXTS = 8
 _TOKENS_AT_ONCE = 1024
+
+
+_Weights = NDArray[np.float16] | NDArray[np.float32]
 
 
 class BuiltinEmbedder:
@@ -37,7 +42,8 @@ class BuiltinEmbedder:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loaded: tuple[WordPieces, NDArray[np.float32]] | None = None
+        self._loaded: tuple[WordPieces, NDArray[np.float16]] | None = None
+        self._wide: NDArray[np.float32] | None = None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -49,7 +55,7 @@ class BuiltinEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit row per text."""
         rows = np.zeros((len(texts), _WIDTH), dtype=np.float32)
-        pieces, weights = self._model()
+        pieces, weights = self._model(is_many=len(texts) > _FEW_TEXTS)
         gathered = np.empty((_TOKENS_AT_ONCE, _WIDTH), dtype=np.float32)
         for start in range(0, len(texts), _TEXTS_AT_ONCE):
             part = [
@@ -70,27 +76,35 @@ class BuiltinEmbedder:
 
     def close(self) -> None:
         """Free the weights."""
-        self._loaded = None
+        self._loaded = self._wide = None
 
-    def _model(self) -> tuple[WordPieces, NDArray[np.float32]]:
+    def _model(self, *, is_many: bool) -> tuple[WordPieces, _Weights]:
+        """The tokenizer, and weights that are quick for many texts or small for a few."""
         with self._lock:
             if self._loaded is None:
                 weights, tokenizer = _files()
-                self._loaded = WordPieces(tokenizer), _read_tensor(weights)
-            return self._loaded
+                self._loaded = WordPieces(tokenizer), _mapped_tensor(weights)
+            pieces, halves = self._loaded
+            if is_many and self._wide is None:
+                self._wide = halves.astype(np.float32)
+            return pieces, halves if self._wide is None else self._wide
 
 
 def _add_up(
     row: NDArray[np.float32],
     tokens: NDArray[np.int32],
-    weights: NDArray[np.float32],
+    weights: _Weights,
     gathered: NDArray[np.float32],
 ) -> None:
     # Few tokens at a time stay in the processor's cache: gathering a whole batch is 20 times
     # slower. The sum stands for the mean, because the row is scaled to length one anyway.
     for start in range(0, len(tokens), _TOKENS_AT_ONCE):
         part = tokens[start : start + _TOKENS_AT_ONCE]
-        vectors = np.take(weights, part, axis=0, out=gathered[: len(part)], mode="clip")
+        vectors = gathered[: len(part)]
+        if weights.dtype == vectors.dtype:
+            np.take(weights, part, axis=0, out=vectors, mode="clip")
+        else:
+            vectors[:] = weights[part]
         row += np.add.reduce(vectors, axis=0)
 
 
@@ -107,11 +121,13 @@ def _files() -> tuple[Path, Path]:
     )
 
 
-def _read_tensor(file: Path) -> NDArray[np.float32]:
-    """The one matrix of a safetensors file: 8 bytes of length, a JSON header, raw numbers."""
-    raw = file.read_bytes()
-    start = 8 + int.from_bytes(raw[:8], "little")
-    header = json.loads(raw[8:start])[_TENSOR]
-    first, end = header["data_offsets"]
-    numbers = np.frombuffer(raw[start + first : start + end], dtype=np.dtype("<f2"))
-    return numbers.reshape(header["shape"]).astype(np.float32)
+def _mapped_tensor(file: Path) -> NDArray[np.float16]:
+    """The one matrix of a safetensors file: 8 bytes of length, a JSON header, raw numbers.
+
+    It stays in the file: a process that only asks questions touches a few rows of it.
+    """
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        header = json.loads(stream.read(length))[_TENSOR]
+    start = 8 + length + header["data_offsets"][0]
+    return np.memmap(file, dtype="<f2", mode="r", offset=start, shape=tuple(header["shape"]))

@@ -1,7 +1,7 @@
 """What happens in a daemon, told once to everyone who listens.
 
-Any thread may publish. Listeners are called in the publishing thread, so they must be quick and
-must not publish themselves; one that fails is dropped from that event, never from the daemon.
+Any thread may publish. Listeners are called in the publishing thread, one event after another,
+so they must be quick and must not wait for anybody; one that fails misses that event only.
 """
 
 import logging
@@ -43,7 +43,7 @@ class Bus:
     """Hands events out and remembers the last few."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._listeners: list[EventListener] = []
         self._kept: deque[Event] = deque(maxlen=_KEPT)
         self._number = 0
@@ -54,12 +54,12 @@ class Bus:
             self._number += 1
             event = Event(self._number, kind, data)
             self._kept.append(event)
-            listeners = tuple(self._listeners)
-        for listener in listeners:
-            try:
-                listener(event)
-            except Exception:  # noqa: BLE001  (a listener's trouble is not the publisher's)
-                _log.exception("a listener failed on %s", kind)
+            # With the lock held: two events must not arrive in the wrong order.
+            for listener in tuple(self._listeners):
+                try:
+                    listener(event)
+                except Exception:  # noqa: BLE001  (a listener's trouble is not the publisher's)
+                    _log.exception("a listener failed on %s", kind)
 
     def subscribe(self, listener: EventListener, after: int | None = None) -> Callable[[], None]:
         """Call `listener` for each event from now on; returns what ends that.
@@ -67,10 +67,10 @@ class Bus:
         With `after`, the remembered events with a higher number come first.
         """
         with self._lock:
-            missed = [event for event in self._kept if after is not None and event.number > after]
+            for event in self._kept:
+                if after is not None and event.number > after:
+                    listener(event)
             self._listeners.append(listener)
-        for event in missed:
-            listener(event)
 
         def end() -> None:
             with self._lock:

@@ -111,10 +111,12 @@ class Scheduler:
             with self._lock:
                 self._looked_at = now
                 self._look_at = now + settings.server.probe_s
+        is_without_index = self._is_without_index()
         if now >= self._reconcile_at:
             self._reconcile_at = now + settings.watcher.reconcile_s
-            self.changed(None)
-        if self._is_without_index():
+            if not is_without_index:
+                self.changed(None)
+        if is_without_index:
             with self._lock:
                 self._owed.take()  # the run that makes the index will look at everything
         elif self._owed and self._job is None and now >= self._not_before and self._can_sync():

@@ -31,7 +31,7 @@ from typing import IO
 
 from obsidian_rag.config import Config, Settings
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.indexing import index_version, result_fields, run_index
+from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.outcome import record_failure
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError
 from obsidian_rag.index import Listener, Mode, Progress
@@ -134,7 +134,6 @@ class _Worker:
         self._engine = Engine(config)
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._latest: _Task | None = None
-        self._opened: tuple[int, int] | None = None
 
     def work(self, commands: Iterator[dict[str, object]]) -> None:
         """Load what can be loaded, then do one task after another."""
@@ -212,20 +211,7 @@ class _Worker:
 
     def _take_up_changes(self) -> None:
         """Another process may have written the index since our last run, or replaced its files."""
-        # A table shows and extends what it was when it was opened, even if that is gone.
+        # A kept table extends what it was when it was opened: if another process has made the
+        # table anew meanwhile, that would refer to files that are gone.
         self._engine.chunks.close()
-        file = self._engine.config.database
-        if self._opened is None or self._opened != _identity(file):
-            self._engine.close()
-            found = _identity(file)
-            with contextlib.suppress(ObsidianRagError):
-                index_version(self._engine)
-            self._opened = found or _identity(file)
-
-
-def _identity(file: Path) -> tuple[int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+        self._engine.follow_database()

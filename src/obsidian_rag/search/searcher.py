@@ -44,6 +44,8 @@ _FUZZY_WEIGHT = 0.5
 _IN_SPAN = 0.2
 _MOST_FORGIVEN = 3
 _SHORTEST_FUZZY = 4
+# LanceDB refuses to look for near matches of longer words (an automaton of 10,000 states).
+_LONGEST_FUZZY = 40
 _THREADS = ThreadPoolExecutor(max_workers=8, thread_name_prefix="search")
 
 Vectoriser = Callable[[str], "NDArray[np.float32]"]
@@ -226,7 +228,8 @@ def _forgive(
     missing = [
         word
         for word in asked.words
-        if len(word) >= _SHORTEST_FUZZY and not any(stem(word) in text for text in texts.values())
+        if _SHORTEST_FUZZY <= len(word) <= _LONGEST_FUZZY
+        and not any(stem(word) in text for text in texts.values())
     ]
     found: dict[int, float] = {}
     for word in missing[:_MOST_FORGIVEN]:
