@@ -111,12 +111,12 @@ class Scheduler:
             with self._lock:
                 self._looked_at = now
                 self._look_at = now + settings.server.probe_s
-        is_without_index = self._is_without_index()
+        has_index = self._live.health.trouble(Subject.STORE) is None
         if now >= self._reconcile_at:
             self._reconcile_at = now + settings.watcher.reconcile_s
-            if not is_without_index:
+            if has_index:
                 self.changed(None)
-        if is_without_index:
+        if not has_index and self._live.jobs.active is None:
             with self._lock:
                 self._owed.take()  # the run that makes the index will look at everything
         elif self._owed and self._job is None and now >= self._not_before and self._can_sync():
@@ -128,10 +128,6 @@ class Scheduler:
         if self._owed and self._job is None:
             due.append(max(self._not_before, now + 1.0))
         return max(0.0, min(due) - now)
-
-    def _is_without_index(self) -> bool:
-        has_trouble = self._live.health.trouble(Subject.STORE) is not None
-        return has_trouble and self._live.jobs.active is None
 
     def _can_sync(self) -> bool:
         health = self._live.health

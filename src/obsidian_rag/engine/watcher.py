@@ -59,6 +59,7 @@ class Watcher:
         self._settings = settings
         self._changed = changed
         self._pause_s = _PAUSE_S
+        self._unreadable: set[str] = set()
 
     @property
     def is_watching(self) -> bool:
@@ -94,11 +95,11 @@ class Watcher:
             except (OSError, RuntimeError) as error:
                 self._tell(f"The vault was not watched for a moment ({error}).")
                 self.ready.clear()
+                if time.monotonic() - began > _GOOD_WHILE_S:
+                    self._pause_s = _PAUSE_S
                 stop.wait(self._next_pause())
             finally:
                 self.ready.clear()
-        if time.monotonic() - began > _GOOD_WHILE_S:
-            self._pause_s = _PAUSE_S
 
     def _follow(self, lookout: Lookout, identity: Identity, stop: threading.Event) -> None:
         """Tell changes until the lookout, or the folder it watches, is no good any more."""
@@ -132,7 +133,8 @@ class Watcher:
                 self._tell(f"The vault {self._root} cannot be watched ({error}).")
                 return None
             lookout = self._open_polling(root, _advice(error))
-        if lookout and lookout.unreadable:
+        if lookout and lookout.unreadable - self._unreadable:
+            self._unreadable |= lookout.unreadable
             _log.warning(
                 "%d folders cannot be read and are not watched, such as %s",
                 len(lookout.unreadable),
