@@ -21,7 +21,7 @@ start: $(VENV)/app
 	@echo "Next:"
 	@echo "  export OBSIDIAN_RAG_HOME=$(OBSIDIAN_RAG_HOME) PATH=$(CURDIR)/$(BIN):\$$PATH"
 	@echo "  obsidian-rag search \"how much do I owe Sreenivas?\""
-	@echo "  claude mcp add obsidian-rag -- $(CURDIR)/$(BIN)/obsidian-rag mcp"
+	@echo "  claude mcp add obsidian-rag --env OBSIDIAN_RAG_HOME=$(OBSIDIAN_RAG_HOME) -- $(CURDIR)/$(BIN)/obsidian-rag mcp"
 	@echo "  obsidian-rag doctor      if something looks wrong"
 	@echo "  make stop                ends the daemon"
 

@@ -78,6 +78,11 @@ def test_a_detached_daemon_is_found_used_and_stopped(configure: Configure, home:
         again = in_another_process("serve", "--detach", "--json").json["data"]
         assert again == first
         file = home / "daemon.json"
+        # With other settings it would not speak for us, so it is started anew.
+        configure(SAMPLE, {**QUICK, "indexing.max_file_mb": 3})
+        first = in_another_process("serve", "--detach", "--json").json["data"]
+        assert first["pid"] != again["pid"]
+        wait_until_gone([again["pid"]])
         assert json.loads(file.read_text())["pid"] == first["pid"]
         assert file.stat().st_mode & 0o777 == 0o600
     finally:

@@ -57,6 +57,11 @@ def test_a_command_with_other_settings_works_by_itself_and_says_so(
     assert in_another_process("status", "--json").json["data"]["is_watching"] is True
 
 
+def test_a_changed_setting_tells_of_the_daemon_that_does_not_have_it(daemon: Living) -> None:
+    done = in_another_process("config", "set", "indexing.max_file_mb", "4")
+    assert (done.code, "other settings" in done.err) == (0, True)
+
+
 def test_a_daemon_of_another_version_is_not_used(daemon: Living, home: Path) -> None:
     file = home / "daemon.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "version": "0.0.0"}))

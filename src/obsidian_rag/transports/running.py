@@ -127,7 +127,7 @@ def usable_daemon(config: Config) -> tuple[RunningDaemon | None, str]:
         return daemon, ""
     return None, (
         f"The running daemon (process {daemon.pid}) {differs}, so it is not used;"
-        " `obsidian-rag serve --stop` ends it."
+        " `obsidian-rag serve --detach` starts it anew."
     )
 
 

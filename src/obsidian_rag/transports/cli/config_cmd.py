@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from obsidian_rag import config
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, print_json
+from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, print_json, the_daemon
 
 app = typer.Typer(no_args_is_help=True, help="Show and change settings", rich_markup_mode=None)
 
@@ -47,6 +47,7 @@ def set_(
         print_envelope(success({"key": key, "config": str(file)}))
     else:
         print(f"{key} is set in {file}")
+        the_daemon(config.load())  # says so when one runs with the old settings
     return 0
 
 

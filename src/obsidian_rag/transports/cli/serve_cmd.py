@@ -11,7 +11,13 @@ from obsidian_rag.config import Config, load
 from obsidian_rag.errors import IndexerFailed, InvalidArgument
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
 from obsidian_rag.transports.doors import ServeOptions, open_http
-from obsidian_rag.transports.running import DaemonGone, RunningDaemon, find_daemon, is_locked
+from obsidian_rag.transports.running import (
+    DaemonGone,
+    RunningDaemon,
+    find_daemon,
+    is_locked,
+    usable_daemon,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,10 +62,14 @@ def serve(
 
 
 def _started(config: Config, options: ServeOptions) -> RunningDaemon:
-    """The daemon that runs already, or a new one once it answers."""
+    """The daemon that runs already with these settings, or a new one once it answers."""
     root = config.vault_root
-    if (daemon := find_daemon(config.home)) is not None:
+    daemon, differs = usable_daemon(config)
+    if daemon is not None:
         return daemon
+    if differs:
+        print(differs, file=sys.stderr)
+        _end(config)
     if not root.is_dir():
         print(f"The vault {root} is not there now; the daemon will wait for it.", file=sys.stderr)
     config.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -100,6 +110,16 @@ def _spawn(said: "Path", options: ServeOptions) -> "subprocess.Popen[bytes]":
 
 
 def _stop(config: Config, json_output: bool) -> int:
+    daemon = _end(config)
+    if json_output:
+        _print({"stopped": daemon is not None, "pid": daemon.pid if daemon else None})
+    else:
+        print(f"Stopped process {daemon.pid}." if daemon else "No daemon was running.")
+    return 0
+
+
+def _end(config: Config) -> RunningDaemon | None:
+    """Stop the daemon and wait until it is gone; the one that was stopped."""
     daemon = find_daemon(config.home)
     if daemon is not None:
         try:
@@ -113,11 +133,7 @@ def _stop(config: Config, json_output: bool) -> int:
                 "The daemon is still busy stopping.", "Look at logs/daemon.log, or end its process."
             )
         time.sleep(_LOOK_S)
-    if json_output:
-        _print({"stopped": daemon is not None, "pid": daemon.pid if daemon else None})
-    else:
-        print(f"Stopped process {daemon.pid}." if daemon else "No daemon was running.")
-    return 0
+    return daemon
 
 
 def _show(daemon: RunningDaemon, json_output: bool) -> None:
