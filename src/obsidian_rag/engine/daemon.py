@@ -45,6 +45,7 @@ class Daemon:
             Jobs(config, bus),
             Health(bus),
             is_watching=lambda: self.watcher.is_watching,
+            watch_trouble=lambda: self.watcher.trouble,
             look_soon=lambda: self._scheduler.look_soon(),
         )
         self.engine.live = self.live

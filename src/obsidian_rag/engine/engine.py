@@ -35,6 +35,7 @@ class Live:
     jobs: Jobs
     health: Health
     is_watching: Callable[[], bool] = lambda: False
+    watch_trouble: Callable[[], str | None] = lambda: None
     look_soon: Callable[[], None] = lambda: None
 
 

@@ -11,8 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from obsidian_rag.engine.folders import Folders, is_below, list_folders
-from obsidian_rag.vault import Rules
+from obsidian_rag.vault import Folders, Rules, is_below, list_folders
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify

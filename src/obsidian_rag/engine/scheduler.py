@@ -22,6 +22,8 @@ _LONGEST_PAUSE_S = 60.0
 # Somebody who asks again and again must not make us probe as often.
 _LOOKS_APART_S = 2.0
 _PATHS_TOLD = 100
+_WATCHER_PATIENCE_S = 10.0
+_LOOK_FOR_WATCHER_S = 0.1
 _CHANGED = ("added", "changed", "renamed", "removed")
 _log = logging.getLogger(__name__)
 
@@ -65,6 +67,7 @@ class Scheduler:
         self._look_at = 0.0
         self._looked_at = 0.0
         self._reconcile_at = 0.0
+        self._began = time.monotonic()
 
     def changed(self, paths: frozenset[str] | None) -> None:
         """The watcher saw these paths settle, or lost track (None)."""
@@ -112,7 +115,7 @@ class Scheduler:
                 self._looked_at = now
                 self._look_at = now + settings.server.probe_s
         has_index = self._live.health.trouble(Subject.STORE) is None
-        if now >= self._reconcile_at:
+        if now >= self._reconcile_at and self._is_awake(now):
             self._reconcile_at = now + settings.watcher.reconcile_s
             if has_index:
                 self.changed(None)
@@ -124,10 +127,16 @@ class Scheduler:
 
     def _pause(self, now: float) -> float:
         """How long nothing is to be done, if nobody calls."""
-        due = [self._look_at, self._reconcile_at]
+        due = [self._look_at, max(self._reconcile_at, now + _LOOK_FOR_WATCHER_S)]
         if self._owed and self._job is None:
             due.append(max(self._not_before, now + 1.0))
         return max(0.0, min(due) - now)
+
+    def _is_awake(self, now: float) -> bool:
+        """Not before the watcher: what changes until it sees is for the first reconcile to find."""
+        if self._live.is_watching() or not self._engine.config.settings.watcher.enabled:
+            return True
+        return now - self._began > _WATCHER_PATIENCE_S
 
     def _can_sync(self) -> bool:
         health = self._live.health

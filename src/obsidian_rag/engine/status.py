@@ -41,6 +41,7 @@ class StatusReport:
     active_job: Mapping[str, object] | None
     last_job: Mapping[str, object] | None
     is_watching: bool | None
+    watch_trouble: str | None
     health_changes: tuple[HealthChange, ...]
     vault_path: str | None
     embedder: str
@@ -75,6 +76,7 @@ def report_status(engine: Engine) -> StatusReport:
         active_job=_active(engine),
         last_job=_last(engine),
         is_watching=engine.live.is_watching() if engine.live else None,
+        watch_trouble=engine.live.watch_trouble() if engine.live else None,
         health_changes=engine.live.health.changes[-_CHANGES_SHOWN:] if engine.live else (),
         vault_path=str(root),
         embedder=f"{engine.embedder.provider}:{engine.embedder.model}",

@@ -25,6 +25,8 @@ def status(
     _print(data)
     if error := envelope["error"]:
         print(f"\n{error['code']}: {error['message']}\n  {error['suggestion']}")
+    if data["watch_trouble"]:
+        print(f"\nWatching: {data['watch_trouble']}")
     _print_notices(data["notices"], show_all)
     return 0
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
-from obsidian_rag.vault import Rules
+from obsidian_rag.vault.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
