@@ -10,7 +10,7 @@ VAULT := samples/vault
 export OBSIDIAN_RAG_HOME ?= $(CURDIR)/.cache/demo
 endif
 
-.PHONY: start stop test test-slow check fix bench bench-search bench-daemon lock clean
+.PHONY: start stop test test-slow check fix bench bench-search bench-daemon bench-openclaw test-openclaw lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)"
@@ -35,15 +35,17 @@ test-slow: $(VENV)/dev
 	$(BIN)/python -m pytest -m slow
 
 check: $(VENV)/dev
-	$(BIN)/ruff format --check src tests benchmarks docs
-	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs plugins
+	$(BIN)/ruff check src tests benchmarks docs plugins
 	$(BIN)/mypy
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python plugins/openclaw/generate.py --check
 
 fix: $(VENV)/dev
-	$(BIN)/ruff check --fix src tests benchmarks docs
-	$(BIN)/ruff format src tests benchmarks docs
+	$(BIN)/ruff check --fix src tests benchmarks docs plugins
+	$(BIN)/ruff format src tests benchmarks docs plugins
 	$(BIN)/python docs/generate.py
+	$(BIN)/python plugins/openclaw/generate.py
 
 bench: $(VENV)/dev
 	$(BIN)/python benchmarks/index.py --notes 65000 --write docs/performance.md
@@ -53,6 +55,24 @@ bench-search: $(VENV)/dev
 
 bench-daemon: $(VENV)/dev
 	$(BIN)/python -m benchmarks.daemon --write docs/performance.md
+
+OPENCLAW := $(CURDIR)/.cache/openclaw
+WITH_NODE := PATH="$(OPENCLAW)/node_modules/node/bin:$$PATH"
+
+# The plugin against a real gateway; Node and OpenClaw go into a folder of their own.
+test-openclaw: $(VENV)/dev $(OPENCLAW)/ready
+	cd plugins/openclaw && $(WITH_NODE) npm ci --silent
+	cd plugins/openclaw && $(WITH_NODE) npm run --silent check
+	cd plugins/openclaw && $(WITH_NODE) npm run --silent check:host
+	cd plugins/openclaw && $(WITH_NODE) npm test --silent
+	OBSIDIAN_RAG_OPENCLAW=$(OPENCLAW) $(BIN)/python -m pytest tests/openclaw -m openclaw
+
+bench-openclaw: $(VENV)/dev $(OPENCLAW)/ready
+	OBSIDIAN_RAG_OPENCLAW=$(OPENCLAW) $(BIN)/python -m benchmarks.openclaw --write docs/performance.md
+
+$(OPENCLAW)/ready: tests/openclaw/install
+	tests/openclaw/install $(OPENCLAW)
+	@touch $@
 
 # The locks pin what we ship, with hashes and without a registry's address.
 lock: $(VENV)/dev

@@ -57,7 +57,9 @@ def serve(
     options = ServeOptions(idle_s, parent_pid)
     if not detach:
         return open_http(config, options)
-    _show(_started(config, options), json_output)
+    before = find_daemon(config.home)
+    daemon = _started(config, options)
+    _show(daemon, json_output, is_new=daemon != before)
     return 0
 
 
@@ -136,9 +138,10 @@ def _end(config: Config) -> RunningDaemon | None:
     return daemon
 
 
-def _show(daemon: RunningDaemon, json_output: bool) -> None:
+def _show(daemon: RunningDaemon, json_output: bool, *, is_new: bool) -> None:
     if json_output:
-        _print({"url": daemon.url, "port": daemon.port, "pid": daemon.pid})
+        address: dict[str, object] = {"url": daemon.url, "port": daemon.port, "pid": daemon.pid}
+        _print({**address, "started": is_new})
     else:
         print(f"{daemon.url}  (process {daemon.pid}; `obsidian-rag serve --stop` ends it)")
 
