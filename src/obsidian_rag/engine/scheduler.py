@@ -175,7 +175,7 @@ class Scheduler:
             self._failures = 0
             return
         self._failures += 1
-        pause = min(_LONGEST_PAUSE_S, 2.0 ** (self._failures - 1))
+        pause = min(_LONGEST_PAUSE_S, 2.0 ** min(self._failures - 1, 6))
         self._not_before = time.monotonic() + pause
         # A failed job kept its paths to itself; a completed one left the rest in the queue.
         self.changed(job.paths if job.status is JobStatus.FAILED else None)
