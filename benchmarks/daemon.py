@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psutil
-from benchmarks.index import CACHE, shared_vaults
+from benchmarks.index import CACHE, put_between, shared_vaults
 
 from obsidian_rag.config import load, save
 from obsidian_rag.engine import Engine, Mode, run_index
@@ -48,9 +48,7 @@ def main() -> None:
         shutil.rmtree(work, ignore_errors=True)
     print(text)
     if chosen.write:
-        page = chosen.write.read_text(encoding="utf-8")
-        start, end = page.index(MARKS[0]) + len(MARKS[0]), page.index(MARKS[1])
-        chosen.write.write_text(f"{page[:start]}\n{text}{page[end:]}", encoding="utf-8")
+        put_between(chosen.write, MARKS, text)
 
 
 def say(text: str) -> None:

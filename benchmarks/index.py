@@ -289,6 +289,13 @@ def made_vault(count: int, source: Path) -> Path:
     return root
 
 
+def put_between(file: Path, marks: tuple[str, str], text: str) -> None:
+    """Replace what stands between two marks of a page."""
+    page = file.read_text(encoding="utf-8")
+    start, end = page.index(marks[0]) + len(marks[0]), page.index(marks[1])
+    file.write_text(f"{page[:start]}\n{text}{page[end:]}", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--vault", type=Path, action="append", default=[], help="also measure this")
@@ -305,9 +312,7 @@ def main() -> None:
     text = table([measure(name, path) for name, path in vaults])
     print(text)
     if chosen.write:
-        page = chosen.write.read_text(encoding="utf-8")
-        start, end = page.index(MARKS[0]) + len(MARKS[0]), page.index(MARKS[1])
-        chosen.write.write_text(f"{page[:start]}\n{text}{page[end:]}", encoding="utf-8")
+        put_between(chosen.write, MARKS, text)
 
 
 if __name__ == "__main__":

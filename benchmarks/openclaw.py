@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.index import CACHE
+from benchmarks.index import CACHE, put_between
 from tests.openclaw.gateway import TOKEN, Gateway, Place, gateway, until
 
 from obsidian_rag.transports.running import RunningDaemon
@@ -69,9 +69,7 @@ def main() -> None:
         shutil.rmtree(work, ignore_errors=True)
     print(text)
     if chosen.write:
-        page = chosen.write.read_text(encoding="utf-8")
-        start, end = page.index(MARKS[0]) + len(MARKS[0]), page.index(MARKS[1])
-        chosen.write.write_text(f"{page[:start]}\n{text}{page[end:]}", encoding="utf-8")
+        put_between(chosen.write, MARKS, text)
 
 
 def measured(work: Path, rounds: int) -> dict[str, list[float]]:

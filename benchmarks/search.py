@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.index import CACHE, ROOT, command, made_vault, shared_vaults
+from benchmarks.index import CACHE, ROOT, command, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import load, save
 from obsidian_rag.engine import Engine, Mode, Question, ask, evaluate, run_index
@@ -64,9 +64,7 @@ def main() -> None:
     text = "\n".join(parts)
     print(text)
     if chosen.write:
-        page = chosen.write.read_text(encoding="utf-8")
-        start, end = page.index(MARKS[0]) + len(MARKS[0]), page.index(MARKS[1])
-        chosen.write.write_text(f"{page[:start]}\n{text}{page[end:]}", encoding="utf-8")
+        put_between(chosen.write, MARKS, text)
 
 
 def say(text: str) -> None:

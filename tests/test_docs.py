@@ -1,15 +1,14 @@
 """The docs say what the code does: nothing is missing, stale or broken."""
 
 import ast
-import importlib.util
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.scripts import imported
 
 from obsidian_rag.config import setting_names
 from obsidian_rag.tools import TOOLS
@@ -26,14 +25,8 @@ _REASON_CALLS = {"_skip", "SkippedFile", "NotANote"}
 
 @pytest.fixture(scope="module")
 def generate() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    with imported(DOCS / "generate.py", "docs_generate") as module:
+        yield module
 
 
 def test_the_generated_reference_is_up_to_date(generate: ModuleType) -> None:

@@ -1,15 +1,14 @@
 """The OpenClaw plugin says what the engine says, and nothing a security scanner would refuse."""
 
-import importlib.util
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.scripts import imported
 
 from obsidian_rag import __version__
 from obsidian_rag.tools import TOOLS, schemas
@@ -20,14 +19,8 @@ SOURCES = sorted((PLUGIN / "src").glob("*.ts"))
 
 @pytest.fixture(scope="module")
 def generate() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("openclaw_generate", PLUGIN / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    with imported(PLUGIN / "generate.py", "openclaw_generate") as module:
+        yield module
 
 
 def _json(name: str) -> Any:

@@ -21,9 +21,18 @@ The class carries what never varies (code, health status, exit code, HTTP status
 the instance carries one sentence and the user's next step.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypedDict
 
 Status = Literal["healthy", "degraded", "unavailable"]
+
+
+class ErrorBody(TypedDict):
+    """A failure as the caller sees it, from every door and on every pipe."""
+
+    code: str
+    message: str
+    recoverable: bool
+    suggestion: str
 
 
 class ObsidianRagError(Exception):
@@ -39,6 +48,16 @@ class ObsidianRagError(Exception):
         super().__init__(message)
         self.message = message
         self.suggestion = suggestion
+
+    @property
+    def body(self) -> ErrorBody:
+        """The failure without its class; `error_from` makes it one again."""
+        return ErrorBody(
+            code=self.code,
+            message=self.message,
+            recoverable=self.recoverable,
+            suggestion=self.suggestion,
+        )
 
 
 class InvalidArgument(ObsidianRagError):

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.soundness import assert_sound, stored_files
 
-from obsidian_rag.engine import Engine, Mode, Phase, Progress, examine, report_status, run_index
+from obsidian_rag.engine import Engine, Mode, Phase, Progress, report_status, run_index
 from obsidian_rag.errors import NotFound
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -17,16 +18,6 @@ MakeEngine = Callable[..., Engine]
 
 def result(home: Path) -> Any:
     return json.loads((home / "sync-result.json").read_text())
-
-
-def stored_files(engine: Engine) -> list[str]:
-    return sorted(path for path, *_ in engine.chunks.texts())
-
-
-def assert_sound(engine: Engine) -> None:
-    found = {finding.check: finding.message for finding in examine(engine, deep=True)
-             if finding.verdict != "ok"}  # fmt: skip
-    assert found == {}
 
 
 def test_the_result_of_a_run_is_on_file_with_the_names_of_the_design(

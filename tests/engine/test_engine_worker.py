@@ -14,9 +14,10 @@ from typing import Any
 
 import psutil
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
+from tests.engine.soundness import assert_sound, stored_files
 
 from obsidian_rag import config
-from obsidian_rag.engine import Engine, Mode, examine, result_fields, run_index
+from obsidian_rag.engine import Engine, Mode, result_fields, run_index
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -133,16 +134,6 @@ def holding(engine: MakeEngine, vault: Path) -> Iterator[tuple[Engine, FakeOllam
 def until_embedding(worker: Worker) -> None:
     while worker.read().get("phase") != "parsing":
         continue
-
-
-def stored_files(engine: Engine) -> list[str]:
-    return sorted(path for path, *_ in engine.chunks.texts())
-
-
-def assert_sound(engine: Engine) -> None:
-    found = {finding.check: finding.message for finding in examine(engine, deep=True)
-             if finding.verdict != "ok"}  # fmt: skip
-    assert found == {}
 
 
 def test_a_run_tells_its_progress_and_ends_with_the_fields_of_a_result(

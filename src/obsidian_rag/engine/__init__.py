@@ -36,7 +36,7 @@ from obsidian_rag.engine.listing import ListedNote, list_notes
 from obsidian_rag.engine.presence import Presence, announce, claim
 from obsidian_rag.engine.probes import look
 from obsidian_rag.engine.status import FileNotice, StatusReport, report_status
-from obsidian_rag.index import IndexResult, Mode, Phase, Progress
+from obsidian_rag.index import IndexResult, Mode, Phase, Progress, paced
 from obsidian_rag.store import Fact, Links, Manifest, Memory
 from obsidian_rag.vault import (
     NoteFile,
@@ -103,6 +103,7 @@ __all__ = [
     "observe_entry",
     "obsidian_vaults",
     "own_questions",
+    "paced",
     "platform_of",
     "read_note",
     "relative_to_root",

@@ -45,7 +45,6 @@ class Job:
 
 def job_fields(job: Job) -> dict[str, object]:
     """A job as events and tools show it."""
-    error = job.error
     return {
         "id": job.id,
         "mode": job.mode.value,
@@ -56,14 +55,7 @@ def job_fields(job: Job) -> dict[str, object]:
         "finished_at": job.finished_at,
         "progress": progress_fields(job.progress) if job.progress else None,
         "result": dict(job.result) if job.result is not None else None,
-        "error": {
-            "code": error.code,
-            "message": error.message,
-            "recoverable": error.recoverable,
-            "suggestion": error.suggestion,
-        }
-        if error
-        else None,
+        "error": job.error.body if job.error else None,
     }
 
 

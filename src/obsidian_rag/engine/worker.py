@@ -23,9 +23,8 @@ import queue
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -34,9 +33,8 @@ from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.outcome import record_failure
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError
-from obsidian_rag.index import Listener, Mode, Progress
+from obsidian_rag.index import Listener, Mode, paced
 
-_LINES_PER_S = 10
 _NICENESS = 10
 # A run may hang on an embedder that does not answer; whatever it was doing, a later run goes on.
 _FAREWELL_S = 5.0
@@ -99,31 +97,11 @@ class _Voice:
 
     def say_failed(self, error: ObsidianRagError) -> None:
         """How a run failed."""
-        self.say(
-            type="error",
-            code=error.code,
-            message=error.message,
-            recoverable=error.recoverable,
-            suggestion=error.suggestion,
-        )
+        self.say(type="error", **error.body)
 
     def progress(self) -> Listener:
-        """Tells of one run, not more often than anybody can look."""
-        spoken: dict[str, float] = {}
-
-        def tell(progress: Progress) -> None:
-            now = time.monotonic()
-            is_last = progress.current == progress.total
-            if is_last or now - spoken.get(progress.phase, 0) >= 1 / _LINES_PER_S:
-                spoken[progress.phase] = now
-                self.say(
-                    type="progress",
-                    phase=progress.phase.value,
-                    current=progress.current,
-                    total=progress.total,
-                )
-
-        return tell
+        """Tells of one run."""
+        return paced(lambda progress: self.say(type="progress", **asdict(progress)))
 
 
 class _Worker:

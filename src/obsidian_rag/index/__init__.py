@@ -13,6 +13,7 @@ from obsidian_rag.index.progress import (
     Progress,
     Stop,
     Tally,
+    paced,
 )
 from obsidian_rag.index.run import FINGERPRINT, INDEX_VERSION, IndexRun, Workplace, finish_promotion
 
@@ -36,4 +37,5 @@ __all__ = [
     "compare",
     "fingerprint",
     "finish_promotion",
+    "paced",
 ]

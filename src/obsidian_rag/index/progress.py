@@ -1,8 +1,11 @@
 """What an index run says while it works and when it is done."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+_TOLD_PER_S = 10
 
 
 class Mode(StrEnum):
@@ -88,3 +91,17 @@ class IndexResult:
 
 Listener = Callable[[Progress], None]
 Stop = Callable[[], bool]
+
+
+def paced(listener: Listener) -> Listener:
+    """Tells a listener not more often than anybody can look, but always the end of a phase."""
+    told: dict[Phase, float] = {}
+
+    def tell(progress: Progress) -> None:
+        now = time.monotonic()
+        is_last = progress.current == progress.total
+        if is_last or now - told.get(progress.phase, 0) >= 1 / _TOLD_PER_S:
+            told[progress.phase] = now
+            listener(progress)
+
+    return tell

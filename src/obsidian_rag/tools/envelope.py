@@ -2,16 +2,7 @@
 
 from typing import TypedDict, get_args
 
-from obsidian_rag.errors import ObsidianRagError, Status
-
-
-class ErrorBody(TypedDict):
-    """A failure as the caller sees it."""
-
-    code: str
-    message: str
-    recoverable: bool
-    suggestion: str
+from obsidian_rag.errors import ErrorBody, ObsidianRagError, Status
 
 
 class Meta(TypedDict):
@@ -78,20 +69,11 @@ def success(
     return Envelope(
         status=status or ("degraded" if trouble else "healthy"),
         data=data,
-        error=_body(trouble) if trouble else None,
+        error=trouble.body if trouble else None,
         meta=meta,
     )
 
 
 def failure(error: ObsidianRagError, meta: Meta = NO_META) -> Envelope:
     """No answer, and why."""
-    return Envelope(status=error.status, data=None, error=_body(error), meta=meta)
-
-
-def _body(error: ObsidianRagError) -> ErrorBody:
-    return ErrorBody(
-        code=error.code,
-        message=error.message,
-        recoverable=error.recoverable,
-        suggestion=error.suggestion,
-    )
+    return Envelope(status=error.status, data=None, error=error.body, meta=meta)

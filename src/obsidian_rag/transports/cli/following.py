@@ -46,13 +46,13 @@ OnStep = Callable[[Step], None]
 def run_here(mode: str, on_step: OnStep, stop: threading.Event) -> Outcome:
     """Index in this process."""
     from obsidian_rag import tools
-    from obsidian_rag.engine import Mode, result_fields, run_index
+    from obsidian_rag.engine import Mode, paced, result_fields, run_index
 
     def listen(progress: "Progress") -> None:
         on_step(Step(progress.phase.value, progress.current, progress.total))
 
     with contextlib.closing(open_engine()) as engine:
-        result = run_index(engine, Mode(mode), listen, stop.is_set)
+        result = run_index(engine, Mode(mode), paced(listen), stop.is_set)
         return Outcome(result_fields(result), tools.index_outcome(engine, result))
 
 

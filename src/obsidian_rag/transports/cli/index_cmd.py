@@ -5,7 +5,6 @@ import json
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -20,7 +19,6 @@ from obsidian_rag.transports.running import DaemonGone
 
 Run = Callable[[OnStep], Outcome]
 NdjsonFlag = Annotated[bool, typer.Option("--ndjson", help="Print progress as NDJSON lines")]
-_LINES_PER_S = 10
 
 
 def index(json_output: JsonFlag = False, ndjson: NdjsonFlag = False) -> int:
@@ -88,26 +86,11 @@ def _stop_on_signals() -> threading.Event:
 
 
 def _as_lines(run: Run) -> int:
-    spoken: dict[str, float] = {}
-
-    def say(step: Step) -> None:
-        now = time.monotonic()
-        is_last = step.current == step.total
-        if is_last or now - spoken.get(step.phase, 0) >= 1 / _LINES_PER_S:
-            spoken[step.phase] = now
-            _line(type="progress", **asdict(step))
-
     try:
-        outcome = run(say)
+        outcome = run(lambda step: _line(type="progress", **asdict(step)))
     except Exception as error:
         known = error if isinstance(error, ObsidianRagError) else IndexerFailed(str(error))
-        _line(
-            type="error",
-            code=known.code,
-            message=known.message,
-            recoverable=known.recoverable,
-            suggestion=known.suggestion,
-        )
+        _line(type="error", **known.body)
         raise
     _line(type="complete", **outcome.fields)
     return outcome.exit_code
