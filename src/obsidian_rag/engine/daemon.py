@@ -56,8 +56,6 @@ class Daemon:
     def start(self) -> None:
         """Start every thread and the worker; nothing here waits for a slow disk or model."""
         _use_few_arenas()
-        with contextlib.suppress(ObsidianRagError):  # a broken database is for the probes to tell
-            self.engine.make_parts()
         self.live.jobs.start()
         if self.engine.config.settings.watcher.enabled:
             self._begin("watcher", lambda: self.watcher.run(self._stop))

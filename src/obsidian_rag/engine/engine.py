@@ -1,10 +1,12 @@
 """The composition root: builds the parts of one installation, hands them out, closes them."""
 
+import functools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from obsidian_rag.config import Config
 from obsidian_rag.embed import Embedder, make_embedder
@@ -26,6 +28,9 @@ _TITLE_TOKENS = 52
 _FEWEST_TOKENS = 16
 _QUERIES_KEPT = 512
 
+_Part = TypeVar("_Part")
+_making = threading.RLock()
+
 
 @dataclass(frozen=True, slots=True)
 class Live:
@@ -37,6 +42,20 @@ class Live:
     is_watching: Callable[[], bool] = lambda: False
     watch_trouble: Callable[[], str | None] = lambda: None
     look_soon: Callable[[], None] = lambda: None
+
+
+def _once(make: Callable[["Engine"], _Part]) -> Callable[["Engine"], _Part]:
+    """Make a part once, also when threads meet at its first use: `cached_property` has no lock."""
+
+    @functools.wraps(make)
+    def made(engine: "Engine") -> _Part:
+        parts: dict[str, _Part] = engine.__dict__
+        with _making:
+            if make.__name__ not in parts:
+                parts[make.__name__] = make(engine)
+            return parts[make.__name__]
+
+    return made
 
 
 class Engine:
@@ -52,6 +71,7 @@ class Engine:
         self._query_vectors: dict[str, NDArray[np.float32]] = {}
 
     @cached_property
+    @_once
     def database(self) -> Database:
         """The SQLite file."""
         database = Database(self.config.database)
@@ -59,11 +79,13 @@ class Engine:
         return database
 
     @cached_property
+    @_once
     def chunks(self) -> ChunkStore:
         """The chunk table in use."""
         return ChunkStore(self.config.vector_uri)
 
     @cached_property
+    @_once
     def embedder(self) -> Embedder:
         """The configured embedder; nothing is loaded yet."""
         settings = self.config.settings
@@ -75,14 +97,6 @@ class Engine:
         if "database" in self.__dict__ and identity != self._database_file:
             # Not closed: SQLite would delete the journal of that name, which is the new file's.
             self._abandoned.append(self.__dict__.pop("database"))
-
-    def make_parts(self) -> None:
-        """Make the parts now: threads that meet at a part's first use could each make one.
-
-        Raises:
-            IndexCorrupted, IndexerFailed: the database cannot be opened.
-        """
-        _ = self.chunks, self.embedder, self.database
 
     def query_vector(self, question: str) -> "NDArray[np.float32]":
         """The vector of a question; the last few hundred are remembered."""

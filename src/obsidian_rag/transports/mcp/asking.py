@@ -7,7 +7,6 @@ Threat: a client keeps this process for days, and a user who makes the settings 
 counts on them. So settings that changed on disk are taken up before the next answer.
 """
 
-import contextlib
 import logging
 import threading
 from collections.abc import Mapping
@@ -105,8 +104,6 @@ class Asking:
 
     def _make(self) -> Engine:
         engine = Engine(self._config)
-        with contextlib.suppress(ObsidianRagError):  # a broken database is for the tools to tell
-            engine.make_parts()
         bus = Bus()
         jobs = Jobs(self._config, bus)
         engine.live = Live(bus, jobs, Health(bus), look_soon=self._look_soon)
