@@ -15,9 +15,17 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument
@@ -149,6 +157,68 @@ class WatcherSettings(_Section):
     )
 
 
+Weight = Annotated[float, Field(ge=0, le=1)]
+
+
+class RelationsSettings(_Section):
+    """Which notes belong together; a weight that is not set is the profile's."""
+
+    profile: Literal["default", "seed"] = Field(
+        "default", description="`seed` scores exactly as Smart Relations does, without our signals"
+    )
+    excluded_folders: tuple[str, ...] = Field((), description="Folders that are not related")
+    auto_add_ids: bool = Field(False, description="Write an `id` into notes that have none")
+    rich_format: bool = Field(
+        True, description="Write `related:` as id, rel and auto, not ids only"
+    )
+    bm25_weight: Weight | None = Field(None, description="Share of the text's words")
+    tag_weight: Weight | None = Field(None, description="Share of common tags")
+    term_weight: Weight | None = Field(None, description="Share of the common vocabulary")
+    graph_weight: Weight | None = Field(None, description="Share of closeness in the graph")
+    vector_weight: Weight | None = Field(None, description="Share of meaning; 0 switches it off")
+    title_weight: Weight | None = Field(None, description="Share of titles and aliases named")
+    min_score: float = Field(0.10, ge=0, le=1, description="Lower combined scores are not shown")
+    max_results: int = Field(20, ge=1, le=200, description="Most notes that are shown")
+    ngram_size: int = Field(3, ge=2, le=5, description="Letters in a piece of a title")
+    max_chars: int | None = Field(None, ge=1000, description="Read only so much of a note")
+    store_positions: bool = Field(True, description="Remember the lines on which terms stand")
+    use_links: bool = Field(True, description="Links between notes count as ties")
+    discount_boilerplate: bool = Field(True, description="Lines repeated in many notes count less")
+    discount_daily: bool = Field(True, description="Daily notes are suggested less")
+    hide_linked: bool = Field(True, description="Do not suggest what the note links to already")
+    debounce_ms: int = Field(500, ge=0, le=60_000, description="A note is quiet after so long")
+
+
+class LivesyncSettings(_Section):
+    """The LiveSync network; the first six have the names of the node's own design."""
+
+    enabled: bool = Field(False, description="Sync while the daemon runs")
+    couchdbUrl: str | None = Field(None, description="Address of the CouchDB server")
+    couchdbUser: str | None = Field(None, description="Its user")
+    couchdbPassword: SecretStr | None = Field(
+        None, description="`${NAME}` takes it from the environment; `livesync setup` keeps it safer"
+    )
+    dbName: str | None = Field(None, description="Name of the database")
+    vaultPath: str | None = Field(None, description="Folder to sync; else the vault")
+    logLevel: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="How much the node says"
+    )
+    remote_consent: bool = Field(
+        False, description="Your consent to sync with a server outside this machine"
+    )
+    read_only: bool = Field(False, description="Take changes, send none")
+    conflicts: Literal["file", "branch"] = Field(
+        "file",
+        description="A note changed in two places: keep ours as a file beside it, or as a branch",
+    )
+    merge: bool = Field(True, description="Merge such notes where their changes do not meet")
+    max_deleted_percent: float = Field(
+        20, gt=0, le=100, description="When more files are gone, stop and ask"
+    )
+    trash_days: int = Field(30, ge=0, description="How long removed files can be restored")
+    debounce_s: float = Field(2, ge=0, le=60, description="A file is sent when quiet for so long")
+
+
 class Settings(_Section):
     """All settings of one installation."""
 
@@ -161,6 +231,8 @@ class Settings(_Section):
     memory: MemorySettings = MemorySettings()
     server: ServerSettings = ServerSettings()
     watcher: WatcherSettings = WatcherSettings()
+    relations: RelationsSettings = RelationsSettings()
+    livesync: LivesyncSettings = LivesyncSettings()
 
     @field_validator("vault_path")
     @classmethod

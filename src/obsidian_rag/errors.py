@@ -15,7 +15,15 @@
     ├── EmbeddingMismatch     EMBEDDING_MISMATCH   the index was made by another embedder
     ├── Busy                  BUSY                 another process is writing
     ├── ReadOnly              READ_ONLY            the target may not be changed
-    └── NoteChanged           NOTE_CHANGED         a note is no longer what the edit was based on
+    ├── NoteChanged           NOTE_CHANGED         a note is no longer what the edit was based on
+    ├── LivesyncUnreachable   LIVESYNC_UNREACHABLE  the CouchDB server does not answer
+    ├── LivesyncRefused       LIVESYNC_REFUSED      the server refuses who we are or what we ask
+    ├── LivesyncLocked        LIVESYNC_LOCKED       the database is locked for this device
+    ├── LivesyncIncompatible  LIVESYNC_INCOMPATIBLE the database speaks another version or dialect
+    ├── LivesyncPassphrase    LIVESYNC_PASSPHRASE   the passphrase does not open the database
+    ├── LivesyncBrake         LIVESYNC_BRAKE        so many files are gone that we stopped to ask
+    ├── LivesyncUnreadable    LIVESYNC_UNREADABLE   a document cannot be read or must not be applied
+    └── LivesyncConflict      LIVESYNC_CONFLICT     a note was changed in two places
 
 The class carries what never varies (code, health status, exit code, HTTP status);
 the instance carries one sentence and the user's next step.
@@ -166,6 +174,70 @@ class NoteChanged(ObsidianRagError):
     """A note is no longer what the edit was based on."""
 
     code = "NOTE_CHANGED"
+    http_status = 409
+
+
+class LivesyncUnreachable(ObsidianRagError):
+    """The CouchDB server does not answer."""
+
+    code = "LIVESYNC_UNREACHABLE"
+    status = "degraded"
+    http_status = 503
+
+
+class LivesyncRefused(ObsidianRagError):
+    """The server refuses who we are or what we ask."""
+
+    code = "LIVESYNC_REFUSED"
+    status = "degraded"
+    http_status = 502
+
+
+class LivesyncLocked(ObsidianRagError):
+    """The database is locked for this device, as after a rebuild."""
+
+    code = "LIVESYNC_LOCKED"
+    status = "degraded"
+    http_status = 409
+
+
+class LivesyncIncompatible(ObsidianRagError):
+    """The database speaks another version or dialect than we do."""
+
+    code = "LIVESYNC_INCOMPATIBLE"
+    status = "degraded"
+    http_status = 409
+
+
+class LivesyncPassphrase(ObsidianRagError):
+    """The passphrase does not open the database."""
+
+    code = "LIVESYNC_PASSPHRASE"
+    status = "degraded"
+    http_status = 409
+
+
+class LivesyncBrake(ObsidianRagError):
+    """So many files are gone that we stopped to ask."""
+
+    code = "LIVESYNC_BRAKE"
+    status = "degraded"
+    http_status = 409
+
+
+class LivesyncUnreadable(ObsidianRagError):
+    """A document of the database cannot be read or must not be applied."""
+
+    code = "LIVESYNC_UNREADABLE"
+    status = "degraded"
+    http_status = 409
+
+
+class LivesyncConflict(ObsidianRagError):
+    """A note was changed in two places and waits for the user."""
+
+    code = "LIVESYNC_CONFLICT"
+    status = "degraded"
     http_status = 409
 
 
