@@ -31,10 +31,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
     "__main__": {"transports"},
 }
-# Who may change files at all; only vault/write.py changes files of a vault.
+# Who may change files at all; only the room `vault` changes files of a vault.
 WRITERS = {
     "config.py": "the config file",
     "vault/write.py": "notes",
+    "vault/files.py": "names and emptied folders of any file of a vault, when sync asks",
+    "vault/trash.py": "what sync removes from a vault, and the trash outside it",
     "vault/boundary.py": "the folders of a new note, when write.py asks",
     "store/database.py": "the folder of state.db",
     "store/chunks.py": "the chunk table's folders",

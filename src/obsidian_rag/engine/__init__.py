@@ -10,7 +10,7 @@ from obsidian_rag.engine.autostart import (
 )
 from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import Finding, examine
-from obsidian_rag.engine.engine import Engine, Live
+from obsidian_rag.engine.engine import Engine, Live, index_version
 from obsidian_rag.engine.entry import (
     Entry,
     Machine,
@@ -30,14 +30,24 @@ from obsidian_rag.engine.evaluation import (
 )
 from obsidian_rag.engine.events import Bus, Event, EventKind
 from obsidian_rag.engine.health import Health, HealthChange, Subject
-from obsidian_rag.engine.indexing import index_version, result_fields, run_index
+from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.jobs import Job, Jobs, JobStatus
 from obsidian_rag.engine.listing import ListedNote, list_notes
 from obsidian_rag.engine.presence import Presence, announce, claim
 from obsidian_rag.engine.probes import look
+from obsidian_rag.engine.relating import (
+    RelatedAnswer,
+    RelatedNote,
+    links_found,
+    related_notes,
+    relation_troubles,
+    relations_state,
+    similar_titles,
+    update_relations,
+)
 from obsidian_rag.engine.status import FileNotice, StatusReport, report_status
 from obsidian_rag.index import IndexResult, Mode, Phase, Progress, paced
-from obsidian_rag.store import Fact, Links, Manifest, Memory
+from obsidian_rag.store import Fact, FoundRow, Links, Manifest, Memory
 from obsidian_rag.vault import (
     NoteFile,
     check_relative,
@@ -60,6 +70,7 @@ __all__ = [
     "Fact",
     "FileNotice",
     "Finding",
+    "FoundRow",
     "Health",
     "HealthChange",
     "IndexResult",
@@ -80,6 +91,8 @@ __all__ = [
     "Presence",
     "Progress",
     "Question",
+    "RelatedAnswer",
+    "RelatedNote",
     "Report",
     "StatusReport",
     "Subject",
@@ -96,6 +109,7 @@ __all__ = [
     "get_model",
     "index_version",
     "install_entry",
+    "links_found",
     "list_models",
     "list_notes",
     "load_golden",
@@ -106,6 +120,9 @@ __all__ = [
     "paced",
     "platform_of",
     "read_note",
+    "related_notes",
+    "relation_troubles",
+    "relations_state",
     "relative_to_root",
     "remove_entry",
     "remove_model",
@@ -113,6 +130,8 @@ __all__ = [
     "resolve",
     "result_fields",
     "run_index",
+    "similar_titles",
     "unseen_settings",
+    "update_relations",
     "vault_roots",
 ]

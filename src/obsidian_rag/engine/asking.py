@@ -4,9 +4,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from obsidian_rag.engine.changes import staleness
-from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.engine import Engine, index_version
 from obsidian_rag.engine.health import Subject
-from obsidian_rag.engine.indexing import index_version
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,

@@ -13,7 +13,7 @@ from obsidian_rag.embed import Embedder, make_embedder
 from obsidian_rag.engine.events import Bus
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
-from obsidian_rag.index import Guarded, Workplace
+from obsidian_rag.index import INDEX_VERSION, Guarded, Workplace
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import ChunkStore, Database
 from obsidian_rag.vault import Rules
@@ -21,6 +21,8 @@ from obsidian_rag.vault import Rules
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from obsidian_rag.relations.loaded import Loaded
 
 _MAX_CHARS = 2000
 # Room for the title and the headings in front of a chunk's text.
@@ -64,6 +66,7 @@ class Engine:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.live: Live | None = None
+        self.relations: Loaded | None = None
         self.seen_version: str | None = None
         self.looked_for_changes: tuple[float, bool] | None = None
         self._database_file: tuple[int, int] | None = None
@@ -142,11 +145,23 @@ class Engine:
             guarded=Guarded(settings.memory.patterns, settings.security.sensitive_sections),
         )
 
+    def let_go_of_relations(self) -> None:
+        """Forget the indexes of related notes; they are loaded again when needed."""
+        if self.relations is not None:
+            self.relations.rows.close()
+            self.relations = None
+
     def close(self) -> None:
         """Let go of files and connections."""
+        self.let_go_of_relations()
         for name in ("database", "chunks", "embedder"):
             if name in self.__dict__:
                 self.__dict__.pop(name).close()
+
+
+def index_version(engine: Engine) -> str:
+    """A name for the present state of the index; it changes when the index does."""
+    return engine.database.get(INDEX_VERSION) or "0"
 
 
 def file_identity(file: Path) -> tuple[int, int] | None:

@@ -4,10 +4,11 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.engine import Engine, index_version
 from obsidian_rag.engine.outcome import read_outcome, record_failure, record_outcome
+from obsidian_rag.engine.relating import relate
 from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ObsidianRagError
-from obsidian_rag.index import INDEX_VERSION, IndexResult, IndexRun, Listener, Mode, Stop
+from obsidian_rag.index import IndexResult, IndexRun, Listener, Mode, Phase, Progress, Stop
 from obsidian_rag.store import now, writer_lock
 
 _SUFFIXES = ("", "-wal", "-shm")
@@ -33,7 +34,10 @@ def run_index(
         try:
             if mode is Mode.REINDEX:
                 _set_damaged_database_aside(engine)
+            before = index_version(engine)
             result = IndexRun(engine.workplace, listener, stop).run(mode, paths)
+            if not result.tally.is_cancelled:
+                _relate(engine, before, paths, listener, stop)
             status = "cancelled" if result.tally.is_cancelled else "complete"
             record_outcome(
                 engine.config,
@@ -50,6 +54,15 @@ def run_index(
                 record_failure(engine.config, mode, failure)
             raise failure from error
         return result
+
+
+def _relate(
+    engine: Engine, before: str, paths: Sequence[str] | None, listener: Listener, stop: Stop
+) -> None:
+    def count(done: int, total: int) -> None:
+        listener(Progress(Phase.RELATING, done, total))
+
+    relate(engine, before, paths, listener=count, stop=stop)
 
 
 def _known(error: ObsidianRagError | OSError) -> ObsidianRagError:
@@ -72,11 +85,6 @@ def result_fields(result: IndexResult) -> dict[str, object]:
         "errors": tally.pop("errors"),
         **tally,
     }
-
-
-def index_version(engine: Engine) -> str:
-    """A name for the present state of the index; it changes when the index does."""
-    return engine.database.get(INDEX_VERSION) or "0"
 
 
 def read_result(engine: Engine) -> dict[str, object] | None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from obsidian_rag.engine.changes import changed_files
-from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.engine import Engine, index_version
 from obsidian_rag.engine.health import HealthChange, Subject, state_of
-from obsidian_rag.engine.indexing import index_version, read_result
+from obsidian_rag.engine.indexing import read_result
 from obsidian_rag.engine.jobs import job_fields
 from obsidian_rag.engine.probes import look
 from obsidian_rag.errors import NotFound, ObsidianRagError, Status

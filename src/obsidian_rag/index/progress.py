@@ -25,6 +25,7 @@ class Phase(StrEnum):
     EMBEDDING = "embedding"
     STORING = "storing"
     OPTIMISING = "optimising"
+    RELATING = "relating"
 
 
 class Cancelled(Exception):

@@ -2,7 +2,19 @@
 
 from obsidian_rag.notes.chunk import ChunkLimits, chunk_note, embedding_text
 from obsidian_rag.notes.dates import parse_date
+from obsidian_rag.notes.edit_frontmatter import EditRefused, with_id, with_related
 from obsidian_rag.notes.frontmatter import split_frontmatter
+from obsidian_rag.notes.identity import (
+    NoteId,
+    Related,
+    Relation,
+    id_trouble,
+    make_id,
+    read_id,
+    read_kind,
+    read_related,
+    read_summary,
+)
 from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy, Task
 from obsidian_rag.notes.parse import is_canvas, parse_note
 from obsidian_rag.notes.properties import property_values
@@ -14,22 +26,34 @@ from obsidian_rag.notes.tokens import estimate_tokens
 __all__ = [
     "Chunk",
     "ChunkLimits",
+    "EditRefused",
     "Heading",
     "Link",
     "LinkKind",
     "Note",
+    "NoteId",
     "RagPolicy",
+    "Related",
+    "Relation",
     "Task",
     "chunk_categories",
     "chunk_note",
     "embedding_text",
     "estimate_tokens",
+    "id_trouble",
     "is_canvas",
+    "make_id",
     "parse_date",
     "parse_note",
     "property_values",
+    "read_id",
+    "read_kind",
+    "read_related",
+    "read_summary",
     "sanitise",
     "sensitive_categories",
     "split_frontmatter",
     "tag_keys",
+    "with_id",
+    "with_related",
 ]

@@ -38,7 +38,7 @@ _MONTH_DAY_YEAR = re.compile(
 )
 _DAY_MONTH_YEAR = re.compile(rf"(?<!\d){_DAY}[ _-]{_MONTH},?[ _-](\d{{4}})(?!\d)", re.IGNORECASE)
 _YEAR_MONTH_DAY = re.compile(rf"{_YEAR}[ _-]{_MONTH}[ _-]{_DAY}(?!\d)", re.IGNORECASE)
-_WEEK = re.compile(_YEAR + r"-?W(\d\d)(?:-?([1-7]))?(?!\d)", re.IGNORECASE)
+_WEEK = re.compile(_YEAR + r"[-_ ]?W(\d\d)(?:-?([1-7]))?(?!\d)", re.IGNORECASE)
 _MONTH_YEAR = re.compile(rf"(?<![^\W_]){_MONTH},?[ _-](\d{{4}})(?!\d)", re.IGNORECASE)
 _YM = re.compile(_YEAR + r"[-._](\d\d)(?![-._]?\d)")
 _NUMBERED_MONTH = re.compile(r"(0[1-9]|1[0-2]|[1-9])(?:[-_ .]\D.*)?")

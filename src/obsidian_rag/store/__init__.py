@@ -23,8 +23,15 @@ from obsidian_rag.store.index_state import (
     IndexState,
 )
 from obsidian_rag.store.links import Link, Links
+from obsidian_rag.store.livesync import (
+    Conflict,
+    LivesyncRecords,
+    Quarantined,
+    SyncedFile,
+    TrashedFile,
+)
 from obsidian_rag.store.lock import writer_lock
-from obsidian_rag.store.lookup import RANKED_BY, FoundRow, Lookup
+from obsidian_rag.store.lookup import RANKED_BY, FoundRow, Lookup, passages_of
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.memory import Fact, Memory
 from obsidian_rag.store.properties import Properties
@@ -41,6 +48,7 @@ __all__ = [
     "ChangeType",
     "ChunkRow",
     "ChunkStore",
+    "Conflict",
     "Database",
     "EmbeddingStatus",
     "Fact",
@@ -50,14 +58,19 @@ __all__ = [
     "KnownFile",
     "Link",
     "Links",
+    "LivesyncRecords",
     "Lookup",
     "Manifest",
     "Memory",
     "NoteRow",
     "Properties",
+    "Quarantined",
     "Queue",
     "StoredChunk",
+    "SyncedFile",
+    "TrashedFile",
     "now",
+    "passages_of",
     "quoted",
     "writer_lock",
 ]

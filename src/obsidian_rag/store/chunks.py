@@ -156,7 +156,7 @@ class ChunkStore:
         """The rows of these notes, by note, in their order."""
         columns = ["chunk_id", "content_hash", "title", "heading_path", "vector", "source_file"]
         found: dict[str, list[StoredChunk]] = {}
-        for condition in _of_notes(link_id, list(paths)):
+        for condition in of_notes(link_id, list(paths)):
             with explained():
                 rows = self.table.search().where(condition).select(columns).limit(None).to_arrow()
             vectors = rows["vector"].combine_chunks()
@@ -182,7 +182,7 @@ class ChunkStore:
         Two commits: a crash between them leaves notes missing whose queue rows still stand.
         """
         with explained():
-            for condition in _of_notes(link_id, list(stale)):
+            for condition in of_notes(link_id, list(stale)):
                 self.table.delete(condition)
             if rows:
                 self.table.add(_arrow(rows, vectors))
@@ -324,7 +324,7 @@ def _retry(action: "Any", tries: int = 3) -> None:
                 raise
 
 
-def _of_notes(link_id: str, paths: list[str]) -> Iterator[str]:
+def of_notes(link_id: str, paths: list[str]) -> Iterator[str]:
     """SQL conditions that select the rows of these notes, a bounded number of notes each."""
     for start in range(0, len(paths), _PATHS_PER_FILTER):
         names = ", ".join(quoted(path) for path in paths[start : start + _PATHS_PER_FILTER])

@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -21,8 +21,10 @@ def now() -> str:
 class Database:
     """One SQLite file in WAL mode, shared by the threads of this process through one lock."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, scripts: str = "obsidian_rag.store") -> None:
+        """Open or make the file; `scripts` is the package whose `sql` folder describes it."""
         self.path = path
+        self._scripts = scripts
         self._lock = threading.RLock()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with explained(path):
@@ -45,7 +47,7 @@ class Database:
         ):
             self._connection.execute(f"PRAGMA {pragma}")
         done = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
-        steps = _migrations()
+        steps = _migrations(self._scripts)
         if done > len(steps):
             raise IndexerFailed(
                 f"{self.path} was written by a newer version of obsidian-rag.",
@@ -88,7 +90,7 @@ class Database:
         with self._lock, explained(self.path):
             return self._connection.execute(sql, values).rowcount
 
-    def run_many(self, sql: str, values: Iterator[tuple[object, ...]]) -> None:
+    def run_many(self, sql: str, values: Iterable[tuple[object, ...]]) -> None:
         """Change something once per value."""
         with self._lock, explained(self.path):
             self._connection.executemany(sql, values)
@@ -145,8 +147,8 @@ def _is_damage(error: sqlite3.OperationalError) -> bool:
     return any(word in str(error) for word in ("no such table", "no such column", "malformed"))
 
 
-def _migrations() -> list[str]:
-    folder = resources.files("obsidian_rag.store") / "sql"
+def _migrations(package: str) -> list[str]:
+    folder = resources.files(package) / "sql"
     files = sorted(
         (entry for entry in folder.iterdir() if entry.name.endswith(".sql")),
         key=lambda entry: entry.name,

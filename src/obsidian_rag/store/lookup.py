@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from obsidian_rag.store.chunks import ChunkStore, explained
+from obsidian_rag.store.chunks import ChunkStore, explained, of_notes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,6 +111,22 @@ class Lookup:
         values = zip(*(found[name].to_pylist() for name in columns), strict=True)
         named = (dict(zip(columns, row, strict=True)) for row in values)
         return dict(zip(found["_rowid"].to_pylist(), map(_row, named), strict=True))
+
+
+def passages_of(
+    chunks: ChunkStore, link_id: str, paths: Sequence[str]
+) -> dict[str, list[FoundRow]]:
+    """The passages of some notes, by note, in their order."""
+    found: dict[str, list[FoundRow]] = {path: [] for path in paths}
+    for condition in of_notes(link_id, list(paths)):
+        with explained():
+            rows = chunks.table.search().where(condition).select(list(_ALL)).limit(None).to_arrow()
+        for values in zip(*(rows[name].to_pylist() for name in _ALL), strict=True):
+            row = _row(dict(zip(_ALL, values, strict=True)))
+            found[row.source_file].append(row)
+    for passages in found.values():
+        passages.sort(key=lambda row: row.chunk_index)
+    return found
 
 
 def _row(values: dict[str, Any]) -> FoundRow:

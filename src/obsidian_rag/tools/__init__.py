@@ -6,11 +6,13 @@ from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure
 from obsidian_rag.tools.index import CANCEL, INDEX, index_outcome
 from obsidian_rag.tools.memory import MEMORY_RECALL, MEMORY_STORE, memory_forget, memory_list
 from obsidian_rag.tools.read import READ, ReadParams, read
+from obsidian_rag.tools.related import ADD_RELATION, RELATED, SUGGEST_RELATIONS
 from obsidian_rag.tools.search import SEARCH, SearchParams, search
 from obsidian_rag.tools.status import STATUS, status
 
 # Every tool there is: a new one is added here, and all doors have it.
 register(SEARCH, STATUS, INDEX, CANCEL, READ, MEMORY_STORE, MEMORY_RECALL)
+register(RELATED, SUGGEST_RELATIONS, ADD_RELATION)
 
 __all__ = [
     "ENVELOPE_SCHEMA",

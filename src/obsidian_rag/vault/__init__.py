@@ -1,18 +1,22 @@
-"""The only door to user files: rules, boundary, scan, read, atomic write.
+"""The only door to user files: rules, boundary, scan, read, atomic write, trash.
 
 Nothing else in the program opens, lists or changes a file of a vault. Reading never writes.
 """
 
 from obsidian_rag.vault.boundary import check_relative, open_inside, relative_to_root, resolve
 from obsidian_rag.vault.discover import obsidian_vaults
+from obsidian_rag.vault.files import create_beside, read_bytes, rename_file, replace_file
 from obsidian_rag.vault.folders import Folders, is_below, list_folders
 from obsidian_rag.vault.read import NoteFile, content_hash, read_note
 from obsidian_rag.vault.rules import Rules
 from obsidian_rag.vault.scan import FileEntry, Scan, SkippedFile, scan, scan_paths
+from obsidian_rag.vault.trash import discard_kept, remove_file, restore_file
+from obsidian_rag.vault.walk import FileWalk, walk_files
 from obsidian_rag.vault.write import replace_note
 
 __all__ = [
     "FileEntry",
+    "FileWalk",
     "Folders",
     "NoteFile",
     "Rules",
@@ -20,14 +24,22 @@ __all__ = [
     "SkippedFile",
     "check_relative",
     "content_hash",
+    "create_beside",
+    "discard_kept",
     "is_below",
     "list_folders",
     "obsidian_vaults",
     "open_inside",
+    "read_bytes",
     "read_note",
     "relative_to_root",
+    "remove_file",
+    "rename_file",
+    "replace_file",
     "replace_note",
     "resolve",
+    "restore_file",
     "scan",
     "scan_paths",
+    "walk_files",
 ]

@@ -1,8 +1,8 @@
-"""Change one note: compare and swap, all or nothing.
+"""Change one file of a vault: compare and swap, all or nothing.
 
 Threat: losing an edit the user made in Obsidian while we prepared ours, leaving half a note
 after a crash, and planting a file where programs look for code (`.obsidian/plugins`). So the new
-text is written beside the note, the note is compared once more, and only then replaced.
+content is written beside the file, the file is compared once more, and only then replaced.
 """
 
 import contextlib
@@ -17,10 +17,13 @@ from obsidian_rag.errors import IndexerFailed, NoteChanged, ReadOnly, SecurityVi
 from obsidian_rag.vault.boundary import READ_FLAGS, NotANote, check_relative, folder_of, resolve
 from obsidian_rag.vault.read import content_hash
 
-_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_WINDOWS = os.name == "nt"
+CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NAME_IN_TEMPORARY = 40
+# Some disks take times of the year 2400; SQLite has no number for their nanoseconds.
+_LAST_MTIME_NS = 2**63 - 1
 
 
 def replace_note(root: Path, rel: str, expected_hash: str | None, data: bytes) -> None:
@@ -34,25 +37,41 @@ def replace_note(root: Path, rel: str, expected_hash: str | None, data: bytes) -
         SecurityViolation: the path leaves the vault or is hidden.
         IndexerFailed: the disk is full or failed; the note is as it was.
     """
-    _refuse_hidden(root, rel)
-    with (
-        _told_plainly(rel),
-        folder_of(root, rel, create=expected_hash is None) as (folder, name),
-    ):
-        status = _check(name, folder, rel, expected_hash)
-        temporary = _beside(name)
+    swap(root, rel, expected_hash, data)
+
+
+def swap(
+    root: Path, rel: str, expected_hash: str | None, data: bytes, mtime_ns: int | None = None
+) -> os.stat_result:
+    """Do what `replace_note` says, with any file; the status of the new file.
+
+    The status is that of what we wrote: nobody's later edit can be taken for ours.
+    """
+    with entered(root, rel, create=expected_hash is None) as (folder, name):
+        status = check_content(name, folder, rel, expected_hash)
+        temporary = beside(name)
         try:
             _write(temporary, folder, data, status)
             _copy_attributes(name, temporary, folder, status)
-            _check(name, folder, rel, expected_hash)
+            written = _dated(temporary, folder, mtime_ns)
+            check_content(name, folder, rel, expected_hash)
             if expected_hash is None:
-                _move_to_free_name(temporary, name, folder, rel)
+                move_to_free_name((folder, temporary), (folder, name), rel)
             else:
                 os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=folder)
-        _settle(folder)
+        settle(folder)
+        return written
+
+
+@contextlib.contextmanager
+def entered(root: Path, rel: str, *, create: bool = False) -> Iterator[tuple[int | None, str]]:
+    """The folder of `rel`, opened for a change, as `folder_of` gives it; failures told plainly."""
+    _refuse_hidden(root, rel)
+    with told_plainly(rel), folder_of(root, rel, create=create) as place:
+        yield place
 
 
 def _refuse_hidden(root: Path, rel: str) -> None:
@@ -63,31 +82,49 @@ def _refuse_hidden(root: Path, rel: str) -> None:
         )
 
 
-def _check(
+def check_content(
     name: str, folder: int | None, rel: str, expected_hash: str | None
 ) -> os.stat_result | None:
-    """The status of the note as expected; None when it is expected not to exist."""
+    """The status of the file as expected; None when it is expected not to exist."""
     try:
         descriptor = os.open(name, READ_FLAGS, dir_fd=folder)
     except FileNotFoundError:
         if expected_hash is None:
             return None
-        raise _changed(rel, "is gone") from None
+        raise changed(rel, "is gone") from None
     with os.fdopen(descriptor, "rb") as stream:
         status = os.fstat(descriptor)
         if expected_hash is None:
-            raise _changed(rel, "exists already")
+            raise changed(rel, "exists already")
         if not stat.S_ISREG(status.st_mode):
             raise NotANote("not_a_file")
         if content_hash(stream.read()) != expected_hash:
-            raise _changed(rel, "has been edited meanwhile")
+            raise changed(rel, "has been edited meanwhile")
+    # Reading a large file takes long enough for an edit.
+    if not _is_same(status, status_of(name, folder)):
+        raise changed(rel, "has been edited meanwhile")
     # Replacing needs no right to the file itself, but the user's wish is plain.
     if not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError(errno.EACCES, "the note is write-protected")
+        raise PermissionError(errno.EACCES, "the file is write-protected")
     return status
 
 
-def _beside(name: str) -> str:
+def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
+    if other is None or not os.path.samestat(one, other):
+        return False
+    return (one.st_size, one.st_mtime_ns) == (other.st_size, other.st_mtime_ns)
+
+
+def status_of(name: str, folder: int | None) -> os.stat_result | None:
+    """The status of what has this name, without following a link; None if nothing has."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def beside(name: str) -> str:
+    """A free hidden name in the same folder."""
     folder, plain = os.path.split(name)
     hidden = f".{plain[:_NAME_IN_TEMPORARY]}.tmp-{secrets.token_hex(4)}"
     return os.path.join(folder, hidden)  # noqa: PTH118  (a bare name must stay bare)
@@ -96,7 +133,7 @@ def _beside(name: str) -> str:
 def _write(temporary: str, folder: int | None, data: bytes, status: os.stat_result | None) -> None:
     # 0o666 lets the umask decide for a new note; a private one is never readable in between.
     mode = 0o666 if status is None else 0o600
-    descriptor = os.open(temporary, _CREATE_FLAGS, mode, dir_fd=folder)
+    descriptor = os.open(temporary, CREATE_FLAGS, mode, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(data)
         stream.flush()
@@ -123,39 +160,65 @@ def _copy_attributes(
                 os.setxattr(target, attribute, os.getxattr(source, attribute))
 
 
-def _move_to_free_name(temporary: str, name: str, folder: int | None, rel: str) -> None:
-    """Like a rename that never overwrites: a note that appears now wins over ours."""
+def _dated(temporary: str, folder: int | None, mtime_ns: int | None) -> os.stat_result:
+    """Give the file its time, unless that is none the system can write; its status."""
+    if mtime_ns is not None and abs(mtime_ns) <= _LAST_MTIME_NS:
+        with contextlib.suppress(OverflowError, OSError):
+            os.utime(temporary, ns=(mtime_ns, mtime_ns), dir_fd=folder)
+    return os.stat(temporary, dir_fd=folder, follow_symlinks=False)
+
+
+def move_to_free_name(
+    source: tuple[int | None, str], target: tuple[int | None, str], rel: str
+) -> None:
+    """A rename, given as (folder, name) twice, that never overwrites: what appears now wins.
+
+    Raises:
+        NoteChanged: the name is not free; `rel` is what the user calls it.
+    """
+    (old_folder, old), (new_folder, new) = source, target
     try:
-        if folder is None:
-            os.rename(temporary, name)  # noqa: PTH104  (on Windows it refuses to overwrite)
-        else:
-            os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)  # noqa: PTH200
+        if _WINDOWS:
+            os.rename(old, new)  # noqa: PTH104  (on Windows it refuses to overwrite)
+            return
+        os.link(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)  # noqa: PTH200
     except FileExistsError:
-        raise _changed(rel, "exists already") from None
+        raise changed(rel, "exists already") from None
     except OSError as error:
-        # FAT and some network disks have no hard links; _check was a moment ago.
+        # FAT and some network disks have no hard links; the caller looked a moment ago.
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
             raise
-        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
+        return
+    # Somebody may have put another file under the old name meanwhile: that one is not ours.
+    moved, left = status_of(new, new_folder), status_of(old, old_folder)
+    if moved and left and os.path.samestat(moved, left):
+        os.unlink(old, dir_fd=old_folder)
 
 
-def _settle(folder: int | None) -> None:
+def settle(folder: int | None) -> None:
+    """Make the names in a folder survive a power cut."""
     if folder is not None:
-        # Some network disks cannot sync a folder; the note itself is safe by now.
+        # Some network disks cannot sync a folder; the file itself is safe by now.
         with contextlib.suppress(OSError):
             os.fsync(folder)
 
 
-def _changed(rel: str, what: str) -> NoteChanged:
+def changed(rel: str, what: str) -> NoteChanged:
+    """The failure of a change whose file is not what it was based on."""
     return NoteChanged(f"'{rel}' {what}; nothing was written.", "Read the note again and retry.")
 
 
 @contextlib.contextmanager
-def _told_plainly(rel: str) -> Iterator[None]:
+def told_plainly(rel: str) -> Iterator[None]:
+    """Turn the system's failures to write into ours."""
     try:
         yield
     except NotANote:
         raise SecurityViolation(f"'{rel}' is not a regular file.", "Choose a note.") from None
+    except FileNotFoundError:
+        # Its folder, that is: a missing file alone was noticed before.
+        raise changed(rel, "is gone") from None
     except OSError as error:
         if error.errno in _DENIED:
             raise ReadOnly(

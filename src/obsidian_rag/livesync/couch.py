@@ -1,0 +1,236 @@
+"""A CouchDB database as LiveSync uses it: documents, local documents, batches and changes."""
+
+import json
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from obsidian_rag.errors import LivesyncRefused
+from obsidian_rag.livesync.change_rows import Change, ChangePage, page_from
+from obsidian_rag.livesync.couch_answers import (
+    Answer,
+    AnswerTooLarge,
+    is_missing_database,
+    is_missing_document,
+    odd_answer,
+    refusal,
+)
+from obsidian_rag.livesync.couch_auth import Jwt
+from obsidian_rag.livesync.couch_bulk import BulkRow, write_documents
+from obsidian_rag.livesync.couch_http import CouchServer
+from obsidian_rag.livesync.feed import Feed, Report
+from obsidian_rag.livesync.remote import Remote, escaped, is_unicode
+
+__all__ = ["BulkRow", "Change", "ChangePage", "Couch", "Document", "Jwt", "Remote"]
+
+Document = dict[str, object]
+T = TypeVar("T")
+
+_HEARTBEAT_S = 20.0
+_READ_BATCH = 100
+_NO_BULK_GET = (404, 405, 501)
+# No path of a file is as long, with room for a prefix; an address has a limit too.
+_LONGEST_ID_BYTES = 5000
+
+
+class Couch:
+    """One database; every method may raise LivesyncUnreachable and LivesyncRefused.
+
+    A few threads may use it at the same time. A document that is not there is None; a
+    database that is not there is a refusal, so that nobody takes its notes for deleted.
+    """
+
+    def __init__(
+        self, remote: Remote, *, timeout_s: float = 60, heartbeat_s: float = _HEARTBEAT_S
+    ) -> None:
+        self.remote = remote
+        self._server = CouchServer(remote, timeout_s)
+        self._heartbeat_s = heartbeat_s
+        self._has_bulk_get = True
+
+    def info(self) -> Document | None:
+        """What the server says about the database; None if it has none of that name."""
+        answer = self._server.ask("GET", "", also=(404,))
+        if is_missing_database(answer):
+            return None
+        return self._document(answer, "db_name")
+
+    def create(self) -> None:
+        """Make the database; one that is there already stays as it is."""
+        self._server.ask("PUT", "", also=(412,))
+
+    def get(
+        self, doc_id: str, *, rev: str | None = None, conflicts: bool = True
+    ) -> Document | None:
+        """A document: the winner, or one revision of it. None if it is missing or deleted."""
+        if not _can_exist(doc_id):
+            return None
+        query = ({"conflicts": "true"} if conflicts else {}) | ({"rev": rev} if rev else {})
+        return self._get(f"/{escaped(doc_id)}", query)
+
+    def get_local(self, name: str) -> Document | None:
+        """A document that is not replicated; `name` is without `_local/`."""
+        return self._get(f"/_local/{escaped(name)}", {})
+
+    def put_local(self, name: str, document: Mapping[str, object]) -> None:
+        """Replace a document that is not replicated.
+
+        CouchDB lets the last writer win, whatever `_rev` says; other servers may refuse.
+        """
+        body = json.dumps({**document, "_id": f"_local/{name}"}).encode()
+        answer = self._server.ask("PUT", f"/_local/{escaped(name)}", body=body, also=(409,))
+        if answer.status == 409:
+            raise LivesyncRefused(
+                f"Another device changed '_local/{name}' at the same moment.", "Try again."
+            )
+
+    def all_docs(self, keys: Sequence[str]) -> dict[str, Document]:
+        """The documents that are there and not deleted, by id."""
+        rows = self._in_batches([key for key in keys if _can_exist(key)], self._rows_of)
+        documents = (row.get("doc") for row in rows)
+        return {
+            str(document["_id"]): document
+            for document in documents
+            if isinstance(document, dict) and "_id" in document and "_deleted" not in document
+        }
+
+    def list_ids(self, *, start: str, end: str, limit: int) -> list[tuple[str, str]]:
+        """Ids from `start` to `end`, both included, with the winners' revisions."""
+        query = {"startkey": json.dumps(start), "endkey": json.dumps(end), "limit": str(limit)}
+        rows = self._rows(self._server.ask("GET", "/_all_docs", query=query), "rows")
+        return [(str(row["id"]), _rev_of(row)) for row in rows if "id" in row]
+
+    def bulk_get(self, ids: Sequence[tuple[str, str | None]]) -> list[Document]:
+        """The documents that exist, deleted ones too: a given revision, or the winner.
+
+        Winners have `_conflicts` where they have rivals.
+        """
+        asked = [(doc_id, rev) for doc_id, rev in ids if _can_exist(doc_id)]
+        winners = self._in_batches([doc_id for doc_id, rev in asked if rev is None], self._winners)
+        given = self._in_batches([(doc_id, rev) for doc_id, rev in asked if rev], self._revisions)
+        return [*winners, *given]
+
+    def bulk_docs(
+        self, documents: Sequence[Mapping[str, object]], *, new_edits: bool = True
+    ) -> list[BulkRow]:
+        """Write documents in order, and say of each what became of it, in the same order.
+
+        A conflict is a row with the error `conflict`; a document that the server takes not
+        even alone has the error `too_large`, or the server's word for it.
+        """
+        return write_documents(self._server, documents, new_edits=new_edits)
+
+    def changes(self, since: str, *, limit: int) -> ChangePage:
+        """Up to `limit` changes after `since`, less those of chunks."""
+        query = {"since": since or "0", "limit": str(limit), "style": "all_docs"}
+        page = page_from(self._server.ask("GET", "/_changes", query=query).json(), limit)
+        if page is None:
+            raise odd_answer(self.remote)
+        return page
+
+    def follow(
+        self, since: str, stop: threading.Event, report: Report | None = None
+    ) -> Generator[Change | None, None, None]:
+        """Changes as they come, less those of chunks, until `stop`.
+
+        None comes about once a second while nothing else does. A connection that breaks is
+        made again; `report` is told why it broke, and None once it is back.
+        """
+        return Feed(self._server, since, stop, self._heartbeat_s, report).rows()
+
+    def close(self) -> None:
+        """Close the connections; feeds end."""
+        self._server.close()
+
+    def _get(self, path: str, query: Mapping[str, str]) -> Document | None:
+        answer = self._server.ask("GET", path, query=query, also=(404,))
+        if is_missing_document(answer):
+            return None
+        return self._document(answer, "_id")
+
+    def _document(self, answer: Answer, key: str) -> Document:
+        if not answer.is_success:
+            raise refusal(self.remote, answer)
+        document = answer.json()
+        if not isinstance(document, dict) or key not in document:
+            raise odd_answer(self.remote)
+        return document
+
+    def _rows(self, answer: Answer, key: str) -> list[Document]:
+        rows = self._document(answer, key)[key]
+        if not isinstance(rows, list):
+            raise odd_answer(self.remote)
+        return [row for row in rows if isinstance(row, dict)]
+
+    def _post(self, path: str, body: object, **query: str) -> Answer:
+        return self._server.ask(
+            "POST", path, query=query, body=json.dumps(body).encode(), is_reading=True
+        )
+
+    def _rows_of(self, keys: Sequence[str]) -> list[Document]:
+        asked = {"keys": list(keys)}
+        answer = self._post("/_all_docs", asked, include_docs="true", conflicts="true")
+        return self._rows(answer, "rows")
+
+    def _winners(self, ids: Sequence[str]) -> list[Document]:
+        # Not _bulk_get: without a revision, CouchDB gives every leaf and says not which won.
+        found = []
+        for row in self._rows_of(ids):
+            document = row.get("doc")
+            if document is None and "id" in row and (rev := _rev_of(row)):
+                document = self.get(str(row["id"]), rev=rev)
+            if isinstance(document, dict):
+                found.append(document)
+        return found
+
+    def _revisions(self, ids: Sequence[tuple[str, str]]) -> list[Document]:
+        if self._has_bulk_get:
+            docs = [{"id": doc_id, "rev": rev} for doc_id, rev in ids]
+            body = json.dumps({"docs": docs}).encode()
+            answer = self._server.ask(
+                "POST", "/_bulk_get", body=body, also=(400, *_NO_BULK_GET), is_reading=True
+            )
+            if answer.is_success:
+                return list(_bulk_documents(self._rows(answer, "results")))
+            self._has_bulk_get = answer.status not in _NO_BULK_GET
+        found = [self.get(doc_id, rev=rev) for doc_id, rev in ids]
+        return [document for document in found if document is not None]
+
+    def _in_batches(
+        self, items: Sequence[T], ask: Callable[[Sequence[T]], list[Document]]
+    ) -> list[Document]:
+        """Ask for a batch at a time; one whose answer is too large is asked for in halves."""
+        found: list[Document] = []
+        waiting = [items[at : at + _READ_BATCH] for at in range(0, len(items), _READ_BATCH)]
+        waiting.reverse()
+        while waiting:
+            batch = waiting.pop()
+            try:
+                found += ask(batch)
+            except AnswerTooLarge:
+                # No client writes such a document, so for us it is not there.
+                if len(batch) > 1:
+                    waiting += [batch[len(batch) // 2 :], batch[: len(batch) // 2]]
+        return found
+
+
+def _can_exist(doc_id: str) -> bool:
+    """Whether a document can have this id; others come from documents made to confuse us."""
+    if not doc_id or not is_unicode(doc_id) or len(doc_id.encode()) > _LONGEST_ID_BYTES:
+        return False
+    return not doc_id.startswith("_") or doc_id.startswith("_design/")
+
+
+def _rev_of(row: Mapping[str, object]) -> str:
+    value = row.get("value")
+    rev = value.get("rev") if isinstance(value, dict) else None
+    return rev if isinstance(rev, str) else ""
+
+
+def _bulk_documents(results: Iterable[Mapping[str, object]]) -> Iterator[Document]:
+    for result in results:
+        docs = result.get("docs")
+        for one in docs if isinstance(docs, list) else ():
+            document = one.get("ok") if isinstance(one, dict) else None
+            if isinstance(document, dict):
+                yield document

@@ -1,0 +1,136 @@
+"""What an answer means that is not what we hoped for, in words for the user.
+
+No text of an answer becomes part of a message: it may quote our password back to us.
+"""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable, ObsidianRagError
+from obsidian_rag.livesync.change_rows import parsed
+from obsidian_rag.livesync.remote import Remote
+
+_CODE = re.compile(r"[a-z][a-z_]{0,39}")
+_NOT_IN_A_HOST = re.compile(r"[^\w.:-]")
+_BUSY = (408, 425, 429)
+_NO_DOCUMENT = ("missing", "deleted")
+_NO_DATABASE = ("Database does not exist.", "no_db_file")
+
+
+class Silence(LivesyncUnreachable):
+    """The server took a question and then said nothing for too long."""
+
+
+class AnswerTooLarge(LivesyncRefused):
+    """The answer is larger than anything we ask for can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    body: bytes
+    is_page: bool = False
+    location: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether this can be what we asked for; a web page never is."""
+        return 200 <= self.status < 300 and not self.is_page
+
+    @property
+    def error(self) -> str | None:
+        """CouchDB's word for what is wrong; None if this is no such answer."""
+        said = self.json()
+        word = said.get("error") if isinstance(said, dict) else None
+        return word if isinstance(word, str) and _CODE.fullmatch(word) else None
+
+    def json(self) -> object:
+        """The body; None if it is not JSON."""
+        return parsed(self.body)
+
+
+def refusal(remote: Remote, answer: Answer) -> ObsidianRagError:
+    """The failure that an answer without success means."""
+    status = answer.status
+    if status in (401, 403):
+        return _unauthorised(remote, status)
+    if status >= 500 or status in _BUSY:
+        return LivesyncUnreachable(
+            f"CouchDB at {remote.url} cannot answer now (HTTP {status}).",
+            "If it stays so, look at the server's log.",
+        )
+    if answer.location:
+        host = _NOT_IN_A_HOST.sub("?", _host(answer.location))[:100]
+        return LivesyncRefused(
+            f"{remote.url} sends us on to {host}, and we take the password nowhere else.",
+            "If that is your server, set livesync.couchdbUrl to its address.",
+        )
+    if answer.is_page:
+        return LivesyncRefused(
+            f"{remote.url} answers with a web page, not like CouchDB (HTTP {status}).",
+            "Check livesync.couchdbUrl; a proxy or a login page may stand before the server.",
+        )
+    if status == 404:
+        return _not_found(remote, answer)
+    word = f", {answer.error}" if answer.error else ""
+    return LivesyncRefused(
+        f"CouchDB at {remote.url} refuses what we ask (HTTP {status}{word}).",
+        "Check livesync.couchdbUrl and livesync.dbName, and look at the server's log.",
+    )
+
+
+def odd_answer(remote: Remote) -> LivesyncRefused:
+    """The failure of an answer that no CouchDB gives."""
+    return LivesyncRefused(
+        f"{remote.url} does not answer like CouchDB.",
+        "Check livesync.couchdbUrl; another server or a proxy may answer there.",
+    )
+
+
+def is_missing_document(answer: Answer) -> bool:
+    """Whether CouchDB itself says that a document is not there, though its database is.
+
+    Who takes the 404 of a proxy for that, or of a database that is just being rebuilt,
+    takes every note for deleted.
+    """
+    return _missing(answer) in _NO_DOCUMENT
+
+
+def is_missing_database(answer: Answer) -> bool:
+    """Whether CouchDB itself says that the database is not there."""
+    return _missing(answer) in _NO_DATABASE
+
+
+def _missing(answer: Answer) -> str | None:
+    said = answer.json() if answer.status == 404 else None
+    if not isinstance(said, dict) or said.get("error") != "not_found":
+        return None
+    return str(said.get("reason"))
+
+
+def _unauthorised(remote: Remote, status: int) -> LivesyncRefused:
+    check = "the JWT key and this machine's clock" if remote.jwt else "the user name and password"
+    return LivesyncRefused(
+        f"CouchDB at {remote.url} refuses {remote.who} "
+        f"for the database '{remote.database}' (HTTP {status}).",
+        f"Check {check}, and who may use the database.",
+    )
+
+
+def _not_found(remote: Remote, answer: Answer) -> LivesyncRefused:
+    if not is_missing_database(answer):
+        return odd_answer(remote)
+    return LivesyncRefused(
+        f"CouchDB at {remote.url} has no database '{remote.database}'.",
+        "Check livesync.dbName; another device may be rebuilding it just now.",
+    )
+
+
+def _host(location: str) -> str:
+    try:
+        return urlsplit(location).hostname or "another place"
+    except ValueError:
+        return "another place"

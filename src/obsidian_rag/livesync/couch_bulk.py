@@ -1,0 +1,120 @@
+"""Writing many documents: batches that every server takes, and what became of each document."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from obsidian_rag.livesync.couch_answers import Answer, odd_answer
+from obsidian_rag.livesync.couch_http import CouchServer
+
+_DOCUMENTS = 200
+# What official clients send at once; small servers and proxies take no more.
+_BYTES = 1024 * 1024
+_TOO_LARGE = 413
+_REJECTED = (400, _TOO_LARGE)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRow:
+    """What became of one document: its revision now, or CouchDB's word for why not."""
+
+    id: str
+    rev: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    position: int
+    id: str
+    rev: str | None
+    text: bytes
+
+
+def write_documents(
+    server: CouchServer, documents: Sequence[Mapping[str, object]], *, new_edits: bool
+) -> list[BulkRow]:
+    """Write the documents in order; one row for each, in the same order."""
+    rows: dict[int, BulkRow] = {}
+    drafts = []
+    for position, document in enumerate(documents):
+        try:
+            drafts.append(_draft(position, document))
+        except UnicodeEncodeError:
+            rows[position] = BulkRow(str(document["_id"]), error="not_unicode")
+    waiting = list(_batches(drafts))[::-1]
+    while waiting:
+        batch = waiting.pop()
+        answer = server.ask("POST", "/_bulk_docs", body=_body(batch, new_edits), also=_REJECTED)
+        if answer.is_success:
+            told = _told if new_edits else _told_failures
+            if (found := told(batch, answer)) is None:
+                raise odd_answer(server.remote)
+            rows |= found
+        elif len(batch) == 1:
+            rows[batch[0].position] = BulkRow(batch[0].id, error=_rejection(answer))
+        else:
+            # One document spoils the request for all others: halves find it.
+            middle = len(batch) // 2
+            waiting += [batch[middle:], batch[:middle]]
+    return [rows[position] for position in range(len(documents))]
+
+
+def _draft(position: int, document: Mapping[str, object]) -> _Draft:
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    rev = document.get("_rev")
+    return _Draft(position, str(document["_id"]), rev if isinstance(rev, str) else None, text)
+
+
+def _batches(drafts: Iterable[_Draft]) -> Iterator[list[_Draft]]:
+    batch: list[_Draft] = []
+    size = 0
+    for draft in drafts:
+        if batch and (len(batch) == _DOCUMENTS or size + len(draft.text) > _BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(draft)
+        size += len(draft.text)
+    if batch:
+        yield batch
+
+
+def _body(batch: Sequence[_Draft], new_edits: bool) -> bytes:
+    end = b"]}" if new_edits else b'],"new_edits":false}'
+    return b'{"docs":[' + b",".join(draft.text for draft in batch) + end
+
+
+def _told(batch: Sequence[_Draft], answer: Answer) -> dict[int, BulkRow] | None:
+    told = answer.json()
+    if not isinstance(told, list) or len(told) != len(batch):
+        return None
+    return {
+        draft.position: BulkRow(draft.id, *_outcome(row))
+        for draft, row in zip(batch, told, strict=True)
+    }
+
+
+def _told_failures(batch: Sequence[_Draft], answer: Answer) -> dict[int, BulkRow] | None:
+    """The rows if revisions were given by us: the server then names only what it refused."""
+    told = answer.json()
+    if not isinstance(told, list):
+        return None
+    errors = {row.get("id"): _outcome(row)[1] for row in told if isinstance(row, dict)}
+    return {
+        draft.position: BulkRow(draft.id, None if errors.get(draft.id) else draft.rev, error)
+        for draft in batch
+        for error in (errors.get(draft.id),)
+    }
+
+
+def _outcome(row: object) -> tuple[str | None, str | None]:
+    if not isinstance(row, dict):
+        return None, "unknown"
+    if isinstance(row.get("rev"), str) and not row.get("error"):
+        return row["rev"], None
+    word = row.get("error")
+    return None, word if isinstance(word, str) else "unknown"
+
+
+def _rejection(answer: Answer) -> str:
+    return "too_large" if answer.status == _TOO_LARGE else answer.error or "bad_request"

@@ -1,0 +1,218 @@
+"""The HTTP conversation with a CouchDB server: connections, time limits and size limits.
+
+Threat: the password goes with every request. So it goes to the given address or nowhere: no
+redirect is followed, and no proxy and no netrc file of the environment is used. Whoever
+answers may be hostile, so an answer has a largest size.
+"""
+
+import ssl
+import threading
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable, ObsidianRagError
+from obsidian_rag.livesync.couch_answers import (
+    Answer,
+    AnswerTooLarge,
+    Silence,
+    odd_answer,
+    refusal,
+)
+from obsidian_rag.livesync.couch_auth import Bearer, basic
+from obsidian_rag.livesync.remote import Remote
+
+if TYPE_CHECKING:
+    import httpx
+
+Trace = Callable[[str, Mapping[str, object]], None]
+
+LARGEST_ANSWER = 64 * 1024 * 1024
+_CONNECT_TIMEOUT_S = 10.0
+# Node closes an idle connection after five seconds; a request must not meet that moment.
+_KEEP_ALIVE_S = 4.0
+_CONNECTIONS = 16
+_STRANGE_FIX = "Look for documents that LiveSync did not write."
+_SERVER_FIX = "Check that the server runs and that this machine can reach it."
+
+
+class CouchServer:
+    """One database of one server; connections are opened on first use."""
+
+    def __init__(self, remote: Remote, timeout_s: float) -> None:
+        self.remote = remote
+        self.is_closed = False
+        self._timeout_s = timeout_s
+        self._bearer = Bearer(remote.jwt) if remote.jwt else None
+        self._lock = threading.Lock()
+        self._client: httpx.Client | None = None
+        self._context: ssl.SSLContext | None = None
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        also: Container[int] = (),
+        is_reading: bool = False,
+    ) -> Answer:
+        """The answer, if it is a success or its status is one of `also`.
+
+        Raises:
+            LivesyncUnreachable: no answer, or one that says to come back later.
+            LivesyncRefused: the server refuses, or is no CouchDB.
+        """
+        import httpx
+
+        # The server may close a connection, kept open for us, just when we use it again.
+        tries = 2 if is_reading or method == "GET" else 1
+        for left in reversed(range(tries)):
+            try:
+                answer = self._send(method, self._url(path, query), body)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                if left and isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):
+                    continue
+                raise self._failure(error) from error
+            if answer.is_success or answer.status in also:
+                return answer
+            raise refusal(self.remote, answer)
+        raise AssertionError("it is tried once at least")
+
+    @contextmanager
+    def stream(
+        self, path: str, query: Mapping[str, str], silence_s: float, trace: Trace
+    ) -> Iterator[Iterator[bytes]]:
+        """A long answer in pieces, on a connection of its own that `trace` gets to see.
+
+        Raises:
+            LivesyncUnreachable, LivesyncRefused: as for `ask`; Silence after `silence_s`.
+        """
+        import httpx
+
+        timeout = httpx.Timeout(self._timeout_s, connect=_CONNECT_TIMEOUT_S, read=silence_s)
+        # Compressed, a change waits until a block is full.
+        headers = self._headers({"Accept-Encoding": "identity"})
+        try:
+            with (
+                self._new_client() as client,
+                client.stream(
+                    "GET",
+                    self._url(path, query),
+                    headers=headers,
+                    timeout=timeout,
+                    extensions={"trace": trace},
+                ) as response,
+            ):
+                if not _answer(response, b"").is_success:
+                    raise refusal(self.remote, _answer(response, self._read(response)))
+                yield response.iter_bytes()
+        except httpx.HTTPError as error:
+            raise self._failure(error) from error
+
+    def close(self) -> None:
+        """Close the connections; a feed ends at its next look."""
+        with self._lock:
+            self.is_closed = True
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _send(self, method: str, url: str, body: bytes | None) -> Answer:
+        headers = self._headers({} if body is None else {"Content-Type": "application/json"})
+        with self._open().stream(method, url, content=body, headers=headers) as response:
+            return _answer(response, self._read(response))
+
+    def _read(self, response: "httpx.Response") -> bytes:
+        pieces, size = [], 0
+        for piece in response.iter_bytes():
+            size += len(piece)
+            if size > LARGEST_ANSWER:
+                raise AnswerTooLarge(
+                    f"CouchDB at {self.remote.url} answers with too much at once.",
+                    _STRANGE_FIX,
+                )
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _failure(self, error: "httpx.HTTPError | httpx.InvalidURL") -> ObsidianRagError:
+        import httpx
+
+        url = self.remote.url
+        if isinstance(error, httpx.InvalidURL):
+            return LivesyncRefused("A revision has a name that no address can hold.", _STRANGE_FIX)
+        if isinstance(error, httpx.DecodingError):
+            return odd_answer(self.remote)
+        if isinstance(error, httpx.ReadTimeout):
+            return Silence(f"CouchDB at {url} does not answer in time.", _SERVER_FIX)
+        if _is_caused_by(error, ssl.SSLCertVerificationError):
+            return LivesyncUnreachable(
+                f"The certificate of the CouchDB server at {url} is not trusted.",
+                "Let this machine trust the authority that signed it.",
+            )
+        return LivesyncUnreachable(f"CouchDB does not answer at {url}.", _SERVER_FIX)
+
+    def _open(self) -> "httpx.Client":
+        with self._lock:
+            if self.is_closed:
+                raise LivesyncUnreachable("The connection to CouchDB was closed.", "Try again.")
+            if self._client is None:
+                self._client = self._new_client()
+            return self._client
+
+    def _new_client(self) -> "httpx.Client":
+        import httpx
+
+        if self._context is None:
+            self._context = _trust(self.remote.url)
+        return httpx.Client(
+            verify=self._context,
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx.Timeout(self._timeout_s, connect=_CONNECT_TIMEOUT_S),
+            limits=httpx.Limits(max_connections=_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S),
+        )
+
+    def _headers(self, ours: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+        remote = self.remote
+        headers: dict[str, str] = {}
+        if self._bearer:
+            headers["Authorization"] = self._bearer.authorization()
+        elif remote.user is not None:
+            headers["Authorization"] = basic(remote.user, remote.password or "")
+        headers |= {name.title(): value for name, value in remote.headers.items()}
+        headers |= {"Accept": "application/json", "Accept-Encoding": "gzip", **ours}
+        return [(name.encode(), value.encode()) for name, value in headers.items()]
+
+    def _url(self, path: str, query: Mapping[str, str] | None) -> str:
+        return f"{self.remote.address}{path}" + (f"?{urlencode(query)}" if query else "")
+
+
+def _trust(url: str) -> ssl.SSLContext:
+    import httpx
+
+    if url.startswith("http:"):
+        # Nobody is asked for a certificate, and reading the authorities takes 0.15 s.
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = httpx.create_ssl_context()
+    # Home servers are often signed by an authority that only the machine knows.
+    context.load_default_certs()
+    return context
+
+
+def _answer(response: "httpx.Response", body: bytes) -> Answer:
+    return Answer(
+        status=response.status_code,
+        body=body,
+        is_page="html" in response.headers.get("content-type", "").lower(),
+        location=response.headers.get("location", "") if response.is_redirect else "",
+    )
+
+
+def _is_caused_by(error: BaseException, kind: type[BaseException]) -> bool:
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, kind):
+        seen = seen.__cause__ or seen.__context__
+    return seen is not None

@@ -1,0 +1,185 @@
+"""Encrypt and decrypt whole documents: chunk data, hidden paths and metadata, and eden.
+
+Which documents are encrypted their ids tell: `h:+…` and `syncinfo` hold encrypted data, `f:…`
+hide their path. Reading goes by what is found, as old devices leave old forms behind.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+
+from obsidian_rag.errors import LivesyncIncompatible, LivesyncPassphrase, LivesyncUnreadable
+from obsidian_rag.livesync import encryption
+from obsidian_rag.livesync.legacy_encryption import LegacyCipher, is_encrypted
+from obsidian_rag.livesync.tweaks import FORCE_V1, V2, Tweaks
+
+Document = Mapping[str, object]
+
+_ENCRYPTED_CHUNK = "h:+"
+_SYNC_INFO = "syncinfo"
+_HIDDEN_PATH = "f:"
+_METADATA_PREFIX = "/\\:"
+_METADATA = ("path", "mtime", "ctime", "size", "children")
+_EDEN_V1 = "h:++encrypted"
+_EDEN_V2 = "h:++encrypted-hkdf"
+_EDEN_EPOCH = 999999
+
+
+class DocumentCipher:
+    """Documents of one database, with the passphrase and the salt of that database."""
+
+    def __init__(
+        self,
+        tweaks: Tweaks,
+        passphrase: str,
+        salt: bytes | None,
+        *,
+        draw: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        """Prepare; nothing slow happens before the first document.
+
+        Raises:
+            LivesyncIncompatible: V2 needs the database's salt to write, and there is none.
+            LivesyncPassphrase: the passphrase is no text.
+        """
+        encryption.passphrase_bytes(passphrase)
+        self._writes_v2 = tweaks.e2ee_algorithm == V2
+        self._reads_v2 = tweaks.e2ee_algorithm != FORCE_V1
+        if self._writes_v2 and salt is None:
+            raise LivesyncIncompatible(
+                "The database has no salt for its encryption.",
+                "Open it once with LiveSync on another device, which makes one.",
+            )
+        self._passphrase = passphrase
+        self._salt = salt
+        self._draw = draw
+        self._legacy = LegacyCipher(
+            passphrase, is_dynamic=tweaks.use_dynamic_iteration_count, draw=draw
+        )
+
+    def encrypt(self, document: Document) -> dict[str, object]:
+        """The document as this database wants it written.
+
+        Raises:
+            LivesyncUnreadable: it has text that cannot be written.
+        """
+        doc_id = str(document["_id"])
+        found = dict(document)
+        if doc_id.startswith(_ENCRYPTED_CHUNK) or doc_id == _SYNC_INFO:
+            found |= {"data": self._encrypted(str(document["data"])), "e_": True}
+        if "eden" in found:
+            found["eden"] = self._encrypted_eden(found["eden"])
+        if doc_id.startswith(_HIDDEN_PATH):
+            found |= self._hidden(document)
+        return found
+
+    def decrypt(self, document: Document) -> dict[str, object]:
+        """The document as it was before, whichever device wrote it.
+
+        Raises:
+            LivesyncPassphrase: it was encrypted with another passphrase or salt.
+            LivesyncUnreadable: it is malformed.
+        """
+        found = dict(document)
+        if found.get("e_") is True:
+            found["data"] = self._decrypted(_text(found.get("data")))
+            del found["e_"]
+        if str(found.get("_id")).startswith(_HIDDEN_PATH):
+            found |= self._shown(_text(found.get("path")))
+        if isinstance(eden := found.get("eden"), Mapping):
+            found["eden"] = self._decrypted_eden(eden)
+        return found
+
+    def decrypt_again(self, text: str) -> str:
+        """What is inside a decrypted text that is still encrypted; else the text.
+
+        Some versions of LiveSync encrypt an old chunk a second time when they write it anew.
+        """
+        if not is_encrypted(text):
+            return text
+        try:
+            return self._legacy.decrypt(text)
+        except (LivesyncPassphrase, LivesyncUnreadable):
+            return text
+
+    def _encrypted(self, text: str) -> str:
+        if not self._writes_v2:
+            return self._legacy.encrypt(text)
+        iv, salt = self._draw(encryption.IV_BYTES), self._draw(encryption.SALT_BYTES)
+        return encryption.encrypt(text, self._master(), iv=iv, salt=salt)
+
+    def _decrypted(self, text: str) -> str:
+        if self._reads_v2 and text.startswith(encryption.PREFIX):
+            return encryption.decrypt(text, self._master())
+        return self._legacy.decrypt(text)
+
+    def _master(self) -> bytes:
+        if self._salt is None:
+            raise LivesyncPassphrase(
+                "The database has no salt for its encryption.",
+                "Open it once with LiveSync on another device, which makes one.",
+            )
+        return encryption.master_key(self._passphrase, self._salt)
+
+    def _hidden(self, document: Document) -> dict[str, object]:
+        path = str(document["path"])
+        if not self._writes_v2:
+            return {"path": self._legacy.encrypt_path(path)}
+        metadata = {key: document[key] for key in _METADATA if key in document}
+        hidden: dict[str, object] = {"mtime": 0, "ctime": 0, "size": 0}
+        if "children" in document:
+            hidden["children"] = []
+        return hidden | {"path": _METADATA_PREFIX + self._encrypted(_json(metadata))}
+
+    def _shown(self, path: str) -> dict[str, object]:
+        if self._reads_v2 and path.startswith(_METADATA_PREFIX):
+            metadata = _parsed(self._decrypted(path.removeprefix(_METADATA_PREFIX)))
+            return {key: metadata[key] for key in _METADATA if key in metadata}
+        return {"path": self._legacy.decrypt(path)} if is_encrypted(path) else {}
+
+    def _encrypted_eden(self, eden: object) -> object:
+        if self._writes_v2 and not eden:
+            return eden
+        key = _EDEN_V2 if self._writes_v2 else _EDEN_V1
+        return {key: {"data": self._encrypted(_json(eden)), "epoch": _EDEN_EPOCH}}
+
+    def _decrypted_eden(self, eden: Mapping[str, object]) -> dict[str, object]:
+        kinds = [key for key in (_EDEN_V1, _EDEN_V2) if key in eden]
+        if not kinds:
+            return dict(eden)
+        opened: dict[str, object] = {}
+        for key in kinds:
+            kept = eden[key]
+            data = kept.get("data") if isinstance(kept, Mapping) else None
+            opened |= _parsed(self._decrypted(_text(data)))
+        return opened
+
+
+def looks_encrypted(document: Document) -> bool:
+    """Whether a document needs the passphrase to be read."""
+    if document.get("e_") is True:
+        return True
+    path, eden = document.get("path"), document.get("eden")
+    if isinstance(path, str) and str(document.get("_id")).startswith(_HIDDEN_PATH):
+        return path.startswith(_METADATA_PREFIX) or is_encrypted(path)
+    return isinstance(eden, Mapping) and (_EDEN_V1 in eden or _EDEN_V2 in eden)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise LivesyncUnreadable("What should be text in a document is not.")
+    return value
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _parsed(text: str) -> dict[str, object]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise LivesyncUnreadable("What was encrypted is no part of a document.")
+    return value

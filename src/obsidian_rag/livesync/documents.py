@@ -1,0 +1,213 @@
+"""A file as LiveSync keeps it: one entry document and the chunks it names, both ways."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from obsidian_rag.errors import LivesyncPassphrase, LivesyncUnreadable
+from obsidian_rag.livesync.chunk_ids import ChunkIds
+from obsidian_rag.livesync.compression import compress, expand
+from obsidian_rag.livesync.contents import join_pieces, pieces_of
+from obsidian_rag.livesync.document_encryption import Document, DocumentCipher, looks_encrypted
+from obsidian_rag.livesync.encryption import text_bytes
+from obsidian_rag.livesync.entries import BINARY, TEXT, Entry, read_entry, read_text
+from obsidian_rag.livesync.path_ids import is_text, normalise, path_to_id
+from obsidian_rag.livesync.tweaks import Tweaks
+
+__all__ = ["Codec", "Encoded", "Entry", "MissingChunks"]
+
+_CHUNK = "leaf"
+
+
+class MissingChunks(LivesyncUnreadable):
+    """Chunks of a file are not there, or not yet."""
+
+    def __init__(self, path: str, ids: tuple[str, ...]) -> None:
+        super().__init__(
+            f"{len(ids)} chunks of {path!r} are missing.",
+            "They may still be on their way; else save the file again on a device that has it.",
+        )
+        self.ids = ids
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A file as documents: chunks must be written first, the entry last."""
+
+    entry: dict[str, object]
+    chunks: list[dict[str, object]]
+
+
+class Codec:
+    """Files and documents of one database."""
+
+    def __init__(self, tweaks: Tweaks, passphrase: str | None, salt: bytes | None) -> None:
+        """Follow the settings of a database.
+
+        Raises:
+            LivesyncIncompatible: they are unknown to us, or the salt is missing.
+            LivesyncPassphrase: the database is encrypted, and the passphrase is missing.
+        """
+        tweaks.check_supported(passphrase)
+        secret = passphrase if tweaks.encrypt else None
+        self._tweaks = tweaks
+        self._cipher = DocumentCipher(tweaks, secret, salt) if secret else None
+        self._chunk_ids = ChunkIds(tweaks.hash_alg, secret)
+        self._hides_paths_with = secret if tweaks.use_path_obfuscation else None
+
+    def path_to_id(self, path: str) -> str:
+        """The id of a file's entry.
+
+        Raises:
+            LivesyncUnreadable: the path is no valid text.
+        """
+        text_bytes(path)
+        return path_to_id(
+            normalise(path),
+            is_case_sensitive=self._tweaks.handle_filename_case_sensitive,
+            obfuscation_passphrase=self._hides_paths_with,
+        )
+
+    def encode(self, path: str, data: bytes, *, ctime_ms: int, mtime_ms: int) -> Encoded:
+        """The documents of a file, encrypted and compressed as the settings say.
+
+        Raises:
+            LivesyncUnreadable: LiveSync keeps such files as UTF-8 text, and this is none.
+        """
+        doc_id = self.path_to_id(path)
+        pieces = pieces_of(path, data, self._tweaks)
+        ids = [self._chunk_ids.id_of(piece) for piece in pieces]
+        entry: dict[str, object] = {
+            "_id": doc_id,
+            "path": normalise(path),
+            "type": TEXT if is_text(path) else BINARY,
+            "ctime": ctime_ms,
+            "mtime": mtime_ms,
+            "size": len(data),
+            "children": ids,
+            "eden": {},
+        }
+        chunks = dict(zip(ids, pieces, strict=True))
+        return Encoded(
+            self._encrypted(entry), [self._chunk(*id_and_piece) for id_and_piece in chunks.items()]
+        )
+
+    def chunk_ids_of(self, path: str, data: bytes) -> list[str]:
+        """The children that the entry of a file would have.
+
+        Raises:
+            LivesyncUnreadable: LiveSync keeps such files as UTF-8 text, and this is none.
+        """
+        return [self._chunk_ids.id_of(piece) for piece in pieces_of(path, data, self._tweaks)]
+
+    def deleted(self, document: Document, *, mtime_ms: int) -> dict[str, object]:
+        """The entry of a file that is gone; all else it says stays.
+
+        Raises:
+            LivesyncUnreadable: it is malformed.
+            LivesyncPassphrase: it cannot be decrypted.
+        """
+        opened = self._decrypted(document)
+        read_entry(opened)
+        # The server adds fields of its own, and takes none back but these.
+        kept = {
+            key: value
+            for key, value in opened.items()
+            if key in ("_id", "_rev") or not key.startswith("_")
+        }
+        changed = self._encrypted(kept | {"deleted": True, "mtime": mtime_ms})
+        if document.get("e_") is True:
+            changed |= {"data": document["data"], "e_": True}
+        return changed
+
+    def open_entry(self, document: Document) -> Entry:
+        """What an entry says.
+
+        Raises:
+            LivesyncUnreadable: it is malformed, or its id is not that of its path.
+            LivesyncPassphrase: it cannot be decrypted.
+        """
+        entry = read_entry(self._decrypted(document))
+        if self.path_to_id(entry.path) != entry.id:
+            raise LivesyncUnreadable(
+                f"The document {entry.id!r} names a path that is not its own.",
+                "Save the file again on a device that has it.",
+            )
+        return entry
+
+    def assemble(self, entry: Entry, chunks: Mapping[str, Document]) -> bytes:
+        """The bytes of a file.
+
+        Raises:
+            MissingChunks: chunks are not among those given.
+            LivesyncUnreadable: what they give is not the file that the entry speaks of.
+            LivesyncPassphrase: a chunk cannot be decrypted.
+        """
+        missing = dict.fromkeys(
+            child
+            for child in entry.children
+            if child not in entry.eden and not _is_there(chunks.get(child))
+        )
+        if missing:
+            raise MissingChunks(entry.path, tuple(missing))
+        try:
+            return join_pieces(entry, lambda child: expand(self._data(entry, chunks, child)))
+        except LivesyncUnreadable:
+            if self._cipher is None:
+                raise
+            cipher = self._cipher
+        # Some chunks are encrypted twice: see `decrypt_again`.
+        return join_pieces(
+            entry, lambda child: expand(cipher.decrypt_again(self._data(entry, chunks, child)))
+        )
+
+    def check_passphrase(self, documents: Iterable[Document]) -> None:
+        """Try the passphrase on documents until one opens; what is not encrypted tells nothing.
+
+        Raises:
+            LivesyncPassphrase: some are encrypted, and it opens none.
+        """
+        failure: LivesyncPassphrase | None = None
+        for document in filter(looks_encrypted, documents):
+            try:
+                self._decrypted(document)
+            except LivesyncPassphrase as error:
+                failure = error
+            except LivesyncUnreadable:
+                continue
+            else:
+                return
+        if failure is not None:
+            raise failure
+
+    def _chunk(self, chunk_id: str, piece: str) -> dict[str, object]:
+        data = compress(piece) if self._tweaks.enable_compression else piece
+        return self._encrypted({"_id": chunk_id, "type": _CHUNK, "data": data})
+
+    def _data(self, entry: Entry, chunks: Mapping[str, Document], chunk_id: str) -> str:
+        """What a chunk holds, decrypted."""
+        if chunk_id in entry.eden:
+            return entry.eden[chunk_id]
+        chunk = self._decrypted(chunks[chunk_id])
+        data = chunk.get("data")
+        if chunk.get("type") != _CHUNK or not isinstance(data, str):
+            raise LivesyncUnreadable(f"The chunk {chunk_id!r} is malformed.")
+        if read_text(chunk, "_id") != chunk_id:
+            raise LivesyncUnreadable(f"The chunk {chunk_id!r} is another.")
+        return data
+
+    def _encrypted(self, document: dict[str, object]) -> dict[str, object]:
+        return self._cipher.encrypt(document) if self._cipher else document
+
+    def _decrypted(self, document: Document) -> dict[str, object]:
+        if self._cipher:
+            return self._cipher.decrypt(document)
+        if looks_encrypted(document):
+            raise LivesyncPassphrase(
+                "A document is encrypted, though the database's settings say that none is.",
+                "Turn on end-to-end encryption here with its passphrase, or rebuild the database.",
+            )
+        return dict(document)
+
+
+def _is_there(chunk: Document | None) -> bool:
+    return chunk is not None and chunk.get("_deleted") is not True

@@ -1,0 +1,220 @@
+"""Three-way merges of a file changed in two places: text by lines, JSON by keys.
+
+A merge either keeps what both sides wrote or is refused; None means: a person must decide. Lines
+and keys go only where one side removed them and the other left them alone. Where the clients of
+LiveSync are known to merge, the result is theirs, so that devices merging at once agree.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from obsidian_rag.livesync.line_changes import Hunk, apply_hunks, find_hunks
+
+_MISSING: Any = object()
+_CLASH: Any = object()
+
+
+def merges_as_text(path: str) -> bool:
+    """Whether LiveSync merges this file by lines."""
+    return path.endswith(".md")
+
+
+def merges_as_json(path: str) -> bool:
+    """Whether LiveSync merges this file by keys."""
+    return path.endswith((".json", ".canvas"))
+
+
+def merge_text(
+    base: str | None, left: str | None, right: str | None, left_mtime: int, right_mtime: int
+) -> str | None:
+    """Both sides' changes to `base`, or None. What is deleted or lost is given as None.
+
+    Where both add at one place, the older addition comes first.
+    """
+    if base is None or left is None or right is None:
+        return None
+    if (settled := _settled(base, left, right)) is not None:
+        return settled
+    old, ours, theirs = _Lines.of(base), _Lines.of(left), _Lines.of(right)
+    our_hunks = list(find_hunks(old.lines, ours.lines))
+    their_hunks = list(find_hunks(old.lines, theirs.lines))
+    end = len(old.lines)
+    _keep_what_was_continued(our_hunks, their_hunks, end)
+    _keep_what_was_continued(their_hunks, our_hunks, end)
+    is_glued = not (old.is_closed or ours.is_closed or theirs.is_closed)
+    weaving = _Weaving(left_mtime <= right_mtime, glued_at=end if is_glued else None)
+    hunks = weaving.weave(our_hunks, their_hunks)
+    if hunks is None:
+        return None
+    return _Lines(tuple(apply_hunks(old.lines, hunks)), _is_closed(old, ours, theirs)).text
+
+
+def merge_json(base: str | None, left: str | None, right: str | None) -> str | None:
+    """Both sides' changes to the keys of `base`, or None. What is deleted or lost is None."""
+    if base is None or left is None or right is None:
+        return None
+    if (settled := _settled(base, left, right)) is not None:
+        return settled
+    try:
+        merged = _merge_values(_parse(base), _parse(left), _parse(right))
+        return None if merged is _CLASH else _unparse(merged)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _settled(base: str, left: str, right: str) -> str | None:
+    """The outcome when only one side changed, or both in the same way."""
+    if left in (right, base):
+        return right
+    return left if right == base else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """A text as lines; it is closed when the last line ends like the others."""
+
+    lines: tuple[str, ...]
+    is_closed: bool
+
+    @classmethod
+    def of(cls, text: str) -> "_Lines":
+        lines = tuple(text.split("\n"))
+        return cls(lines, False) if lines[-1] else cls(lines[:-1], True)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines) + ("\n" if self.is_closed and self.lines else "")
+
+
+def _is_closed(base: _Lines, left: _Lines, right: _Lines) -> bool:
+    changed = any(side.lines and side.is_closed != base.is_closed for side in (left, right))
+    return base.is_closed != changed
+
+
+def _keep_what_was_continued(hunks: list[Hunk], others: Sequence[Hunk], end: int) -> None:
+    # LiveSync does not delete the end of a text to which the other side has added.
+    if hunks and others and hunks[-1].only_deletes and hunks[-1].end == others[-1].start == end:
+        hunks.pop()
+
+
+@dataclass(frozen=True, slots=True)
+class _Weaving:
+    is_left_older: bool
+    # Where LiveSync joins additions without a line end between them.
+    glued_at: int | None
+
+    def weave(self, left: Iterable[Hunk], right: Iterable[Hunk]) -> list[Hunk] | None:
+        """The hunks of both sides in the order of the base; None if they do not go together."""
+        woven: list[Hunk] = []
+        ours, theirs = list(left)[::-1], list(right)[::-1]
+        while ours and theirs:
+            our, their = ours[-1], theirs[-1]
+            if our == their or (our.only_adds and their.only_adds and our.start == their.start):
+                woven.append(self._both(ours.pop(), theirs.pop()))
+            elif not our.overlaps(their):
+                is_ours = (our.start, our.end) < (their.start, their.end)
+                woven.append((ours if is_ours else theirs).pop())
+            elif our.only_deletes and their.only_deletes:
+                shorter, longer = (ours, theirs) if our.end < their.end else (theirs, ours)
+                woven.append(Hunk(min(our.start, their.start), shorter.pop().end))
+                longer.append(Hunk(woven[-1].end, longer.pop().end))
+            else:
+                return None
+        return [*woven, *ours[::-1], *theirs[::-1]]
+
+    def _both(self, left: Hunk, right: Hunk) -> Hunk:
+        older, newer = (left, right) if self.is_left_older else (right, left)
+        shared = _shared(older.lines, newer.lines)
+        first, second = older.lines[shared:], newer.lines[shared:]
+        if first and second and left.start == self.glued_at:
+            first, second = (*first[:-1], first[-1] + second[0]), second[1:]
+        return Hunk(left.start, left.end, older.lines[:shared] + first + second)
+
+
+def _shared(older: Sequence[str], newer: Sequence[str]) -> int:
+    """How many first lines both added alike, without blank lines that set off what follows."""
+    most = min(len(older), len(newer))
+    shared = next((i for i in range(most) if older[i] != newer[i]), most)
+    if shared < most:
+        while shared and not older[shared - 1].strip():
+            shared -= 1
+    return shared
+
+
+def _parse(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    parsed = dict(pairs)
+    if len(parsed) < len(pairs):
+        raise ValueError("a key stands twice")
+    return parsed
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _unparse(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Half a character cannot be stored; this raises ValueError for it.
+    text.encode()
+    return text
+
+
+def _merge_values(base: Any, left: Any, right: Any) -> Any:
+    if _is_same(left, right) or _is_same(base, right):
+        return left
+    if _is_same(base, left):
+        return right
+    sides = (base, left, right)
+    if all(isinstance(side, dict) for side in sides):
+        return _merge_objects(base, left, right)
+    if all(_is_named(side) for side in sides):
+        return _merge_named(*({item["id"]: item for item in side} for side in sides))
+    return _CLASH
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    # Python takes 1, 1.0 and true for equal; as JSON they are not.
+    if one is _MISSING or other is _MISSING:
+        return one is other
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _merge_objects(
+    base: Mapping[str, Any], left: Mapping[str, Any], right: Mapping[str, Any]
+) -> Any:
+    merged = {}
+    for key in {**left, **right}:
+        value = _merge_values(*(side.get(key, _MISSING) for side in (base, left, right)))
+        if value is _CLASH:
+            return _CLASH
+        if value is not _MISSING:
+            merged[key] = value
+    return merged
+
+
+def _is_named(value: Any) -> bool:
+    """Whether this is a list like the nodes of a canvas: each item an object with its own id."""
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        return False
+    names = [item.get("id") for item in value]
+    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+
+
+def _merge_named(base: dict[str, Any], left: dict[str, Any], right: dict[str, Any]) -> Any:
+    if _is_in_order(base, right):
+        merged = _merge_objects(base, left, right)
+    elif _is_in_order(base, left):
+        merged = _merge_objects(base, right, left)
+    else:
+        return _CLASH
+    return merged if merged is _CLASH else list(merged.values())
+
+
+def _is_in_order(base: Mapping[str, Any], side: Mapping[str, Any]) -> bool:
+    return [name for name in base if name in side] == [name for name in side if name in base]

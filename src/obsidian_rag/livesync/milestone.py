@@ -1,0 +1,238 @@
+"""Decide from a database's own papers whether we may take part, and write our lines in them.
+
+Pure functions over two documents: the version, and the milestone with devices, lock and settings.
+The milestone knows no conflicts: what we write keeps every line of the others as it was read.
+"""
+
+import secrets
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from obsidian_rag.errors import LivesyncIncompatible
+from obsidian_rag.livesync.tweaks import Tweaks
+
+Document = Mapping[str, object]
+
+VERSION_ID = "obsydian_livesync_version"
+MILESTONE_NAME = "obsydian_livesync_milestone"
+
+_VERSION = 12
+_READABLE_VERSIONS = (10, 11)
+_CHUNK_MIN, _CHUNK_MAX, _CHUNK_CURRENT = 0, 2400, 2
+_PREFERRED = "PREFERRED"
+_CONNECTED_EVERY_MS = 60_000
+
+
+class Verdict(StrEnum):
+    """What a milestone says to one device."""
+
+    OK = "ok"
+    LOCKED = "locked"  # and we are accepted: go on
+    NODE_LOCKED = "node_locked"
+    NODE_CLEANED = "node_cleaned"
+    INCOMPATIBLE = "incompatible"
+    MISMATCHED = "mismatched"
+
+
+class VersionVerdict(StrEnum):
+    """What a database's version allows."""
+
+    OK = "ok"
+    READ_ONLY = "read_only"  # old devices write to it
+    CREATE = "create"  # the database is empty
+    NEWER = "newer"
+    UNKNOWN = "unknown"  # nothing of LiveSync, or nothing we understand
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """How we appear in the list of devices."""
+
+    device_name: str
+    vault_name: str
+    app_version: str
+    plugin_version: str
+    progress: str
+    last_connected_ms: int
+
+
+def make_node_id() -> str:
+    """A name for this device, to be made once and kept."""
+    return "".join(secrets.choice(string.digits + string.ascii_lowercase) for _ in range(10))
+
+
+def version_verdict(version: Document | None, *, is_empty: bool) -> VersionVerdict:
+    """What the version document, or its absence, allows; it is never raised by us."""
+    if version is None:
+        return VersionVerdict.CREATE if is_empty else VersionVerdict.UNKNOWN
+    number = version.get("version")
+    if type(number) is not int:
+        return VersionVerdict.UNKNOWN
+    if number > _VERSION:
+        return VersionVerdict.NEWER
+    if number in _READABLE_VERSIONS:
+        return VersionVerdict.READ_ONLY
+    return VersionVerdict.OK if number == _VERSION else VersionVerdict.UNKNOWN
+
+
+def version_document() -> dict[str, object]:
+    """The version document of a new database."""
+    return {"_id": VERSION_ID, "type": "versioninfo", "version": _VERSION}
+
+
+def decide(milestone: Document | None, node_id: str, own: Tweaks) -> Verdict:
+    """What the milestone says to us; one that is malformed is incompatible."""
+    if milestone is None:
+        return Verdict.OK
+    try:
+        accepted = _accepted(milestone)
+        is_compatible = _chunks_fit(milestone, accepted, node_id)
+        shared = preferred(milestone)
+    except LivesyncIncompatible:
+        return Verdict.INCOMPATIBLE
+    if not is_compatible:
+        return Verdict.INCOMPATIBLE
+    if shared is not None and own.mismatches(shared):
+        return Verdict.MISMATCHED
+    if not milestone.get("locked"):
+        return Verdict.OK
+    if node_id in accepted:
+        return Verdict.LOCKED
+    return Verdict.NODE_CLEANED if milestone.get("cleaned") else Verdict.NODE_LOCKED
+
+
+def preferred(milestone: Document) -> Tweaks | None:
+    """The settings all devices agreed on.
+
+    Raises:
+        LivesyncIncompatible: they are malformed, or we cannot follow them.
+    """
+    values = _part(milestone, "tweak_values").get(_PREFERRED)
+    if values is None:
+        return None
+    if not isinstance(values, Mapping):
+        raise _malformed()
+    return Tweaks.from_preferred(values)
+
+
+def created(milestone: Document) -> int | None:
+    """When this database was made: another value than before means that it was made anew."""
+    value = milestone.get("created")
+    return value if type(value) is int else None
+
+
+def fresh(created_ms: int, node_id: str, tweaks: Tweaks) -> dict[str, object]:
+    """The milestone of an empty database, in which our settings are those to follow."""
+    return {
+        "_id": f"_local/{MILESTONE_NAME}",
+        "type": "milestoneinfo",
+        "created": created_ms,
+        "locked": False,
+        "accepted_nodes": [node_id],
+        "node_chunk_info": {},
+        "node_info": {},
+        "tweak_values": {_PREFERRED: tweaks.to_settings()},
+    }
+
+
+def registered(milestone: Document, node_id: str, info: NodeInfo) -> dict[str, object]:
+    """The milestone with our own lines in it; equal to what was given if nothing is new.
+
+    Raises:
+        LivesyncIncompatible: the milestone is malformed.
+    """
+    chunks, nodes = _part(milestone, "node_chunk_info"), _part(milestone, "node_info")
+    tweaks = _part(milestone, "tweak_values")
+    ours = {"min": _CHUNK_MIN, "max": _CHUNK_MAX, "current": _CHUNK_CURRENT}
+    changed = dict(milestone)
+    changed["node_chunk_info"] = chunks | {node_id: ours}
+    changed["node_info"] = nodes | {node_id: _node_lines(nodes.get(node_id), info)}
+    if _PREFERRED in tweaks:
+        changed["tweak_values"] = tweaks | {node_id: tweaks[_PREFERRED]}
+    return changed
+
+
+def is_registered(milestone: Document, node_id: str) -> bool:
+    """Whether the list of devices has us.
+
+    Raises:
+        LivesyncIncompatible: the milestone is malformed.
+    """
+    return node_id in _part(milestone, "node_info")
+
+
+def accepting(milestone: Document, node_id: str) -> dict[str, object]:
+    """The milestone of a locked database with us among the accepted devices.
+
+    Raises:
+        LivesyncIncompatible: the milestone is malformed.
+    """
+    accepted = _accepted(milestone)
+    if node_id not in accepted:
+        accepted.append(node_id)
+    return {**milestone, "accepted_nodes": accepted}
+
+
+def _chunks_fit(milestone: Document, accepted: list[str], node_id: str) -> bool:
+    """Whether the ranges of chunk versions of all accepted devices overlap with ours."""
+    known = _part(milestone, "node_chunk_info")
+    low, high = float(_CHUNK_MIN), float(_CHUNK_MAX)
+    for node in accepted:
+        if node == node_id:
+            continue
+        if node not in known:
+            low = high = 0.0  # as LiveSync does: what it does not say counts as the first version
+            continue
+        lines = known[node]
+        if not isinstance(lines, Mapping):
+            raise _malformed()
+        low, high = max(low, _number(lines, "min")), min(high, _number(lines, "max"))
+    return low <= high
+
+
+def _node_lines(before: object, info: NodeInfo) -> dict[str, object]:
+    known = dict(before) if isinstance(before, Mapping) else {}
+    last = known.get("last_connected")
+    is_recent = isinstance(last, int) and 0 <= info.last_connected_ms - last <= _CONNECTED_EVERY_MS
+    return known | {
+        "device_name": info.device_name,
+        "vault_name": info.vault_name,
+        "app_version": info.app_version,
+        "plugin_version": info.plugin_version,
+        "progress": info.progress,
+        "last_connected": last if is_recent else info.last_connected_ms,
+    }
+
+
+def _accepted(milestone: Document) -> list[str]:
+    nodes = milestone.get("accepted_nodes")
+    if nodes is None:
+        return []
+    if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
+        raise _malformed()
+    return list(nodes)
+
+
+def _part(milestone: Document, key: str) -> dict[str, object]:
+    value = milestone.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _malformed()
+    return dict(value)
+
+
+def _number(lines: Mapping[str, object], key: str) -> float:
+    value = lines.get(key)
+    if not isinstance(value, int | float) or value != value // 1:
+        raise _malformed()
+    return value
+
+
+def _malformed() -> LivesyncIncompatible:
+    return LivesyncIncompatible(
+        "The database's list of devices cannot be understood.",
+        "Repair it with LiveSync on another device, or look for a newer obsidian-rag.",
+    )

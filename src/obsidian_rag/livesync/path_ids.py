@@ -1,0 +1,163 @@
+"""From a vault path to a document id and back, and which paths take part at all.
+
+Threat: a path in the database was written by anyone with access to it. It may try to leave the
+vault, name a device, hide in `.obsidian` where it would run as a plugin, or raise one of
+LiveSync's own flags. Such a path takes no part, whichever side it comes from.
+"""
+
+import hashlib
+import re
+import unicodedata
+from enum import StrEnum
+
+from obsidian_rag.errors import LivesyncUnreadable, SecurityViolation
+from obsidian_rag.vault import check_relative
+
+CHUNK_PREFIX = "h:"
+OBFUSCATED_PREFIX = "f:"
+HIDDEN_FILE_PREFIX = "i:"
+CUSTOMISATION_PREFIX = "ix:"
+PLUGIN_PREFIX = "ps:"
+
+_NOT_OURS = (CHUNK_PREFIX, HIDDEN_FILE_PREFIX, CUSTOMISATION_PREFIX, PLUGIN_PREFIX, "_")
+_SYSTEM_IDS = {"obsydian_livesync_version", "syncinfo"}
+_TEXT = (".md", ".txt", ".svg", ".html", ".csv", ".css", ".js", ".xml", ".canvas")
+_SPLIT_AS_TEXT = (".md", ".txt", ".canvas")
+_FLAGS = {"redflag.md", "redflag2.md", "redflag3.md", "flag_rebuild.md", "flag_fetch.md"}
+_LOGS = ("livesync_log_", "LIVESYNC_LOG_")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# What Linux and Android can name; macOS and Windows count letters and allow a little more.
+_NAME_BYTES = 255
+_PATH_BYTES = 2048
+_UNWELCOME = re.compile(r'[\\"?<>|*#]')
+_DEVICE = re.compile(r"(?:CON|PRN|AUX|NUL|(?:COM|LPT)[1-9¹²³]) *(?:\..*)?", re.IGNORECASE)
+_MTIME_BUCKET_MS = 2000
+
+
+class Newer(StrEnum):
+    """Which of two modification times is later, as far as LiveSync looks."""
+
+    BASE = "base"
+    TARGET = "target"
+    NEITHER = "neither"
+
+
+def normalise(path: str) -> str:
+    """The spelling of a path that Obsidian uses: composed letters, ordinary spaces."""
+    spaced = path.replace("\u00a0", " ").replace("\u202f", " ")
+    return unicodedata.normalize("NFC", spaced)
+
+
+def path_to_id(path: str, *, is_case_sensitive: bool, obfuscation_passphrase: str | None) -> str:
+    """The document id of a path. Spellings differ in their ids: `normalise` before, if need be."""
+    if path.startswith(OBFUSCATED_PREFIX):
+        return path
+    name = path if is_case_sensitive else path.lower()
+    if not obfuscation_passphrase:
+        # CouchDB keeps ids that begin with an underscore for itself.
+        return f"/{name}" if name.startswith("_") else name
+    prefix, _ = _split_prefix(name)
+    digest = _sha256(f"{_sha256(obfuscation_passphrase)}:{name}")
+    return f"{prefix}{OBFUSCATED_PREFIX}{digest}"
+
+
+def id_to_path(doc_id: str, entry_path: str | None) -> str:
+    """The path of an entry: its own word for it, else what the id tells.
+
+    Raises:
+        LivesyncUnreadable: the id is obfuscated and the entry does not name its path.
+    """
+    if entry_path:
+        return entry_path
+    prefix, body = _split_prefix(doc_id)
+    if prefix == OBFUSCATED_PREFIX or body.startswith(OBFUSCATED_PREFIX):
+        raise LivesyncUnreadable(
+            f"The document {doc_id!r} hides its path and does not carry it.",
+            "Save the file again on a device that has it.",
+        )
+    return prefix + body.removeprefix("/")
+
+
+def is_file_id(doc_id: str) -> bool:
+    """Whether a document with this id can be the entry of an ordinary file of a vault."""
+    return not doc_id.startswith(_NOT_OURS) and doc_id not in _SYSTEM_IDS
+
+
+def is_text(path: str) -> bool:
+    """Whether LiveSync stores the file as text. Case matters: `A.MD` is binary."""
+    return path.endswith(_TEXT)
+
+
+def splits_as_text(path: str) -> bool:
+    """Whether the file is cut into small pieces, whatever it holds."""
+    return path.endswith(_SPLIT_AS_TEXT)
+
+
+def takes_part(path: str) -> str | None:
+    """The reason why a path takes no part, as the end of a sentence; None when it does."""
+    if danger := _danger(path):
+        return danger
+    if any(part.startswith(".") for part in path.split("/")):
+        return "is hidden"
+    # A device with case-blind names would take 'RedFlag.md' for the flag.
+    lowered = path.lower()
+    if lowered in _FLAGS:
+        return "is a flag of LiveSync"
+    if lowered in _SYSTEM_IDS:
+        return "has the name of a document of LiveSync itself"
+    if path.startswith(_LOGS):
+        return "is a log of LiveSync"
+    return None
+
+
+def is_hostile(path: str) -> bool:
+    """Whether a path that came from the database must not be touched on the disk."""
+    return takes_part(path) is not None
+
+
+def warns(path: str) -> str | None:
+    """What keeps other systems from writing a path, as the end of a sentence; None if nothing."""
+    if _UNWELCOME.search(path):
+        return "holds characters that Windows and Android cannot write"
+    parts = path.split("/")
+    if any(_DEVICE.fullmatch(part) for part in parts):
+        return "has a name that Windows keeps for a device"
+    if any(part.endswith((" ", ".")) for part in parts):
+        return "has a name that ends with a space or a dot, which Windows drops"
+    return None
+
+
+def compare_mtimes(base_ms: int, target_ms: int) -> Newer:
+    """Compare as LiveSync does: in steps of two seconds, since some disks know no finer time."""
+    base, target = base_ms // _MTIME_BUCKET_MS, target_ms // _MTIME_BUCKET_MS
+    if base == target:
+        return Newer.NEITHER
+    return Newer.TARGET if target > base else Newer.BASE
+
+
+def _split_prefix(name: str) -> tuple[str, str]:
+    end = name.find(":") + 1
+    return name[:end], name[end:]
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _danger(path: str) -> str | None:
+    if _CONTROL.search(path):
+        return "holds control characters"
+    # LiveSync reads what stands before a colon as a prefix; Windows as a drive or a stream.
+    if ":" in path:
+        return "holds a colon"
+    if "\\" in path:
+        return "holds a backslash"
+    if len(path.encode()) > _PATH_BYTES:
+        return "is too long"
+    if any(len(part.encode()) > _NAME_BYTES for part in path.split("/")):
+        return "has a part that is too long"
+    try:
+        canonical = check_relative(path)
+    except SecurityViolation:
+        return "could leave the vault or name a device"
+    return None if canonical == path else "has empty parts or dots for parts"

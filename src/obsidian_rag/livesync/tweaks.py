@@ -1,0 +1,180 @@
+"""The settings that every device of one LiveSync database must share."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any
+
+from obsidian_rag.errors import LivesyncIncompatible, LivesyncPassphrase
+
+V2 = "v2"
+FORCE_V1 = "forceV1"
+_ALGORITHMS = {V2, "", FORCE_V1}
+
+# Our names, LiveSync's names.
+_SHOULD_MATCH = {
+    "encrypt": "encrypt",
+    "use_path_obfuscation": "usePathObfuscation",
+    "e2ee_algorithm": "E2EEAlgorithm",
+    "use_dynamic_iteration_count": "useDynamicIterationCount",
+    "handle_filename_case_sensitive": "handleFilenameCaseSensitive",
+    "hash_alg": "hashAlg",
+    "chunk_splitter_version": "chunkSplitterVersion",
+    "custom_chunk_size": "customChunkSize",
+    "minimum_chunk_size": "minimumChunkSize",
+    "enable_compression": "enableCompression",
+    "long_line_threshold": "longLineThreshold",
+    "use_eden": "useEden",
+    "max_chunks_in_eden": "maxChunksInEden",
+    "max_total_length_in_eden": "maxTotalLengthInEden",
+    "max_age_in_eden": "maxAgeInEden",
+    "enable_chunk_splitter_v2": "enableChunkSplitterV2",
+    "use_plugin_sync_v2": "usePluginSyncV2",
+    "use_segmenter": "useSegmenter",
+}
+_NAMES = _SHOULD_MATCH | {"sync_max_size_in_mb": "syncMaxSizeInMB"}
+# Devices older than these settings had these values.
+_ASSUMED = {"E2EEAlgorithm", "chunkSplitterVersion", "usePluginSyncV2"}
+
+# Published with the others in a new database, with the values of LiveSync's own defaults.
+RECOMMENDED: Mapping[str, object] = MappingProxyType(
+    {
+        "useIgnoreFiles": False,
+        "useCustomRequestHandler": False,
+        "batch_size": 25,
+        "batches_limit": 25,
+        "useTimeouts": False,
+        "readChunksOnline": True,
+        "hashCacheMaxCount": 300,
+        "hashCacheMaxAmount": 50,
+        "concurrencyOfReadChunksOnline": 40,
+        "minimumIntervalOfReadChunksOnline": 50,
+        "ignoreFiles": ".gitignore",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tweaks:
+    """What must match, and the values as they were found, to be written back unchanged."""
+
+    encrypt: bool = False
+    use_path_obfuscation: bool = False
+    e2ee_algorithm: str = V2
+    use_dynamic_iteration_count: bool = False
+    handle_filename_case_sensitive: bool = False
+    hash_alg: str = "xxhash64"
+    chunk_splitter_version: str = "v3-rabin-karp"
+    custom_chunk_size: int = 0
+    minimum_chunk_size: int = 20
+    enable_compression: bool = False
+    long_line_threshold: int = 250
+    use_eden: bool = False
+    max_chunks_in_eden: int = 10
+    max_total_length_in_eden: int = 1024
+    max_age_in_eden: int = 10
+    enable_chunk_splitter_v2: bool = False
+    use_plugin_sync_v2: bool = False
+    use_segmenter: bool = False
+    sync_max_size_in_mb: int = 50
+    raw: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_preferred(cls, values: Mapping[str, object]) -> "Tweaks":
+        """Read the values that a database publishes; keys we do not know are kept.
+
+        Raises:
+            LivesyncIncompatible: a value is of another kind than we know.
+        """
+        return _read(values, values)
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, object]) -> "Tweaks":
+        """Read a device's settings, of which nothing else is kept: they hold secrets.
+
+        Raises:
+            LivesyncIncompatible: a value is of another kind than we know.
+        """
+        published = {*_NAMES.values(), *RECOMMENDED}
+        return _read(
+            settings,
+            {
+                key: value
+                for key, value in settings.items()
+                if key in published and value is not None
+            },
+        )
+
+    def to_settings(self) -> dict[str, object]:
+        """The values under LiveSync's names: as they were found, where we did not change them."""
+        found = _values(self.raw)
+        settings = dict(self.raw) if self.raw else dict(RECOMMENDED)
+        for name, key in _NAMES.items():
+            value = getattr(self, name)
+            if not self.raw or value != found.get(name, _DEFAULTS[name]):
+                settings[key] = value
+        return settings
+
+    def mismatches(self, other: "Tweaks") -> tuple[str, ...]:
+        """The settings that should match and do not; what one side never heard of is left out."""
+        ours, theirs = self._known(), other._known()
+        return tuple(
+            key
+            for name, key in _SHOULD_MATCH.items()
+            if key in ours and key in theirs and getattr(self, name) != getattr(other, name)
+        )
+
+    def check_supported(self, passphrase: str | None) -> None:
+        """Refuse what we could not write as the other devices do.
+
+        Raises:
+            LivesyncIncompatible: the combination is unknown to us.
+            LivesyncPassphrase: the database is encrypted, and there is no passphrase.
+        """
+        if self.use_path_obfuscation and not self.encrypt:
+            raise LivesyncIncompatible(
+                "The database hides paths but does not encrypt.",
+                "Turn on end-to-end encryption in LiveSync, or turn off property encryption.",
+            )
+        if self.encrypt and self.e2ee_algorithm not in _ALGORITHMS:
+            raise LivesyncIncompatible(
+                "The database is encrypted in a way we do not know.", _UPDATE
+            )
+        if self.encrypt and not passphrase:
+            raise LivesyncPassphrase(
+                "The database is encrypted, and no passphrase is set.",
+                "Run `obsidian-rag livesync setup` and give the passphrase of your devices.",
+            )
+
+    def _known(self) -> set[str]:
+        return _ASSUMED | {key for key, value in self.to_settings().items() if value is not None}
+
+
+_UPDATE = "Look for a newer obsidian-rag."
+_DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Tweaks)}
+
+
+def _read(settings: Mapping[str, object], raw: Mapping[str, object]) -> Tweaks:
+    # Newer devices can agree on other ids; with ours beside them every note would be there twice.
+    if settings.get("idDerivationVersion") not in (None, 0):
+        raise LivesyncIncompatible(
+            "The devices of this database make ids in a way we do not know.", _UPDATE
+        )
+    return Tweaks(**_values(settings), raw=MappingProxyType(dict(raw)))
+
+
+def _values(settings: Mapping[str, object]) -> dict[str, Any]:
+    """The values of our fields that are set at all, each of the kind of its default."""
+    found = {}
+    for name, key in _NAMES.items():
+        value = settings.get(key)
+        if value is None:
+            continue
+        wanted: type[object] = type(_DEFAULTS[name])
+        if wanted is int and isinstance(value, float) and math.isfinite(value):
+            value = int(value)
+        if type(value) is not wanted:
+            raise LivesyncIncompatible(f"The setting '{key}' has a value we do not know.", _UPDATE)
+        found[name] = value
+    return found

@@ -1,0 +1,88 @@
+"""What the indexes need of one note: a parsed note in, plain values out. No I/O."""
+
+import posixpath
+from dataclasses import dataclass
+
+from obsidian_rag.notes import (
+    Note,
+    RagPolicy,
+    Relation,
+    is_canvas,
+    parse_date,
+    read_id,
+    read_kind,
+    read_related,
+    read_summary,
+)
+from obsidian_rag.notes.canvas import canvas_body, read_canvas
+from obsidian_rag.notes.lines import split_lines
+from obsidian_rag.relations.words import LINE_END, Speller, prose
+
+_MOST_SUMMARY = 500
+_MOST_PHRASE = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One note as the indexes see it.
+
+    `stream` has its terms in their order, LINE_END between lines and "" for words that are mute;
+    it begins on line `first_line` of the file.
+    """
+
+    path: str
+    title: str
+    aliases: tuple[str, ...]
+    uid: str | None
+    kind: str
+    summary: str
+    tags: tuple[str, ...]
+    links: tuple[str, ...]
+    related: tuple[Relation, ...]
+    is_daily: bool
+    is_private: bool
+    stream: list[str]
+    first_line: int
+    phrases: tuple[tuple[str, ...], ...]
+
+
+def read_content(
+    note: Note, speller: Speller, max_chars: int | None, boilerplate: frozenset[str] = frozenset()
+) -> Content:
+    """The content of a note; lines of the boilerplate do not count as its words."""
+    first, body = body_lines(note)
+    if boilerplate:
+        body = ["" if line in boilerplate else line for line in body]
+    text = LINE_END.join(body)
+    found = read_id(note.frontmatter)
+    names = dict.fromkeys((note.title, _file_name(note.path), *note.aliases))
+    phrases = (tuple(speller.plain_terms(name))[:_MOST_PHRASE] for name in names)
+    return Content(
+        path=note.path,
+        title=note.title,
+        aliases=note.aliases,
+        uid=found.value if found and not found.trouble else None,
+        kind=read_kind(note.frontmatter),
+        summary=read_summary(note.frontmatter)[:_MOST_SUMMARY],
+        tags=tuple(dict.fromkeys(tag.lstrip("#").lower() for tag in note.tags)),
+        links=tuple(dict.fromkeys(link.target for link in note.links if link.target)),
+        related=read_related(note.frontmatter).relations,
+        is_daily=parse_date(note.path, {}) is not None,
+        is_private=note.policy is RagPolicy.PRIVATE,
+        stream=speller.terms(prose(text[:max_chars] if max_chars else text)),
+        first_line=first,
+        phrases=tuple(dict.fromkeys(phrase for phrase in phrases if phrase)),
+    )
+
+
+def body_lines(note: Note) -> tuple[int, list[str]]:
+    """The lines of a note below its frontmatter, and the number of the first."""
+    if is_canvas(note.path):
+        canvas, _ = read_canvas(note.text)
+        return 1, list(canvas_body(canvas).lines)
+    return note.body_line, split_lines(note.text)[note.body_line - 1 :]
+
+
+def _file_name(path: str) -> str:
+    stem = posixpath.splitext(posixpath.basename(path))[0]
+    return stem.replace("_", " ").replace("-", " ")

@@ -1,0 +1,108 @@
+"""How well relations are found: take one of the author's own links away, and ask for its target."""
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from obsidian_rag.notes import Note, parse_note
+from obsidian_rag.relations.content import body_lines
+from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.score import related
+from obsidian_rag.relations.source import text_source
+from obsidian_rag.relations.update import Ground
+from obsidian_rag.relations.words import LINE_END
+from obsidian_rag.vault import NoteFile, read_note
+
+HITS_AT = (1, 5, 10, 20)
+_DEEPEST = 20
+_SEED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LinksFound:
+    """How often the target of a link that was taken away is among the first so many."""
+
+    notes: int
+    links: int
+    hits: dict[int, float]
+    mrr: float
+
+
+def evaluate_links(
+    loaded: Loaded,
+    ground: Ground,
+    *,
+    limit: int,
+    listener: Callable[[int, int], None] = lambda _done, _total: None,
+) -> LinksFound:
+    """Ask for the targets of up to `limit` links, every note in its turn."""
+    pairs = list(_pairs(loaded, limit))
+    ranks = []
+    for done, (source, target) in enumerate(pairs, start=1):
+        ranks.append(_rank(loaded, ground, source, target))
+        listener(done, len(pairs))
+    total = max(len(ranks), 1)
+    found = [rank for rank in ranks if rank is not None]
+    return LinksFound(
+        notes=len({source for source, _ in pairs}),
+        links=len(pairs),
+        hits={most: sum(rank <= most for rank in found) / total for most in HITS_AT},
+        mrr=sum(1 / rank for rank in found) / total,
+    )
+
+
+def _pairs(loaded: Loaded, limit: int) -> Iterator[tuple[int, int]]:
+    """Links, shuffled: the first of every note, then the second of every note, and so on."""
+    chance = random.Random(_SEED)
+    by_path = sorted(loaded.graph.outgoing.items(), key=lambda item: loaded.cards[item[0]].path)
+    links = {}
+    for slot, targets in by_path:
+        linked = {loaded.graph.find(link, slot) for link in loaded.cards[slot].links}
+        links[slot] = sorted(targets & linked, key=lambda one: loaded.cards[one].path)
+        chance.shuffle(links[slot])
+    sources = [slot for slot, targets in links.items() if targets]
+    chance.shuffle(sources)
+    taken = 0
+    for turn in range(max(map(len, links.values()), default=0)):
+        for slot in sources:
+            if taken < limit and turn < len(links[slot]):
+                taken += 1
+                yield slot, links[slot][turn]
+
+
+def _rank(loaded: Loaded, ground: Ground, source: int, target: int) -> int | None:
+    card = loaded.cards[source]
+    file = read_note(ground.root, card.path, ground.rules.max_file_bytes)
+    if not isinstance(file, NoteFile):
+        return None
+    text = _without_links(loaded, parse_note(card.path, file.text), source, target)
+    asked = text_source(loaded, text, slot=source, without=target)
+    settings = ground.settings.model_copy(update={"min_score": 0.0})
+    found = related(loaded, asked, settings, limit=_DEEPEST)
+    return next((at for at, one in enumerate(found, start=1) if one.slot == target), None)
+
+
+def _without_links(loaded: Loaded, note: Note, source: int, target: int) -> str:
+    """The text of a note without its links to the target, and without their words."""
+    first, lines = body_lines(note)
+    for link in note.links:
+        at = link.line - first
+        if (
+            0 <= at < len(lines)
+            and link.target
+            and loaded.graph.find(link.target, source) == target
+        ):
+            lines[at] = _without(lines[at], link.target)
+    return LINE_END.join(lines)
+
+
+def _without(line: str, target: str) -> str:
+    written = "|".join({re.escape(target), re.escape(quote(target))})
+    link = re.compile(
+        rf"!?\[\[\s*(?:{written})[^\[\]]*\]\]|!?\[[^\[\]]*\]\(\s*<?(?:{written})[^()]*\)"
+    )
+    shortened = link.sub(" ", line)
+    # A link that is written in a way we do not expect takes its whole line with it.
+    return shortened if shortened != line else ""

@@ -1,0 +1,137 @@
+"""The ids of a vault's notes: which are missing or break a rule, and how notes get one."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+from obsidian_rag.errors import ErrorBody, ObsidianRagError
+from obsidian_rag.notes import NoteId, make_id, read_id, with_id
+from obsidian_rag.relations.opened import MAX_BYTES, open_for_edit
+
+_COMPARED = frozenset({"", "not_lower_case", "not_v4"})
+
+
+@dataclass(frozen=True, slots=True)
+class FoundId:
+    """A note and the id it gives itself."""
+
+    path: str
+    id: NoteId
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateId:
+    """An id that several notes have: the first in path order keeps it."""
+
+    id: str
+    kept: str
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IdReport:
+    """Which notes break a rule of ids, in path order; `owners` says whose each id is."""
+
+    notes: int
+    missing: tuple[str, ...]
+    invalid: tuple[FoundId, ...]
+    not_lower_case: tuple[FoundId, ...]
+    duplicates: tuple[DuplicateId, ...]
+    legacy: tuple[str, ...]
+    owners: Mapping[str, str]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every note has a good id of its own; the older field is good enough."""
+        return not (self.missing or self.invalid or self.not_lower_case or self.duplicates)
+
+
+class AddOutcome(StrEnum):
+    """What became of a note that should get an id."""
+
+    ADDED = "added"
+    PLANNED = "planned"
+    EXISTING = "existing"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class AddedId:
+    """What became of one note; a planned id is not made yet."""
+
+    path: str
+    outcome: AddOutcome
+    id: str = ""
+    error: ErrorBody | None = None
+
+
+def check_ids(notes: Iterable[tuple[str, NoteId | None]]) -> IdReport:
+    """Hold the ids of a vault, as (path, id) in any order, against the rules."""
+    ordered = sorted(notes, key=lambda pair: pair[0])
+    found = [FoundId(path, note_id) for path, note_id in ordered if note_id]
+    holders: dict[str, list[str]] = {}
+    for one in found:
+        if one.id.trouble in _COMPARED:
+            holders.setdefault(one.id.key, []).append(one.path)
+    return IdReport(
+        notes=len(ordered),
+        missing=tuple(path for path, note_id in ordered if note_id is None),
+        invalid=tuple(one for one in found if one.id.trouble not in ("", "not_lower_case")),
+        not_lower_case=tuple(one for one in found if one.id.trouble == "not_lower_case"),
+        duplicates=tuple(
+            DuplicateId(key, paths[0], tuple(paths[1:]))
+            for key, paths in holders.items()
+            if len(paths) > 1
+        ),
+        legacy=tuple(one.path for one in found if one.id.field == "uuid"),
+        owners=MappingProxyType({key: paths[0] for key, paths in holders.items()}),
+    )
+
+
+def add_id(
+    root: Path,
+    rel: str,
+    *,
+    is_dry_run: bool = False,
+    is_owner: bool = False,
+    max_bytes: int = MAX_BYTES,
+) -> AddedId:
+    """Write an id into a note that has none; a good id is left as it is.
+
+    Raises:
+        NotFound: there is no such note, or it says `rag: false` and you are not its owner.
+        InvalidArgument: it is no Markdown note, its id is bad, or its frontmatter is.
+        SecurityViolation: the path leaves the vault or is hidden.
+        NoteChanged: it has been edited meanwhile.
+        ReadOnly: it may not be written.
+        IndexerFailed: it cannot be read, or the disk failed.
+    """
+    opened = open_for_edit(root, rel, is_owner=is_owner, max_bytes=max_bytes)
+    present = read_id(opened.note.frontmatter)
+    if present and not present.trouble:
+        return AddedId(opened.path, AddOutcome.EXISTING, present.value)
+    value = make_id()
+    text = opened.edited(partial(with_id, value=value))
+    if is_dry_run:
+        return AddedId(opened.path, AddOutcome.PLANNED)
+    opened.save(text)
+    return AddedId(opened.path, AddOutcome.ADDED, value)
+
+
+def add_ids(
+    root: Path,
+    rels: Iterable[str],
+    *,
+    is_dry_run: bool = False,
+    is_owner: bool = False,
+    max_bytes: int = MAX_BYTES,
+) -> Iterator[AddedId]:
+    """Do the same with many notes, one after the other; a bad one does not stop the others."""
+    for rel in dict.fromkeys(rels):
+        try:
+            yield add_id(root, rel, is_dry_run=is_dry_run, is_owner=is_owner, max_bytes=max_bytes)
+        except ObsidianRagError as error:
+            yield AddedId(rel, AddOutcome.FAILED, error=error.body)

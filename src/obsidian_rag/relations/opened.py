@@ -1,0 +1,98 @@
+"""One note, opened for an edit of its frontmatter, and the edit put in place.
+
+Threat: a tool that may add an id could tell an agent that a note exists which says `rag: false`,
+or put YAML into a file that is no note. So such a note is not found, and only Markdown is opened.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from obsidian_rag.errors import IndexerFailed, InvalidArgument, NotFound
+from obsidian_rag.notes import EditRefused, Note, RagPolicy, is_canvas, parse_note
+from obsidian_rag.vault import (
+    NoteFile,
+    check_relative,
+    content_hash,
+    read_note,
+    replace_note,
+    resolve,
+)
+
+MAX_BYTES = 10 * 1024 * 1024
+_MARKDOWN = (".md", ".markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A note and its text with all its bytes, also the byte order mark that a note drops."""
+
+    root: Path
+    note: Note
+    text: str
+    hash: str
+
+    @property
+    def path(self) -> str:
+        """The path of the note, relative to its vault."""
+        return self.note.path
+
+    def edited(self, edit: Callable[[str], str]) -> str:
+        """The text after this edit; nothing is written.
+
+        Raises:
+            InvalidArgument: the frontmatter cannot be edited so.
+        """
+        try:
+            return edit(self.text)
+        except EditRefused as refused:
+            raise InvalidArgument(
+                f"'{self.path}' is unchanged. {refused}", "Correct its frontmatter and retry."
+            ) from None
+
+    def save(self, text: str) -> None:
+        """Put this text in place of what was opened.
+
+        Raises:
+            NoteChanged: the note has been edited meanwhile.
+            ReadOnly: it may not be written.
+            SecurityViolation: it is hidden.
+            IndexerFailed: the disk is full or failed; the note is as it was.
+        """
+        replace_note(self.root, self.path, self.hash, text.encode("utf-8"))
+
+
+def open_for_edit(root: Path, rel: str, *, is_owner: bool, max_bytes: int = MAX_BYTES) -> Opened:
+    """The note at `rel`. Only its owner can open a note that says `rag: false`.
+
+    Raises:
+        NotFound: there is none, or none for you.
+        InvalidArgument: it is no Markdown file.
+        SecurityViolation: the path leaves the vault.
+        IndexerFailed: it cannot be read.
+        NoteChanged: somebody keeps writing to it.
+    """
+    path = check_relative(rel)
+    _refuse_others(path, resolve(root, path).name)
+    file = read_note(root, path, max_bytes)
+    if not isinstance(file, NoteFile):
+        if file.reason == "missing":
+            raise _no_note(path)
+        raise IndexerFailed(f"'{path}' cannot be read ({file.reason}).", "Open it in Obsidian.")
+    note = parse_note(path, file.text)
+    if note.policy is RagPolicy.NEVER and not is_owner:
+        raise _no_note(path)
+    return Opened(root, note, file.data.decode("utf-8"), content_hash(file.data))
+
+
+def _refuse_others(path: str, real_name: str) -> None:
+    if is_canvas(path):
+        raise InvalidArgument(
+            f"'{path}' is a Canvas, which has no frontmatter.", "Choose a Markdown note."
+        )
+    if not all(name.lower().endswith(_MARKDOWN) for name in (path, real_name)):
+        raise InvalidArgument(f"'{path}' is not a Markdown note.", "Choose a Markdown note.")
+
+
+def _no_note(path: str) -> NotFound:
+    return NotFound(f"There is no note '{path}' in the vault.", "Search for it first.")

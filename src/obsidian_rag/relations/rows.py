@@ -1,0 +1,382 @@
+"""The six indexes on disk: one SQLite file, changed note by note, followed by its readers."""
+
+import itertools
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obsidian_rag.errors import IndexCorrupted
+from obsidian_rag.relations.content import Content
+from obsidian_rag.relations.words import LINE_END, Speller, letter_groups
+from obsidian_rag.store import Database, now
+from obsidian_rag.vault import FileEntry
+
+FILE = "relations.db"
+_CHANGE = "change"
+_FORMAT = "format"
+_UPDATED = "updated_at"
+_MARK = "mark"
+_MOST_IN_QUERY = 500
+_BETWEEN_PHRASES = -1
+# In place of a term's number: a word that says nothing, and the end of a line.
+_MUTE = 0
+_NEXT_LINE = -1
+_SEEN = "path, size_bytes, mtime_ns, file_id, content_hash"
+
+
+class Seen(NamedTuple):
+    """What we remember of a file, to tell whether it changed."""
+
+    size_bytes: int
+    mtime_ns: int
+    file_id: int | None
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The terms of one note in their order, and the line on which each stands."""
+
+    terms: NDArray[np.int32]
+    lines: NDArray[np.int32]
+
+
+def open_rows(home: Path, wanted: str) -> "Rows":
+    """The indexes, to be written; ones that are damaged or made otherwise begin afresh."""
+    found = find_rows(home, wanted)
+    if found is None:
+        discard(home)
+        found = Rows(Database(home / FILE, "obsidian_rag.relations"))
+        found.database.put(_FORMAT, wanted)
+    return found
+
+
+def find_rows(home: Path, wanted: str) -> "Rows | None":
+    """The indexes, if there are any that are sound and made as wanted."""
+    if not (home / FILE).exists():
+        return None
+    try:
+        rows = Rows(Database(home / FILE, "obsidian_rag.relations"))
+        if rows.database.get(_FORMAT) == wanted:
+            return rows
+    except IndexCorrupted:
+        return None
+    rows.close()
+    return None
+
+
+def discard(home: Path) -> None:
+    """Remove the file: everything in it can be built again."""
+    for suffix in ("", "-wal", "-shm"):
+        (home / f"{FILE}{suffix}").unlink(missing_ok=True)
+
+
+class Rows:
+    """Reads and writes the tables; every write is part of the caller's transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.forget_numbers()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.database.close()
+
+    @property
+    def change(self) -> int:
+        """The number of the last change."""
+        return int(self.database.get(_CHANGE) or 0)
+
+    @property
+    def updated_at(self) -> str | None:
+        """When something was last written."""
+        return self.database.get(_UPDATED)
+
+    @property
+    def count(self) -> int:
+        """How many notes there are."""
+        row = self.database.row("SELECT count(*) FROM note WHERE is_gone = 0")
+        return cast("int", row[0]) if row else 0
+
+    @property
+    def mark(self) -> str | None:
+        """What state of the vault these indexes are known to agree with."""
+        return self.database.get(_MARK)
+
+    @mark.setter
+    def mark(self, value: str | None) -> None:
+        self.database.put(_MARK, value)
+
+    def seen(self) -> dict[str, Seen]:
+        """What we know of the vault's files."""
+        found = self.database.rows(f"SELECT {_SEEN} FROM note WHERE is_gone = 0")
+        return dict(map(_seen, found))
+
+    def seen_at(self, paths: Iterable[str]) -> dict[str, Seen]:
+        """What we know of these files, and of those below these folders."""
+        found: dict[str, Seen] = {}
+        for path in paths:
+            # "0" is the character after "/": everything below the folder lies between them.
+            rows = self.database.rows(
+                f"SELECT {_SEEN} FROM note WHERE is_gone = 0"
+                " AND (path = ? OR (path > ? AND path < ?))",
+                (path, f"{path}/", f"{path}0"),
+            )
+            found.update(map(_seen, rows))
+        return found
+
+    def touch(self, path: str, entry: FileEntry) -> None:
+        """Remember new metadata of a file whose content did not change."""
+        self.database.run(
+            "UPDATE note SET size_bytes = ?, mtime_ns = ?, file_id = ? WHERE path = ?",
+            (entry.size_bytes, entry.mtime_ns, entry.file_id, path),
+        )
+
+    def move(self, old: str, new: str) -> None:
+        """A note has another path: it stays the note it was; what is left is read again."""
+        self.database.run("DELETE FROM note WHERE path = ? AND is_gone = 1", (new,))
+        self.database.run(
+            "UPDATE note SET path = ?, change = ? WHERE path = ?", (new, self._next(), old)
+        )
+
+    def put(
+        self,
+        content: Content,
+        entry: FileEntry,
+        content_hash: str,
+        speller: Speller,
+        *,
+        ngram_size: int,
+        with_places: bool = True,
+    ) -> None:
+        """Write one note into all indexes, in place of what they held of it."""
+        number = self._clear(content.path, ngram_size)
+        stream = self.numbers(content.stream, speller)
+        is_term = stream > _MUTE
+        sequence = stream[is_term]
+        lines = content.first_line + np.cumsum(stream == _NEXT_LINE, dtype=np.int32)[is_term]
+        phrases: list[int] = []
+        for phrase in content.phrases:
+            phrases += [*self.numbers(phrase, speller).tolist(), _BETWEEN_PHRASES]
+        terms, counts = np.unique(sequence, return_counts=True)
+        values = (
+            number,
+            content.path,
+            self._next(),
+            entry.size_bytes,
+            entry.mtime_ns,
+            entry.file_id,
+            content_hash,
+            content.uid,
+            content.kind,
+            content.title,
+            content.summary,
+            content.is_daily,
+            content.is_private,
+            json.dumps(content.tags, ensure_ascii=False),
+            json.dumps(content.links, ensure_ascii=False),
+            json.dumps([asdict(one) for one in content.related], ensure_ascii=False),
+            len(sequence),
+            terms.astype(np.int32).tobytes(),
+            np.minimum(counts, 0xFFFF).astype(np.uint16).tobytes(),
+            np.array(phrases, dtype=np.int32).tobytes(),
+            _packed(sequence, lines) if with_places else None,
+        )
+        self.database.run(
+            "INSERT OR REPLACE INTO note (number, path, change, size_bytes, mtime_ns, file_id,"
+            " content_hash, uid, kind, title, summary, is_daily, is_private, tags, links, related,"
+            f" words, terms, counts, phrases, places) VALUES ({', '.join('?' * len(values))})",
+            values,
+        )
+        self._count_tags(content.tags, 1)
+        groups = letter_groups(f"{content.title} {content.summary}", ngram_size)
+        self.database.run_many(
+            "INSERT OR IGNORE INTO letter_group (letters, number) VALUES (?, ?)",
+            [(letters, number) for letters in groups],
+        )
+
+    def remove(self, path: str, ngram_size: int) -> None:
+        """Take a note out of all indexes; its number stays its own, should it come back."""
+        number = self._clear(path, ngram_size)
+        self.database.run(
+            "UPDATE note SET is_gone = 1, change = ?, uid = NULL, tags = '[]', links = '[]',"
+            " related = '[]', words = 0, terms = x'', counts = x'', phrases = x'', places = NULL,"
+            " vector = NULL, vector_hash = NULL WHERE number = ?",
+            (self._next(), number),
+        )
+
+    def put_vectors(self, vectors: Iterable[tuple[str, str, bytes]]) -> None:
+        """Write the meaning of notes: path, the content it is of, the vector's bytes."""
+        change = self._next()
+        self.database.run_many(
+            "UPDATE note SET vector_hash = ?, vector = ?, change = ? WHERE path = ?",
+            ((of, data, change, path) for path, of, data in vectors),
+        )
+
+    def without_vector(self) -> dict[str, str]:
+        """Notes whose vector is missing or of an older content: path to content hash."""
+        found = self.database.rows(
+            "SELECT path, content_hash FROM note"
+            " WHERE is_gone = 0 AND words > 0 AND vector_hash IS NOT content_hash"
+        )
+        return {str(path): str(of) for path, of in found}
+
+    def put_boilerplate(self, lines: Iterable[str]) -> None:
+        """Remember which lines say nothing about a note."""
+        self.database.run("DELETE FROM boilerplate")
+        self.database.run_many(
+            "INSERT INTO boilerplate (line) VALUES (?)", ((line,) for line in lines)
+        )
+
+    def boilerplate(self) -> frozenset[str]:
+        """The lines that say nothing about a note."""
+        return frozenset(str(row[0]) for row in self.database.rows("SELECT line FROM boilerplate"))
+
+    def places(self, numbers: Sequence[int]) -> dict[int, Places]:
+        """Where the terms of these notes stand, for those of which it is known."""
+        marks = ", ".join("?" * len(numbers))
+        found = self.database.rows(
+            f"SELECT number, places FROM note WHERE places IS NOT NULL AND number IN ({marks})",
+            tuple(numbers),
+        )
+        return {cast("int", number): _unpacked(cast("bytes", data)) for number, data in found}
+
+    def numbers(self, terms: Sequence[str], speller: Speller | None = None) -> NDArray[np.int32]:
+        """The numbers of terms, in their order; new ones get a number if `speller` is there."""
+        known = self._numbers
+        missing = sorted(set(terms).difference(known))
+        if missing and not self._has_all_numbers:
+            for few in _few(missing):
+                marks = ", ".join("?" * len(few))
+                found = self.database.rows(
+                    f"SELECT term, number FROM term WHERE term IN ({marks})", few
+                )
+                known.update(cast("list[tuple[str, int]]", found))
+            missing = [term for term in missing if term not in known]
+        if missing and speller is not None:
+            row = self.database.row("SELECT coalesce(max(number), 0) FROM term")
+            first = (cast("int", row[0]) if row else 0) + 1
+            fresh = dict(zip(missing, itertools.count(first)))
+            self.database.run_many(
+                "INSERT INTO term (number, term, word) VALUES (?, ?, ?)",
+                [(number, term, speller.word_of(term)) for term, number in fresh.items()],
+            )
+            known.update(fresh)
+        return np.array([known[term] for term in terms if term in known], dtype=np.int32)
+
+    def load_numbers(self) -> None:
+        """Have all terms at hand, before many notes are written."""
+        found = self.database.rows("SELECT term, number FROM term")
+        self._numbers.update(cast("list[tuple[str, int]]", found))
+        self._has_all_numbers = True
+
+    def forget_numbers(self) -> None:
+        """Trust no number from before: another process may have written, or we rolled back."""
+        self._numbers: dict[str, int] = {"": _MUTE, LINE_END: _NEXT_LINE}
+        self._has_all_numbers = False
+
+    def words_of(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Words for the terms behind some numbers."""
+        wanted = tuple(numbers)
+        marks = ", ".join("?" * len(wanted))
+        found = self.database.rows(
+            f"SELECT number, word FROM term WHERE number IN ({marks})", wanted
+        )
+        return dict(cast("list[tuple[int, str]]", found))
+
+    def alike(self, text: str, ngram_size: int, limit: int) -> list[tuple[int, float]]:
+        """Notes whose title or summary shares letter groups with a text, best first."""
+        groups = tuple(letter_groups(text, ngram_size)[:_MOST_IN_QUERY])
+        if not groups:
+            return []
+        marks = ", ".join("?" * len(groups))
+        found = self.database.rows(
+            f"SELECT number, count(*) AS shared FROM letter_group WHERE letters IN ({marks})"
+            " GROUP BY number ORDER BY shared DESC, number LIMIT ?",
+            (*groups, limit),
+        )
+        return [(cast("int", n), cast("int", shared) / len(groups)) for n, shared in found]
+
+    def tags_beside(self, tag: str, limit: int) -> list[tuple[str, int]]:
+        """Tags that stand in the same notes as this one, most often first."""
+        found = self.database.rows(
+            "SELECT CASE first WHEN ?1 THEN second ELSE first END, notes FROM tag_pair"
+            " WHERE (first = ?1 OR second = ?1) AND first <> second ORDER BY notes DESC LIMIT ?2",
+            (tag, limit),
+        )
+        return cast("list[tuple[str, int]]", found)
+
+    def _clear(self, path: str, ngram_size: int) -> int:
+        """Take a note's rows out of the shared indexes; its number, or a new one."""
+        row = self.database.row(
+            "SELECT number, tags, title, summary, is_gone FROM note WHERE path = ?", (path,)
+        )
+        if row is None:
+            last = self.database.row("SELECT coalesce(max(number), 0) FROM note")
+            return (cast("int", last[0]) if last else 0) + 1
+        number, tags, title, summary, is_gone = cast("tuple[int, str, str, str, int]", row)
+        if not is_gone:
+            self._count_tags(json.loads(tags), -1)
+            groups = letter_groups(f"{title} {summary}", ngram_size)
+            self.database.run_many(
+                "DELETE FROM letter_group WHERE letters = ? AND number = ?",
+                ((letters, number) for letters in groups),
+            )
+        return number
+
+    def _count_tags(self, tags: Iterable[str], amount: int) -> None:
+        pairs = Counter(itertools.combinations_with_replacement(sorted(tags), 2))
+        self.database.run_many(
+            "INSERT INTO tag_pair (first, second, notes) VALUES (?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET notes = notes + excluded.notes",
+            ((first, second, amount) for first, second in pairs),
+        )
+        if amount < 0:
+            self.database.run_many(
+                "DELETE FROM tag_pair WHERE first = ? AND second = ? AND notes <= 0", iter(pairs)
+            )
+
+    def _next(self) -> int:
+        change = self.change + 1
+        self.database.put(_CHANGE, str(change))
+        self.database.put(_UPDATED, now())
+        return change
+
+
+def _seen(row: tuple[object, ...]) -> tuple[str, Seen]:
+    path, *rest = row
+    return str(path), Seen(*cast("tuple[int, int, int | None, str]", rest))
+
+
+def _few(values: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for start in range(0, len(values), _MOST_IN_QUERY):
+        yield tuple(values[start : start + _MOST_IN_QUERY])
+
+
+def _packed(terms: NDArray[np.int32], lines: NDArray[np.int32]) -> bytes:
+    steps = np.diff(lines, prepend=np.int32(0)).astype(np.int32)
+    return zlib.compress(terms.tobytes() + steps.tobytes(), 1)
+
+
+def _unpacked(data: bytes) -> Places:
+    both = np.frombuffer(zlib.decompress(data), dtype=np.int32)
+    terms, steps = both[: len(both) // 2], both[len(both) // 2 :]
+    return Places(terms, np.cumsum(steps, dtype=np.int32))
+
+
+def phrases_in(data: bytes) -> Iterator[tuple[int, ...]]:
+    """The names of a note as numbers of terms."""
+    phrase: list[int] = []
+    for number in np.frombuffer(data, dtype=np.int32).tolist():
+        if number == _BETWEEN_PHRASES:
+            yield tuple(phrase)
+            phrase = []
+        else:
+            phrase.append(number)

@@ -1,0 +1,150 @@
+"""One score out of all signals: normalise, weigh, leave out, rank."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obsidian_rag.config import RelationsSettings
+from obsidian_rag.relations import signals
+from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.signals import Scores, Signal, Source, Touched
+
+SEED_WEIGHTS = {Signal.BM25: 0.40, Signal.TAGS: 0.20, Signal.TERMS: 0.20, Signal.GRAPH: 0.20}
+# Chosen with `obsidian-rag eval --links`; docs/concepts/related.md has the numbers.
+DEFAULT_WEIGHTS = {
+    Signal.BM25: 0.05,
+    Signal.TAGS: 0.10,
+    Signal.TERMS: 0.05,
+    Signal.GRAPH: 0.20,
+    Signal.COSINE: 0.20,
+    Signal.NEIGHBOURS: 0.10,
+    Signal.TITLE: 0.20,
+    Signal.VECTOR: 0.10,
+}
+DAILY_COUNTS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A note that belongs to the source; `parts` are the signals from 0 to 1, not yet weighed."""
+
+    slot: int
+    score: float
+    parts: Mapping[Signal, float]
+
+
+def weights_of(settings: RelationsSettings) -> dict[Signal, float]:
+    """The weight of each signal: the user's, else the profile's."""
+    chosen = {
+        Signal.BM25: settings.bm25_weight,
+        Signal.TAGS: settings.tag_weight,
+        Signal.TERMS: settings.term_weight,
+        Signal.GRAPH: settings.graph_weight,
+    }
+    usual = SEED_WEIGHTS
+    if settings.profile == "default":
+        usual = DEFAULT_WEIGHTS
+        chosen |= {
+            Signal.COSINE: settings.cosine_weight,
+            Signal.NEIGHBOURS: settings.neighbour_weight,
+            Signal.TITLE: settings.title_weight,
+            Signal.VECTOR: settings.vector_weight,
+        }
+    weights = {signal: usual[signal] if own is None else own for signal, own in chosen.items()}
+    return {signal: weight for signal, weight in weights.items() if weight > 0}
+
+
+def related(
+    loaded: Loaded,
+    source: Source,
+    settings: RelationsSettings,
+    *,
+    limit: int | None = None,
+    hide_linked: bool | None = None,
+) -> list[Scored]:
+    """The notes that belong to the source, best first."""
+    if not loaded.count:
+        return []
+    is_seed = settings.profile == "seed"
+    weights = weights_of(settings)
+    parts = _signals(loaded, source, weights, is_seed=is_seed)
+    normal = seed_scale if is_seed else _scale(source.slot)
+    parts = {signal: normal(scores) for signal, scores in parts.items()}
+    total = np.zeros(loaded.size)
+    for signal, scores in parts.items():
+        total += weights[signal] * scores
+    if not is_seed and settings.discount_daily:
+        total *= _daily(loaded, source)
+    total[~loaded.is_alive] = 0
+    if hide_linked is None:
+        hide_linked = settings.hide_linked and not is_seed
+    if source.slot is not None:
+        total[source.slot] = 0
+        if hide_linked:
+            linked = loaded.graph.outgoing.get(source.slot, frozenset()) - {source.without}
+            total[list(linked)] = 0
+    found = np.nonzero((total >= settings.min_score) & (total > 0))[0]
+    order = found[np.lexsort((found, -total[found]))][: limit or settings.max_results]
+    return [
+        Scored(
+            int(slot),
+            float(min(total[slot], 1.0)),
+            {signal: float(scores[slot]) for signal, scores in parts.items()},
+        )
+        for slot in order
+    ]
+
+
+def _signals(
+    loaded: Loaded, source: Source, weights: Mapping[Signal, float], *, is_seed: bool
+) -> dict[Signal, Scores]:
+    touched = Touched(loaded, source)
+    makers: dict[Signal, Callable[[], Scores]] = {
+        Signal.BM25: lambda: touched.bm25(is_damped=not is_seed),
+        Signal.TAGS: lambda: signals.tags(loaded, source.tags),
+        Signal.TERMS: touched.shared_terms,
+        Signal.GRAPH: lambda: signals.proximity(loaded, source),
+        Signal.COSINE: touched.cosine,
+        Signal.NEIGHBOURS: lambda: signals.neighbours(loaded, source),
+        Signal.TITLE: lambda: signals.names(loaded, source),
+        Signal.VECTOR: lambda: signals.meaning(loaded, source),
+    }
+    return {
+        signal: np.where(loaded.is_alive, makers[signal](), 0)
+        for signal in Signal
+        if signal in weights
+    }
+
+
+def seed_scale(scores: Scores) -> Scores:
+    """Min-max of the scores above zero; where all are the same, one half."""
+    is_scored = scores > 0
+    if not is_scored.any():
+        return scores
+    lowest, highest = scores[is_scored].min(), scores[is_scored].max()
+    if highest == lowest:
+        return np.where(is_scored, 0.5, 0.0)
+    return np.where(is_scored, (scores - lowest) / (highest - lowest), 0.0)
+
+
+def _scale(source: int | None) -> Callable[[Scores], Scores]:
+    """Against the best of the other notes."""
+
+    def scaled(scores: Scores) -> Scores:
+        others = scores.copy()
+        if source is not None:
+            others[source] = 0
+        highest = others.max(initial=0)
+        return others / highest if highest > 0 else others
+
+    return scaled
+
+
+def _daily(loaded: Loaded, source: Source) -> NDArray[np.float64]:
+    """What each note's score is worth: a daily note holds a bit of everything."""
+    if source.slot is not None and loaded.cards[source.slot].is_daily:
+        return np.ones(loaded.size)
+    is_daily = np.fromiter((card.is_daily for card in loaded.cards), bool, loaded.size)
+    return np.where(is_daily, DAILY_COUNTS, 1.0)

@@ -1,0 +1,225 @@
+"""What ties a source to every other note: one number per note and signal, not yet comparable."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from obsidian_rag.relations.loaded import Ints, Loaded
+
+K1 = 1.5
+B = 0.75
+_MOST_READ = 64
+_NAME_PRIOR = 3.0
+_MENTION, _COVER, _ANSWER = 0.6, 0.2, 0.2
+
+Scores = NDArray[np.float64]
+
+
+class Signal(StrEnum):
+    """The ways in which notes can belong together; the first four are the seed's."""
+
+    BM25 = "bm25"
+    TAGS = "tags"
+    TERMS = "terms"
+    GRAPH = "graph"
+    COSINE = "cosine"
+    NEIGHBOURS = "neighbours"
+    TITLE = "title"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What notes are compared with: a note of the vault, or a text."""
+
+    sequence: Ints
+    tags: frozenset[str]
+    slot: int | None = None
+    vector: NDArray[np.float32] | None = None
+    # For measuring: as if the note did not point at this one.
+    without: int | None = None
+
+    @property
+    def terms(self) -> tuple[Ints, NDArray[np.int64]]:
+        """The different terms, and how often each occurs."""
+        return np.unique(self.sequence, return_counts=True)
+
+
+class Touched:
+    """Every entry of the term index that the source's terms lead to."""
+
+    def __init__(self, loaded: Loaded, source: Source) -> None:
+        self.loaded = loaded
+        self.terms, self.asked = source.terms
+        found = [part.among(self.terms) for part in loaded.parts]
+        joined = list(zip(loaded.parts, found, strict=True))
+        self.slots = np.concatenate([part.slots[at] for part, (at, _) in joined])
+        self.counts = np.concatenate([part.counts[at] for part, (at, _) in joined])
+        self.which = np.concatenate([which for _, which in found])
+        self.idf = loaded.idf[np.minimum(self.terms, len(loaded.idf) - 1)]
+
+    def bm25(self, *, is_damped: bool) -> Scores:
+        """Okapi BM25 of every note for the source's terms, each as often as it occurs there.
+
+        Damped, a term that the source repeats counts less each time.
+        """
+        asked = self.asked * (K1 + 1) / (self.asked + K1) if is_damped else self.asked
+        lengths = np.maximum(self.loaded.words, 1) / self.loaded.average
+        ground = K1 * (1 - B + B * lengths)
+        counts = self.counts.astype(np.float64)
+        part = counts * (K1 + 1) / (counts + ground[self.slots])
+        return self._sum((asked * self.idf)[self.which] * part)
+
+    def shared_terms(self) -> Scores:
+        """Jaccard of the vocabularies: terms in common among all terms of both."""
+        common = self._sum(None)
+        every = len(self.terms) + self.loaded.unique - common
+        return np.divide(common, every, out=np.zeros(len(common)), where=every > 0)
+
+    def cosine(self) -> Scores:
+        """How much two notes point into one direction, rare terms more than common ones."""
+        asked = (1 + np.log(self.asked)) * self.idf * self.idf
+        weights = asked[self.which] * (1 + np.log(self.counts))
+        found, norms = self._sum(weights), self.loaded.norms
+        return np.divide(found, norms, out=np.zeros(len(found)), where=norms > 0)
+
+    def _sum(self, weights: Scores | None) -> Scores:
+        return np.bincount(self.slots, weights, minlength=self.loaded.size).astype(np.float64)
+
+
+def tags(loaded: Loaded, wanted: frozenset[str]) -> Scores:
+    """Jaccard of the tags: those in common among all tags of both."""
+    common: dict[int, int] = defaultdict(int)
+    for tag in wanted:
+        for slot in loaded.by_tag.get(tag, ()):
+            common[slot] += 1
+    found = np.zeros(loaded.size)
+    for slot, shared in common.items():
+        found[slot] = shared / (len(wanted) + len(loaded.cards[slot].tags) - shared)
+    return found
+
+
+def proximity(loaded: Loaded, source: Source) -> Scores:
+    """Closeness in the graph: 1 / (steps + 1), up to three steps."""
+    found = np.zeros(loaded.size)
+    if source.slot is not None:
+        for slot, steps in loaded.graph.distances(source.slot, source.without).items():
+            found[slot] = 1 / (steps + 1)
+    return found
+
+
+def neighbours(loaded: Loaded, source: Source) -> Scores:
+    """Neighbours in common."""
+    found = np.zeros(loaded.size)
+    if source.slot is not None:
+        for slot, shared in loaded.graph.shared(source.slot, source.without).items():
+            found[slot] = shared
+    return found
+
+
+def names(loaded: Loaded, source: Source) -> Scores:
+    """Who is named: the source names the note, or most of its name, or is named by it."""
+    cover = _cover(loaded, source)
+    return (
+        _MENTION * _to_one(_mentions(loaded, source))
+        + _COVER * _to_one(cover)
+        + _ANSWER * _answers(loaded, source)
+    )
+
+
+def meaning(loaded: Loaded, source: Source) -> Scores:
+    """Cosine of the vectors, of what lies above the average note."""
+    matrix = loaded.vectors
+    vector = source.vector
+    if vector is None and source.slot is not None and matrix is not None:
+        vector = matrix[source.slot].astype(np.float32)
+    if matrix is None or vector is None or len(vector) != matrix.shape[1] or not vector.any():
+        return np.zeros(loaded.size)
+    found = (matrix @ vector.astype(np.float32)).astype(np.float64)
+    is_known = loaded.is_alive & matrix.any(axis=1)
+    return np.where(is_known, np.maximum(0, found - found[is_known].mean()), 0)
+
+
+def _mentions(loaded: Loaded, source: Source) -> Scores:
+    found = np.zeros(loaded.size)
+    sequence = source.sequence.tolist()
+    present = set(sequence)
+    places: dict[int, list[int]] = defaultdict(list)
+    for position, term in enumerate(sequence):
+        places[term].append(position)
+    for first in present & loaded.names.keys():
+        for phrase, slot in loaded.names[first]:
+            if len(phrase) > 1 and not (
+                present.issuperset(phrase)
+                and any(tuple(sequence[at : at + len(phrase)]) == phrase for at in places[first])
+            ):
+                continue
+            found[slot] = max(found[slot], _weight(loaded, phrase))
+    return found
+
+
+def _cover(loaded: Loaded, source: Source) -> Scores:
+    """How much of each note's names stands in the source, wherever."""
+    named = loaded.name_terms
+    idf = loaded.idf[np.minimum(named.terms, len(loaded.idf) - 1)]
+    mass = np.bincount(named.slots, np.repeat(idf, np.diff(named.starts)), minlength=loaded.size)
+    terms, _ = source.terms
+    at, which = named.among(terms)
+    weights = loaded.idf[np.minimum(terms, len(loaded.idf) - 1)][which]
+    found = np.bincount(named.slots[at], weights, minlength=loaded.size)
+    return found / (mass + _NAME_PRIOR)
+
+
+def _answers(loaded: Loaded, source: Source) -> Scores:
+    """Who names the source."""
+    found = np.zeros(loaded.size)
+    phrases = loaded.cards[source.slot].phrases if source.slot is not None else ()
+    if not phrases:
+        return found
+    phrase = max(phrases, key=lambda one: _weight(loaded, one))
+    terms = np.unique(np.array(phrase, dtype=np.int32))
+    shared = np.zeros(loaded.size)
+    for part in loaded.parts:
+        at, _ = part.among(terms)
+        shared += np.bincount(part.slots[at], minlength=loaded.size)
+    slots = np.nonzero((shared == len(terms)) & loaded.is_alive)[0]
+    if len(phrase) > 1:
+        slots = slots[np.argsort(-_cover(loaded, source)[slots], kind="stable")][:_MOST_READ]
+        slots = _having(loaded, slots.tolist(), phrase)
+    found[slots] = 1
+    return found
+
+
+def _having(loaded: Loaded, slots: list[int], phrase: tuple[int, ...]) -> NDArray[np.int64]:
+    """Those slots whose text has the words of the phrase one after the other."""
+    read = loaded.rows.places([loaded.cards[slot].number for slot in slots])
+    having = []
+    for slot in slots:
+        places = read.get(loaded.cards[slot].number)
+        if places is None or _holds(places.terms, phrase):
+            having.append(slot)
+    return np.array(having, dtype=np.int64)
+
+
+def _holds(sequence: Ints, phrase: Sequence[int]) -> bool:
+    if len(sequence) < len(phrase):
+        return False
+    last = len(sequence) - len(phrase) + 1
+    fits = np.ones(last, dtype=bool)
+    for offset, term in enumerate(phrase):
+        fits &= sequence[offset : offset + last] == term
+    return bool(fits.any())
+
+
+def _weight(loaded: Loaded, phrase: Sequence[int]) -> float:
+    known = [term for term in phrase if term < len(loaded.idf)]
+    return float(loaded.idf[known].sum()) if known else 0.0
+
+
+def _to_one(scores: Scores) -> Scores:
+    highest = scores.max(initial=0)
+    return scores / highest if highest > 0 else scores

@@ -1,0 +1,156 @@
+"""The terms of a text: words of any script, folded, stemmed where the language is English."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import Stemmer
+
+LINE_END = "\n"
+_TOKEN = re.compile(r"[^\W_]+|\n")
+_FENCE = re.compile(
+    r"^[ \t>]*(```+|~~~+).*?(?:^[ \t>]*\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
+)
+# What a reader does not see as words: code, addresses, tags of HTML, the target beside a label.
+_MARKUP = re.compile(
+    r"""
+      <[^<>\n]+>
+    | !\[\[[^\[\]\n]*\]\]
+    | !\[[^\[\]\n]*\]\([^()\n]*\)
+    | \[\[(?:[^\[\]|\n]*\|)?([^\[\]\n]*)\]\]
+    | \]\([^()\n]*\)
+    | (?:https?|ftp|file|obsidian)://[^\s<>()]+
+    """,
+    re.VERBOSE,
+)
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+# Scripts that put no space between words are cut into pairs of letters.
+_UNSPACED = re.compile(
+    "[\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]+"
+)
+_STOP = frozenset(
+    _TOKEN.findall(
+        """
+    a about above after again against all also am an and any are aren as at be because been before
+    being below between both but by can cannot could couldn d did didn do does doesn doing don down
+    during each else etc ever every few for from further get gets got had hadn has hasn have haven
+    having he hence her here hers herself him himself his how however i if in into is isn it its
+    itself just ll m many may me might more most much must mustn my myself no nor not now of off on
+    once one only onto or other ought our ours ourselves out over own per quite re really s same
+    say says shall shan she should shouldn since so some such t than that the their theirs them
+    themselves then there therefore these they this those though through thus to too under until up
+    upon us use used uses using ve very via was wasn we were weren what when where whether which
+    while who whom whose why will with within without won would wouldn yet you your yours yourself
+    yourselves
+    """
+    )
+) - {LINE_END}
+# Common words of other languages that use our letters; a text with more of them is not English.
+_FOREIGN = frozenset(
+    _TOKEN.findall(
+        """
+    aber auch auf aus bei das dass dem den der des die durch ein eine einem einen einer fur hat ich
+    ist mit nach nicht noch nur oder sich sie sind uber und von vor war wenn werden wie wird zu zum
+    zur au aux avec ce ces cette dans elle est et etre il ils je la le les leur mais ou par pas plus
+    pour que qui sont sur une vous como con del el en es esta este los las lo mas muy para pero por
+    porque se sin son su sus una uno che da della delle di gli il nel non per piu sono ao com dos em
+    mais na nao nos os pela pelo seu sua uma aan dat de deze dit een en het ik naar niet ook van
+    voor wat wordt zijn
+    """
+    )
+) - {LINE_END}
+_ENOUGH_FOREIGN = 0.03
+
+
+def prose(text: str) -> str:
+    """Markdown as a reader hears it, with the same lines: no code, no addresses, no markup."""
+    if "```" in text or "~~~" in text:
+        text = _FENCE.sub(lambda found: LINE_END * found[0].count(LINE_END), text)
+    return _MARKUP.sub(r" \1 ", text)
+
+
+def folded(text: str) -> str:
+    """Lower case without accents; lines stay lines."""
+    if text.isascii():
+        return text.lower()
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    return unicodedata.normalize("NFC", plain)
+
+
+class Speller:
+    """Turns words into terms and remembers how; one per run, because most words come again."""
+
+    def __init__(self) -> None:
+        self._english = _Spelling(_english_stemmer())
+        self._other = _Spelling(None)
+
+    def terms(self, text: str) -> list[str]:
+        """The terms in their order, with LINE_END between lines and "" for a word that is mute."""
+        words = _words(text)
+        spelling = self._english if is_english(words) else self._other
+        return [spelling[word] for word in words]
+
+    def word_of(self, term: str) -> str:
+        """A word that was read as this term, for people."""
+        return self._english.words.get(term) or self._other.words.get(term) or term
+
+    def plain_terms(self, text: str) -> list[str]:
+        """Only the terms of a text, such as a title or a question."""
+        return [term for term in self.terms(text) if term and term != LINE_END]
+
+
+class _Spelling(dict[str, str]):
+    """Word to term, made when first asked for."""
+
+    def __init__(self, stemmer: Any) -> None:
+        super().__init__({LINE_END: LINE_END})
+        self.words: dict[str, str] = {}
+        self._stemmer = stemmer
+
+    def __missing__(self, word: str) -> str:
+        if word in _STOP or (len(word) < 2 and word.isascii()):
+            term = ""
+        elif self._stemmer is not None and word.isascii():
+            term = str(self._stemmer.stemWord(word))
+        else:
+            term = word
+        self[word] = term
+        self.words.setdefault(term, word)
+        return term
+
+
+def is_english(words: Iterable[str]) -> bool:
+    """Whether English stems fit: unless common words of another language prevail."""
+    counted = Counter(words)
+    foreign = sum(counted[word] for word in counted.keys() & _FOREIGN)
+    if foreign <= _ENOUGH_FOREIGN * counted.total():
+        return True
+    return sum(counted[word] for word in counted.keys() & _STOP) >= foreign
+
+
+def letter_groups(text: str, size: int) -> list[str]:
+    """The groups of `size` letters in a title or summary, each once, blanks as one space."""
+    plain = " ".join(folded(text).split())
+    if len(plain) <= size:
+        return [plain] if plain else []
+    return list(dict.fromkeys(plain[at : at + size] for at in range(len(plain) - size + 1)))
+
+
+def _words(text: str) -> list[str]:
+    plain = folded(text)
+    if not plain.isascii() and _UNSPACED.search(plain):
+        plain = _UNSPACED.sub(_paired, plain)
+    return _TOKEN.findall(plain)
+
+
+def _paired(run: re.Match[str]) -> str:
+    letters = run[0]
+    pairs = [letters[at : at + 2] for at in range(len(letters) - 1)] or [letters]
+    return f" {' '.join(pairs)} "
+
+
+def _english_stemmer() -> Any:
+    return Stemmer.Stemmer("porter")

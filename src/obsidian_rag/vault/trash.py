@@ -1,0 +1,148 @@
+"""Take a file out of a vault, or put it back: the trash lies outside, and a copy comes first.
+
+Threat: a deletion that arrives over the network and was a mistake, or a crash in the middle of
+one. So the bytes are on the disk twice before they are there once.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+from obsidian_rag.errors import IndexerFailed, NotFound, SecurityViolation
+from obsidian_rag.vault.boundary import is_within
+from obsidian_rag.vault.files import (
+    create_beside,
+    own_path,
+    read_bytes,
+    remove_empty_folders,
+    replace_file,
+)
+from obsidian_rag.vault.read import content_hash
+from obsidian_rag.vault.scan import FileEntry
+from obsidian_rag.vault.write import (
+    CREATE_FLAGS,
+    beside,
+    changed,
+    check_content,
+    entered,
+    move_to_free_name,
+    settle,
+    told_plainly,
+)
+
+_RESTORED = "restored"
+
+
+def remove_file(root: Path, rel: str, expected_hash: str, keep_at: Path) -> None:
+    """Move the file with this content to `keep_at`, then remove folders left with nothing.
+
+    Asked again after a crash, with the same `keep_at`, it finishes what it began.
+
+    Raises:
+        NoteChanged: the file is not, or no longer, what the caller thinks.
+        ReadOnly: the file or its folder may not be changed.
+        SecurityViolation: the path leaves the vault, or `keep_at` lies in it.
+        IndexerFailed: the disk is full or failed, or `keep_at` holds something else.
+    """
+    if is_within(os.path.realpath(root), os.path.realpath(keep_at)):
+        raise SecurityViolation(
+            f"The trash {keep_at} lies in the vault.", "Keep the data folder outside the vault."
+        )
+    rel = own_path(root, rel)
+    data, entry = _read_expected(root, rel, expected_hash)
+    with told_plainly(str(keep_at)):
+        _keep(keep_at, data, entry.mtime_ns)
+    with entered(root, rel) as (folder, name):
+        check_content(name, folder, rel, expected_hash)
+        os.unlink(name, dir_fd=folder)
+        settle(folder)
+    remove_empty_folders(root, rel)
+
+
+def restore_file(root: Path, rel: str, kept_at: Path) -> FileEntry:
+    """Put a kept file back at `rel`, or at a free name beside it; `kept_at` stays as it is.
+
+    Raises:
+        NotFound: the trash does not have it any more.
+        ReadOnly, SecurityViolation, IndexerFailed: as for `replace_file`.
+    """
+    try:
+        data, mtime_ns = kept_at.read_bytes(), kept_at.stat().st_mtime_ns
+    except OSError as error:
+        raise NotFound(
+            f"'{rel}' is not in the trash any more ({error.strerror}).",
+            "See what can be restored with `obsidian-rag livesync restore`.",
+        ) from error
+    if not os.path.lexists(root / own_path(root, rel)):
+        return replace_file(root, rel, None, data, mtime_ns)
+    with contextlib.suppress(NotFound, SecurityViolation, IndexerFailed):
+        there, entry = read_bytes(root, rel)
+        if there == data:
+            return entry
+    return create_beside(root, rel, _RESTORED, data, mtime_ns)
+
+
+def discard_kept(kept_at: Path) -> None:
+    """Remove a file from the trash for good, and its folder if that was the last one in it."""
+    with told_plainly(str(kept_at)):
+        kept_at.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        kept_at.parent.rmdir()
+
+
+def _read_expected(root: Path, rel: str, expected_hash: str) -> tuple[bytes, FileEntry]:
+    try:
+        data, entry = read_bytes(root, rel)
+    except NotFound:
+        raise changed(rel, "is gone") from None
+    if content_hash(data) != expected_hash:
+        raise changed(rel, "has been edited meanwhile")
+    return data, entry
+
+
+def _keep(keep_at: Path, data: bytes, mtime_ns: int) -> None:
+    """Write a private copy that is whole, or not there at all, whenever the power fails."""
+    if keep_at.exists():
+        if keep_at.read_bytes() != data:
+            raise IndexerFailed(
+                f"{keep_at} holds another file; nothing was removed.", "Choose another name."
+            )
+    else:
+        _make_private(keep_at.parent)
+        temporary = beside(str(keep_at))
+        try:
+            _write(temporary, data)
+            os.utime(temporary, ns=(mtime_ns, mtime_ns))
+            if Path(temporary).read_bytes() != data:
+                raise IndexerFailed(
+                    f"{keep_at} was not written correctly; nothing was removed.", "Check the disk."
+                )
+            move_to_free_name((None, temporary), (None, str(keep_at)), str(keep_at))
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+    _settle_path(keep_at.parent)
+
+
+def _make_private(folder: Path) -> None:
+    missing = [above for above in (folder, *folder.parents) if not above.exists()]
+    for above in reversed(missing):
+        above.mkdir(mode=0o700, exist_ok=True)
+        _settle_path(above.parent)
+
+
+def _write(temporary: str, data: bytes) -> None:
+    descriptor = os.open(temporary, CREATE_FLAGS, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(descriptor)
+
+
+def _settle_path(folder: Path) -> None:
+    if os.name == "nt":
+        return  # Windows opens no folders, and syncs their names itself
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        settle(descriptor)
+    finally:
+        os.close(descriptor)
