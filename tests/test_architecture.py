@@ -41,6 +41,7 @@ WRITERS = {
     "store/database.py": "the folder of state.db",
     "store/chunks.py": "the chunk table's folders",
     "store/lock.py": "the writer's lock",
+    "relations/rows.py": "a damaged relations.db, removed",
     "engine/indexing.py": "a damaged state.db, set aside",
     "embed/models.py": "added models",
     "engine/autostart.py": "the entry that starts the daemon at login",

@@ -1,7 +1,7 @@
 """All that lives while a daemon runs: jobs, watcher, health; started and stopped in order.
 
-Threads: the jobs' own, the watcher, the scheduler, and one that warms the engine up. The doors
-bring theirs and only ever call tools.
+Threads: the jobs' own, the watcher, the scheduler, early relations, and one that warms the
+engine up. The doors bring theirs and only ever call tools.
 """
 
 import contextlib
@@ -13,12 +13,13 @@ from collections.abc import Callable
 
 from obsidian_rag.config import Config
 from obsidian_rag.engine.asking import ask
+from obsidian_rag.engine.early import EarlyRelations
 from obsidian_rag.engine.engine import Engine, Live
 from obsidian_rag.engine.events import Bus
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.scheduler import Scheduler
-from obsidian_rag.engine.watcher import Watcher
+from obsidian_rag.engine.watcher import Early, Watcher
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.search import Request
 
@@ -37,7 +38,14 @@ class Daemon:
     def __init__(self, config: Config) -> None:
         self.engine = Engine(config)
         self.watcher = Watcher(
-            config.vault_root, self.engine.rules, config.settings.watcher, self._changed
+            config.vault_root,
+            self.engine.rules,
+            config.settings.watcher,
+            lambda paths: self._scheduler.changed(paths),
+            Early(
+                config.settings.relations.debounce_ms / 1000,
+                lambda paths: self._early.changed(paths),
+            ),
         )
         bus = Bus()
         self.live = Live(
@@ -50,6 +58,7 @@ class Daemon:
         )
         self.engine.live = self.live
         self._scheduler = Scheduler(self.engine, self.live)
+        self._early = EarlyRelations(self.engine, self.live)
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -59,6 +68,7 @@ class Daemon:
         self.live.jobs.start()
         if self.engine.config.settings.watcher.enabled:
             self._begin("watcher", lambda: self.watcher.run(self._stop))
+            self._begin("early relations", lambda: self._early.run(self._stop))
         self._begin("scheduler", lambda: self._scheduler.run(self._stop))
         # Not joined: it may hang on a model that takes a minute to load.
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
@@ -67,6 +77,7 @@ class Daemon:
         """Stop the watcher, let the running job finish within its limit, let go of files."""
         self._stop.set()
         self._scheduler.wake()
+        self._early.wake()
         for thread in self._threads:
             thread.join(_JOIN_S)
         self.live.jobs.stop(self.engine.config.settings.server.shutdown_wait_s)
@@ -76,9 +87,6 @@ class Daemon:
         thread = threading.Thread(target=action, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
-
-    def _changed(self, paths: frozenset[str] | None) -> None:
-        self._scheduler.changed(paths)
 
     def _warm_up(self) -> None:
         """Load what the first question would wait for."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from obsidian_rag.relations.loaded import Loaded
+    from obsidian_rag.relations import Loaded
 
 _MAX_CHARS = 2000
 # Room for the title and the headings in front of a chunk's text.

@@ -24,6 +24,7 @@ class EventKind(StrEnum):
     PROGRESS = "progress"
     HEALTH = "health"
     CHANGES = "changes"
+    RELATIONS = "relations"
 
 
 @dataclass(frozen=True, slots=True)

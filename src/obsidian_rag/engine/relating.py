@@ -19,14 +19,26 @@ from obsidian_rag.errors import (
     ProviderFailed,
 )
 from obsidian_rag.index import Mode
-from obsidian_rag.relations.explain import Explained, explain
-from obsidian_rag.relations.heldout import LinksFound, evaluate_links
-from obsidian_rag.relations.loaded import Loaded
-from obsidian_rag.relations.rows import Rows, discard, find_rows, open_rows
-from obsidian_rag.relations.score import related, weights_of
-from obsidian_rag.relations.source import note_source, text_source
-from obsidian_rag.relations.update import Ground, Updated, format_of, update
-from obsidian_rag.relations.vectors import refresh_vectors
+from obsidian_rag.relations import (
+    Explained,
+    Ground,
+    LinksFound,
+    Loaded,
+    Rows,
+    Updated,
+    discard,
+    evaluate_links,
+    explain,
+    find_rows,
+    format_of,
+    note_source,
+    open_rows,
+    refresh_vectors,
+    related,
+    text_source,
+    update,
+    weights_of,
+)
 from obsidian_rag.store import FoundRow, Links, passages_of, writer_lock
 
 _loading = threading.Lock()

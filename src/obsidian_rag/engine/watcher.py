@@ -11,6 +11,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.config import WatcherSettings
@@ -37,6 +38,14 @@ _INSTANCES = (
 Identity = tuple[int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Early:
+    """Somebody who does not wait for changes to be collected."""
+
+    quiet_s: float
+    changed: Callable[[frozenset[str] | None], None]
+
+
 class Watcher:
     """Runs until told to stop; `changed` gets a changeset, or None for "look at everything".
 
@@ -51,13 +60,16 @@ class Watcher:
         rules: Rules,
         settings: WatcherSettings,
         changed: Callable[[frozenset[str] | None], None],
+        early: Early | None = None,
     ) -> None:
+        """`early` hears of the same changes sooner, after a shorter quiet of its own."""
         self.ready = threading.Event()
         self.trouble: str | None = None
         self._root = root
         self._rules = rules
         self._settings = settings
         self._changed = changed
+        self._early = early
         self._pause_s = _PAUSE_S
         self._unreadable: set[str] = set()
 
@@ -104,18 +116,22 @@ class Watcher:
     def _follow(self, lookout: Lookout, identity: Identity, stop: threading.Event) -> None:
         """Tell changes until the lookout, or the folder it watches, is no good any more."""
         collector = Collector(self._settings.debounce_s, self._settings.collect_s)
+        early = Collector(self._early.quiet_s if self._early else 0, 0)
         look_at_root = 0.0
         now = time.monotonic()
-        while not stop.wait(_until(collector.next_due(), now)):
+        while not stop.wait(_until(now, collector.next_due(), early.next_due())):
             now = time.monotonic()
             for path in lookout.take():
                 collector.add(path, now)
-            changeset = collector.due(now)
+                early.add(path, now)
+            changeset, soon = collector.due(now), early.due(now)
             # Before anything is told: without its disk a vault looks like one without notes.
-            if changeset or lookout.is_root_gone or now >= look_at_root:
+            if changeset or soon or lookout.is_root_gone or now >= look_at_root:
                 if lookout.is_root_gone or _identity(self._root) != identity:
                     return
                 look_at_root = now + _ROOT_EVERY_S
+            if soon and self._early:
+                self._early.changed(soon.paths)
             if changeset:
                 self._changed(changeset.paths)
             # Not in the middle of a burst, which would wear out the next one just as fast.
@@ -163,8 +179,8 @@ class Watcher:
         return pause
 
 
-def _until(due: float | None, now: float) -> float:
-    return _STEP_S if due is None else min(_STEP_S, max(0.0, due - now))
+def _until(now: float, *due: float | None) -> float:
+    return min(_STEP_S, *(max(0.0, at - now) for at in due if at is not None), _STEP_S)
 
 
 def _identity(root: Path) -> Identity | None:

@@ -15,8 +15,9 @@ from obsidian_rag.notes.identity import (
     read_related,
     read_summary,
 )
+from obsidian_rag.notes.lines import split_lines
 from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy, Task
-from obsidian_rag.notes.parse import is_canvas, parse_note
+from obsidian_rag.notes.parse import body_lines, is_canvas, parse_note
 from obsidian_rag.notes.properties import property_values
 from obsidian_rag.notes.sanitise import sanitise
 from obsidian_rag.notes.sensitive import chunk_categories, sensitive_categories
@@ -36,6 +37,7 @@ __all__ = [
     "Related",
     "Relation",
     "Task",
+    "body_lines",
     "chunk_categories",
     "chunk_note",
     "embedding_text",
@@ -53,6 +55,7 @@ __all__ = [
     "sanitise",
     "sensitive_categories",
     "split_frontmatter",
+    "split_lines",
     "tag_keys",
     "with_id",
     "with_related",

@@ -7,7 +7,7 @@ from obsidian_rag.notes.canvas import canvas_body, read_canvas
 from obsidian_rag.notes.dates import parse_date
 from obsidian_rag.notes.frontmatter import read_frontmatter, split_frontmatter
 from obsidian_rag.notes.headings import plain_text
-from obsidian_rag.notes.lines import Body, markdown_body
+from obsidian_rag.notes.lines import Body, markdown_body, split_lines
 from obsidian_rag.notes.links import line_links
 from obsidian_rag.notes.note import Heading, Link, Note, RagPolicy
 from obsidian_rag.notes.properties import lookup, read_aliases, read_policy
@@ -50,6 +50,13 @@ def parse_note(path: str, text: str) -> Note:
         policy=_policy(text, yaml_text, frontmatter),
         parse_error=error,
     )
+
+
+def body_lines(note: Note) -> tuple[int, list[str]]:
+    """The lines of a note below its frontmatter, and the number of the first in the file."""
+    if is_canvas(note.path):
+        return 1, list(canvas_body(read_canvas(note.text)[0]).lines)
+    return note.body_line, split_lines(note.text)[note.body_line - 1 :]
 
 
 def is_canvas(path: str) -> bool:

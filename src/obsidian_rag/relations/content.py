@@ -7,15 +7,13 @@ from obsidian_rag.notes import (
     Note,
     RagPolicy,
     Relation,
-    is_canvas,
+    body_lines,
     parse_date,
     read_id,
     read_kind,
     read_related,
     read_summary,
 )
-from obsidian_rag.notes.canvas import canvas_body, read_canvas
-from obsidian_rag.notes.lines import split_lines
 from obsidian_rag.relations.words import LINE_END, Speller, prose
 
 _MOST_SUMMARY = 500
@@ -73,14 +71,6 @@ def read_content(
         first_line=first,
         phrases=tuple(dict.fromkeys(phrase for phrase in phrases if phrase)),
     )
-
-
-def body_lines(note: Note) -> tuple[int, list[str]]:
-    """The lines of a note below its frontmatter, and the number of the first."""
-    if is_canvas(note.path):
-        canvas, _ = read_canvas(note.text)
-        return 1, list(canvas_body(canvas).lines)
-    return note.body_line, split_lines(note.text)[note.body_line - 1 :]
 
 
 def _file_name(path: str) -> str:

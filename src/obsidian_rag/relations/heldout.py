@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from obsidian_rag.notes import Note, parse_note
-from obsidian_rag.relations.content import body_lines
+from obsidian_rag.notes import Note, body_lines, parse_note
 from obsidian_rag.relations.loaded import Loaded
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import text_source

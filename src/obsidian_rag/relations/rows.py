@@ -132,7 +132,7 @@ class Rows:
             found.update(map(_seen, rows))
         return found
 
-    def touch(self, path: str, entry: FileEntry) -> None:
+    def confirm(self, path: str, entry: FileEntry) -> None:
         """Remember new metadata of a file whose content did not change."""
         self.database.run(
             "UPDATE note SET size_bytes = ?, mtime_ns = ?, file_id = ? WHERE path = ?",

@@ -9,8 +9,7 @@ import numpy as np
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import NoteChanged, ObsidianRagError, SecurityViolation
-from obsidian_rag.notes import Note, RagPolicy, parse_note, read_id, split_frontmatter
-from obsidian_rag.notes.lines import split_lines
+from obsidian_rag.notes import Note, RagPolicy, parse_note, read_id, split_frontmatter, split_lines
 from obsidian_rag.relations.content import read_content
 from obsidian_rag.relations.ids import AddOutcome, add_id
 from obsidian_rag.relations.rows import Rows, Seen
@@ -166,7 +165,7 @@ class _Reader:
             file, note = read
         found = content_hash(file.data)
         if before is not None and before.content_hash == found:
-            self._rows.touch(path, file.entry)
+            self._rows.confirm(path, file.entry)
             done.unchanged += 1
             return
         content = read_content(note, self._speller, settings.max_chars, self._boilerplate)
