@@ -37,7 +37,9 @@ def test_a_piece_is_compressed_when_the_real_library_does(case: Case) -> None:
     assert expand(stored) == case["plain"]
 
 
-@given(st.text() | st.text("ab", max_size=2000) | st.binary().map(base64.b64encode).map(bytes.decode))
+@given(
+    st.text() | st.text("ab", max_size=2000) | st.binary().map(base64.b64encode).map(bytes.decode)
+)
 @example("")
 @example(MARKER)
 @example(MARKER + "~")
@@ -80,7 +82,17 @@ def test_a_bomb_is_refused_by_itself() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["", "~", "A", "AA=A", "日本", "AAAA", "~!", deflated(b"hello" * 99)[:-8], deflated(b"\xff\xfe")],
+    [
+        "",
+        "~",
+        "A",
+        "AA=A",
+        "日本",
+        "AAAA",
+        "~!",
+        deflated(b"hello" * 99)[:-8],
+        deflated(b"\xff\xfe"),
+    ],
 )
 def test_a_damaged_chunk_is_told_of(body: str) -> None:
     with pytest.raises(LivesyncUnreadable):

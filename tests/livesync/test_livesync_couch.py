@@ -246,11 +246,19 @@ def test_a_batch_of_revisions_that_the_server_rejects_is_asked_for_one_by_one(
     assert sum("_bulk_get" in request.line for request in proxy.requests) == 2
 
 
-@pytest.mark.parametrize("reason", ["Document is missing attachment", "no such host", None])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"error": "not_found", "reason": "no such host"},
+        {"error": "not_found"},
+        {"error": "no_route", "reason": "missing"},
+        {"reason": "deleted"},
+    ],
+)
 def test_a_404_for_another_reason_is_no_missing_document(
-    far_couch: Couch, proxy: FaultyProxy, reason: str | None
+    far_couch: Couch, proxy: FaultyProxy, said: dict[str, str]
 ) -> None:
-    proxy.answer(404, "", json.dumps({"error": "not_found", "reason": reason}).encode())
+    proxy.answer(404, "", json.dumps(said).encode())
     for name in ("a", "notes/a.md"):
         with pytest.raises(LivesyncRefused):
             far_couch.get(name)

@@ -440,6 +440,22 @@ def test_no_row_of_a_hostile_server_does_harm(results: list[object], last_seq: o
 
 
 @pytest.mark.parametrize(
+    ("answer", "is_last"),
+    [
+        ({"results": [{}, {}], "last_seq": 2}, False),
+        ({"results": [{}], "last_seq": 1}, True),
+        ({"results": [{}, {}], "last_seq": "2-g1", "pending": 0}, True),
+        ({"results": [{}, {}], "last_seq": "2-g1", "pending": 3}, False),
+        ({"results": [], "last_seq": "2-g1", "pending": 3}, False),
+    ],
+)
+def test_a_page_says_whether_it_is_the_last(answer: object, is_last: bool) -> None:
+    page = page_from(answer, limit=2)
+    assert page is not None
+    assert page.is_last is is_last
+
+
+@pytest.mark.parametrize(
     "answer", [None, [], {}, {"results": []}, {"last_seq": 1}, {"results": {}, "last_seq": 1}]
 )
 def test_what_is_no_page_is_none(answer: object) -> None:

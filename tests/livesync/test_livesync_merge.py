@@ -63,6 +63,8 @@ def test_a_deleted_branch_is_never_merged(gone: int) -> None:
         ("a\n", "a\n\nL\n", "a\n\nR\n", "a\n\nL\n\nR\n"),
         ("a\n", "a\n## H\nL\n", "a\n## H\nR\n", "a\n## H\nL\nR\n"),
         ("a\n", "a\nX\n", "a\nX\nR\n", "a\nX\nR\n"),
+        ("a\n", "a\nX\n\n", "a\nX\n\nR\n", "a\nX\n\nR\n"),
+        ("a", "", "a\nb", "a\nb"),
         ("a\n", "a\nL1\nL2\n", "a\nR1\nR2\n", "a\nL1\nL2\nR1\nR2\n"),
         ("a\n", "a\nL", "a\nR", "a\nL\nR"),
         ("a", "a\nL\n", "a\nR", "a\nL\nR\n"),
@@ -79,6 +81,32 @@ def test_changes_that_do_not_meet_are_joined(
     base: str, left: str, right: str, merged: str | None
 ) -> None:
     assert merge_text(base, left, right, 1, 2) == merged
+
+
+def test_of_two_additions_of_the_same_time_the_left_comes_first() -> None:
+    assert merge_text("a\n", "a\nL\n", "a\nR\n", 5, 5) == "a\nL\nR\n"
+
+
+def paragraphs(count: int, **changed: str) -> str:
+    return "".join(f"{changed.get(f'p{number}', number)}\n\n" for number in range(count))
+
+
+def test_a_long_note_with_many_blank_lines_is_merged() -> None:
+    left = paragraphs(3000, p0="first", p1500="left", p2999="last")
+    right = paragraphs(3000, p1="second", p1501="right")
+    merged = paragraphs(3000, p0="first", p1="second", p1500="left", p1501="right", p2999="last")
+    assert merge_text(paragraphs(3000), left, right, 1, 2) == merged
+
+
+def test_what_would_take_too_long_to_compare_is_left_to_a_person(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The limit is only worth testing when small.
+    monkeypatch.setattr("obsidian_rag.livesync.line_changes._MOST_PAIRS", 3)
+    for count, merged in ((5, "A\n1\nB\n3\nC\n"), (6, None)):
+        base = closed([str(number) for number in range(count)])
+        left = closed(["A", *map(str, range(1, count - 1)), "C"])
+        assert merge_text(base, left, base.replace("2", "B"), 1, 2) == merged
 
 
 UNIQUE = [f"line {number}" for number in range(12)]
@@ -176,6 +204,12 @@ def test_texts_made_to_be_slow_are_merged_or_refused_soon(distinct: int) -> None
         ({"a": 1, "b": 1}, {"a": True, "b": 1}, {"a": 1, "b": 2}, {"a": True, "b": 2}),
         ({"a": 1, "b": 1}, {"a": 1.0, "b": 1}, {"a": 1, "b": 2}, {"a": 1.0, "b": 2}),
         ([1], [2], [3], None),
+        (
+            {"a": [{"y": 1, "x": 1}]},
+            {"a": [{"x": 1, "y": 1}], "b": 1},
+            {"a": [2]},
+            {"a": [2], "b": 1},
+        ),
     ],
 )
 def test_json_is_merged_key_by_key(base: object, left: object, right: object, merged: Any) -> None:
@@ -220,11 +254,14 @@ def test_the_cards_of_a_canvas_are_merged_one_by_one(
 
 @pytest.mark.parametrize(
     "left",
-    ['{"a":1', '{"a":1,"a":2}', '{"a":NaN}', '{"a":1e999}', "[" * 100_000, '{"a":"\\ud800"}', ""],
-    ids=["cut", "twice", "nan", "infinite", "deep", "half", "empty"],
+    ["{SOUND", '{SOUND,"a":2}', "{SOUND,NaN}", '{SOUND,"c":NaN}', '{SOUND,"c":1e999}']
+    + ["[" * 100_000, '{SOUND,"c":"\\ud800"}', "", "\ufeff{SOUND}", '{SOUND,"c":[{"a":1,"a":2}]}'],
+    ids=["cut", "twice", "no_key", "nan", "infinite", "deep", "half", "empty", "bom", "inside"],
 )
 def test_what_is_not_sound_json_is_left_to_a_person(left: str) -> None:
-    assert merge_json('{"b":1}', left, '{"b":2}') is None
+    base, right = '{"a":1,"b":1}', '{"a":1,"b":2}'
+    assert merge_json(base, '{"a":1,"b":1,"c":3}', right) == '{"a":1,"b":2,"c":3}'
+    assert merge_json(base, left.replace("SOUND", '"a":1,"b":1'), right) is None
 
 
 def test_letters_of_all_scripts_stay_letters() -> None:

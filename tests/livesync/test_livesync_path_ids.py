@@ -147,7 +147,24 @@ def test_a_hostile_path_is_never_touched(path: str) -> None:
     assert is_hostile(path)
 
 
-NASTY = ["..", ".", "", "~", "a", "b.md", "C:", "\\", "\0", "%2e", "．．", "CON", " ", "_", "i:", "x."]
+NASTY = [
+    "..",
+    ".",
+    "",
+    "~",
+    "a",
+    "b.md",
+    "C:",
+    "\\",
+    "\0",
+    "%2e",
+    "．．",
+    "CON",
+    " ",
+    "_",
+    "i:",
+    "x.",
+]
 
 
 @given(st.lists(st.sampled_from(NASTY) | st.text(max_size=4), max_size=6).map("/".join))

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.livesync.vectors import VECTORS, file_of
 
@@ -108,6 +108,8 @@ def test_text_is_cut_where_the_slow_way_cuts(data: bytes, minimum: int) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32), size=st.integers(100_000, 400_000))
+@example(seed=1, size=128_000)
+@example(seed=1, size=128_002)
 def test_larger_text_has_larger_pieces_cut_where_the_slow_way_cuts(seed: int, size: int) -> None:
     data = random.Random(seed).randbytes(size // 2).hex().encode()
     unit = 64
@@ -119,7 +121,7 @@ def test_larger_text_has_larger_pieces_cut_where_the_slow_way_cuts(seed: int, si
     )
 
 
-@pytest.mark.parametrize("custom", [0, 2, 9, 60])
+@pytest.mark.parametrize("custom", [-1, 0, 2, 9, 60])
 @pytest.mark.parametrize("size", [262_143, 262_144, 262_145, 1_500_000])
 def test_binary_is_cut_where_the_slow_way_cuts(custom: int, size: int) -> None:
     data = random.Random(size).randbytes(size)
@@ -142,9 +144,7 @@ def test_text_of_four_megabytes_is_cut_like_a_binary_but_between_characters(size
 
 @given(data=texts(), minimum=st.integers(-5, 2000), custom=st.integers(-5, 100))
 def test_no_piece_of_text_ends_inside_a_character(data: bytes, minimum: int, custom: int) -> None:
-    pieces = split(
-        data, "a.md", is_text=True, custom_chunk_size=custom, minimum_chunk_size=minimum
-    )
+    pieces = split(data, "a.md", is_text=True, custom_chunk_size=custom, minimum_chunk_size=minimum)
     assert "".join(piece.decode() for piece in pieces).encode() == data
     assert all(pieces)
     assert all(len(piece) <= 1024 + 3 for piece in pieces)
@@ -153,10 +153,14 @@ def test_no_piece_of_text_ends_inside_a_character(data: bytes, minimum: int, cus
 @given(st.binary(max_size=3000))
 def test_what_is_no_text_at_all_is_still_joined_to_the_same_bytes(data: bytes) -> None:
     for is_text in (True, False):
-        pieces = split(
-            data, "a.md", is_text=is_text, custom_chunk_size=0, minimum_chunk_size=20
-        )
+        pieces = split(data, "a.md", is_text=is_text, custom_chunk_size=0, minimum_chunk_size=20)
         assert b"".join(pieces) == data
+
+
+@pytest.mark.parametrize(("path", "longest"), [("a.md", 1024), ("a.canvas", 1024), ("a.js", 9000)])
+def test_a_name_can_ask_for_small_pieces(path: str, longest: int) -> None:
+    pieces = split(bytes(9000), path, is_text=False, custom_chunk_size=0, minimum_chunk_size=20)
+    assert max(map(len, pieces)) == longest
 
 
 def test_a_byte_order_mark_is_kept() -> None:

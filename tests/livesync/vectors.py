@@ -57,9 +57,9 @@ _FILES: dict[str, Callable[[], bytes]] = {
     "big.bin": lambda: _random_bytes(3, 3_000_000),
     "zero.bin": lambda: bytes(700_000),
     "doc.pdf": lambda: _random_bytes(4, 900_000),
-    "data.json": lambda: (
-        json.dumps([{"i": i, "v": f"x{i}"} for i in range(4000)], separators=(",", ":")).encode()
-    ),
+    "data.json": lambda: json.dumps(
+        [{"i": i, "v": f"x{i}"} for i in range(4000)], separators=(",", ":")
+    ).encode(),
 }
 
 

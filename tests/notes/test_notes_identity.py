@@ -127,7 +127,8 @@ def test_related_in_the_rich_format_with_relation_type_and_auto_flag() -> None:
 def test_the_rich_format_accepts_the_legacy_uuid_and_prefers_id() -> None:
     found = read_related(
         fields(
-            f"related:\n- uuid: {V4}\n  rel: r\n- {{id: {V1}, uuid: {OTHER}}}\n- id:\n  uuid: {OTHER}"
+            f"related:\n- uuid: {V4}\n  rel: r\n- {{id: {V1}, uuid: {OTHER}}}\n"
+            f"- id:\n  uuid: {OTHER}"
         )
     )
     assert found == Related((Relation(V4, "r"), Relation(V1), Relation(OTHER)))

@@ -30,6 +30,14 @@ from obsidian_rag.engine.evaluation import (
 )
 from obsidian_rag.engine.events import Bus, Event, EventKind
 from obsidian_rag.engine.health import Health, HealthChange, Subject
+from obsidian_rag.engine.ids import (
+    DanglingRelation,
+    IdCheck,
+    add_note_ids,
+    check_note_ids,
+    note_for_id,
+    notes_without_id,
+)
 from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.jobs import Job, Jobs, JobStatus
 from obsidian_rag.engine.listing import ListedNote, list_notes
@@ -47,6 +55,7 @@ from obsidian_rag.engine.relating import (
 )
 from obsidian_rag.engine.status import FileNotice, StatusReport, report_status
 from obsidian_rag.index import IndexResult, Mode, Phase, Progress, paced
+from obsidian_rag.relations import AddedId, AddOutcome, IdReport, LinksFound
 from obsidian_rag.store import Fact, FoundRow, Links, Manifest, Memory
 from obsidian_rag.vault import (
     NoteFile,
@@ -58,9 +67,12 @@ from obsidian_rag.vault import (
 )
 
 __all__ = [
+    "AddOutcome",
+    "AddedId",
     "Asked",
     "Bus",
     "Daemon",
+    "DanglingRelation",
     "Engine",
     "Entry",
     "EntryState",
@@ -73,11 +85,14 @@ __all__ = [
     "FoundRow",
     "Health",
     "HealthChange",
+    "IdCheck",
+    "IdReport",
     "IndexResult",
     "Job",
     "JobStatus",
     "Jobs",
     "Links",
+    "LinksFound",
     "ListedNote",
     "Live",
     "Machine",
@@ -97,8 +112,10 @@ __all__ = [
     "StatusReport",
     "Subject",
     "add_model",
+    "add_note_ids",
     "announce",
     "ask",
+    "check_note_ids",
     "check_relative",
     "claim",
     "daemon_config",
@@ -114,6 +131,8 @@ __all__ = [
     "list_notes",
     "load_golden",
     "look",
+    "note_for_id",
+    "notes_without_id",
     "observe_entry",
     "obsidian_vaults",
     "own_questions",

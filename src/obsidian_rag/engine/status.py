@@ -9,6 +9,7 @@ from obsidian_rag.engine.health import HealthChange, Subject, state_of
 from obsidian_rag.engine.indexing import read_result
 from obsidian_rag.engine.jobs import job_fields
 from obsidian_rag.engine.probes import look
+from obsidian_rag.engine.relating import relations_state
 from obsidian_rag.errors import NotFound, ObsidianRagError, Status
 from obsidian_rag.store import EmbeddingStatus, IndexState, Manifest, Queue
 
@@ -29,7 +30,10 @@ class FileNotice:
 
 @dataclass(frozen=True, slots=True)
 class StatusReport:
-    """What `status` tells; `trouble` is the worst thing found."""
+    """What `status` tells; `trouble` is the worst thing found.
+
+    `relations` has the number of notes that are related and when they were last updated.
+    """
 
     plugin_health: Status
     total_docs: int
@@ -48,6 +52,7 @@ class StatusReport:
     index_version: str
     vault_mtime: str | None
     notices: tuple[FileNotice, ...]
+    relations: Mapping[str, object] | None
     trouble: ObsidianRagError | None
 
 
@@ -83,6 +88,7 @@ def report_status(engine: Engine) -> StatusReport:
         index_version=index_version(engine),
         vault_mtime=Manifest(engine.database).newest(),
         notices=_notices(state),
+        relations=relations_state(engine),
         trouble=found[worst] if worst else None,
     )
 

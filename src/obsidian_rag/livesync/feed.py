@@ -126,9 +126,7 @@ class Feed:
         if page is None:
             return
         has_waited = time.monotonic() - began >= _TICK_S
-        for row in page.rows:
-            self._since = row.seq
-            yield row
+        yield from page.rows
         is_moved, self._since = page.last_seq != self._since, page.last_seq
         if not (page.rows or has_waited or (is_moved and not page.is_last)):
             yield from self._pause()

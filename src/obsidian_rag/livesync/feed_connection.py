@@ -87,8 +87,7 @@ class FeedConnection:
         with self._lock:
             if self._socket is not None:
                 try:
-                    # Not its own method: that of TLS forgets the keys while the thread reads.
-                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+                    self._socket.shutdown(socket.SHUT_RDWR)
                 except OSError:
                     # The other side was faster.
                     return

@@ -144,7 +144,7 @@ def _shared(older: Sequence[str], newer: Sequence[str]) -> int:
 
 
 def _parse(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+    return json.loads(text, object_pairs_hook=_unique)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -154,13 +154,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return parsed
 
 
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is not JSON")
-
-
 def _unparse(value: Any) -> str:
+    """The value as text.
+
+    Raises:
+        ValueError: it holds what JSON or UTF-8 cannot: a number without end, half a character.
+    """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Half a character cannot be stored; this raises ValueError for it.
     text.encode()
     return text
 

@@ -103,7 +103,7 @@ class _Cutter:
 
     def _hits(self, first: int, stop: int, factor: int) -> list[int]:
         """How far after `first` the hash asks for an end, up to `stop`."""
-        if first < self._stretch.start or stop > self._stretch.stop:
+        if stop > self._stretch.stop:
             self._stretch = range(first, min(first + _STRETCH, len(self._data)))
             self._windows = self._window_hashes(self._stretch)
         windows = self._windows[first - self._stretch.start : stop - self._stretch.start]

@@ -10,7 +10,7 @@ from obsidian_rag.vault.folders import Folders, is_below, list_folders
 from obsidian_rag.vault.read import NoteFile, content_hash, read_note
 from obsidian_rag.vault.rules import Rules
 from obsidian_rag.vault.scan import FileEntry, Scan, SkippedFile, scan, scan_paths
-from obsidian_rag.vault.trash import discard_kept, remove_file, restore_file
+from obsidian_rag.vault.trash import discard_kept, keep_copy, remove_file, restore_file
 from obsidian_rag.vault.walk import FileWalk, walk_files
 from obsidian_rag.vault.write import replace_note
 
@@ -27,6 +27,7 @@ __all__ = [
     "create_beside",
     "discard_kept",
     "is_below",
+    "keep_copy",
     "list_folders",
     "obsidian_vaults",
     "open_inside",

@@ -44,10 +44,7 @@ def remove_file(root: Path, rel: str, expected_hash: str, keep_at: Path) -> None
         SecurityViolation: the path leaves the vault, or `keep_at` lies in it.
         IndexerFailed: the disk is full or failed, or `keep_at` holds something else.
     """
-    if is_within(os.path.realpath(root), os.path.realpath(keep_at)):
-        raise SecurityViolation(
-            f"The trash {keep_at} lies in the vault.", "Keep the data folder outside the vault."
-        )
+    _refuse_inside(root, keep_at)
     rel = own_path(root, rel)
     data, entry = _read_expected(root, rel, expected_hash)
     with told_plainly(str(keep_at)):
@@ -57,6 +54,18 @@ def remove_file(root: Path, rel: str, expected_hash: str, keep_at: Path) -> None
         os.unlink(name, dir_fd=folder)
         settle(folder)
     remove_empty_folders(root, rel)
+
+
+def keep_copy(root: Path, data: bytes, mtime_ns: int, keep_at: Path) -> None:
+    """Put a copy of some content into the trash; the vault stays as it is.
+
+    Raises:
+        SecurityViolation: `keep_at` lies in the vault.
+        IndexerFailed: the disk is full or failed, or `keep_at` holds something else.
+    """
+    _refuse_inside(root, keep_at)
+    with told_plainly(str(keep_at)):
+        _keep(keep_at, data, mtime_ns)
 
 
 def restore_file(root: Path, rel: str, kept_at: Path) -> FileEntry:
@@ -88,6 +97,13 @@ def discard_kept(kept_at: Path) -> None:
         kept_at.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         kept_at.parent.rmdir()
+
+
+def _refuse_inside(root: Path, keep_at: Path) -> None:
+    if is_within(os.path.realpath(root), os.path.realpath(keep_at)):
+        raise SecurityViolation(
+            f"The trash {keep_at} lies in the vault.", "Keep the data folder outside the vault."
+        )
 
 
 def _read_expected(root: Path, rel: str, expected_hash: str) -> tuple[bytes, FileEntry]:

@@ -23,9 +23,13 @@ from obsidian_rag.transports.cli import (
     memory_cmd,
     model_cmd,
     read_cmd,
+    relate_cmd,
+    related_cmd,
     search_cmd,
     serve_cmd,
     status_cmd,
+    suggest_cmd,
+    uuid_cmd,
 )
 from obsidian_rag.transports.cli.output import print_failure
 
@@ -44,6 +48,10 @@ app.command("sync")(index_cmd.sync)
 app.command("reindex")(index_cmd.reindex)
 app.command("status")(status_cmd.status)
 app.command("read")(read_cmd.read)
+app.command("related")(related_cmd.related)
+app.command("suggest")(suggest_cmd.suggest)
+app.command("relate")(relate_cmd.relate)
+app.add_typer(uuid_cmd.app, name="uuid")
 app.add_typer(memory_cmd.app, name="memory")
 app.command("serve")(serve_cmd.serve)
 app.command("mcp")(mcp_cmd.mcp)

@@ -1,4 +1,4 @@
-"""eval: how well search does on questions whose answers are known."""
+"""eval: how well search does on questions whose answers are known, and related notes on links."""
 
 import contextlib
 import sys
@@ -10,13 +10,15 @@ import typer
 
 from obsidian_rag.errors import InvalidArgument, NotFound
 from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.transports.cli.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
 
-    from obsidian_rag.engine import Engine, Evaluated, Question, Report
+    from obsidian_rag.engine import Engine, Evaluated, LinksFound, Question, Report
 
 _OWN_QUESTIONS = 100
+_LINKS = 1000
 _UNKNOWN_SHOWN = 10
 _MEASURES = {
     "ndcg_at_5": "nDCG@5",
@@ -35,24 +37,39 @@ def evaluate(
     use_own: Annotated[
         bool, typer.Option("--self", help="Make the questions from the vault itself")
     ] = False,
+    use_links: Annotated[
+        bool,
+        typer.Option("--links", help="Take links away, and see whether `related` suggests them"),
+    ] = False,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="Most questions of the file, or of each kind with --self (100)"),
+        typer.Option(
+            min=1,
+            help="Most questions of the file, of each kind with --self (100), or most links (1000)",
+        ),
     ] = None,
     json_output: JsonFlag = False,
 ) -> int:
-    """Measure how well search finds the right notes, by words, by vectors and by both
+    """Measure how well search finds the right notes, or how well `related` suggests them
+
+    Search is measured by words, by vectors and by both; related notes by your own links.
 
     Example:  obsidian-rag eval --self
     """
+    if (golden is not None) + use_own + use_links != 1:
+        raise InvalidArgument(
+            "eval needs a golden file, --self or --links.", "Try `obsidian-rag eval --self`."
+        )
+    if use_links:
+        return _measure_links(limit or _LINKS, json_output)
+    return _measure_search(golden, limit, json_output)
+
+
+def _measure_search(golden: Path | None, limit: int | None, json_output: bool) -> int:
     from obsidian_rag import tools
     from obsidian_rag.engine import evaluate as measure
 
-    if use_own == (golden is not None):
-        raise InvalidArgument(
-            "eval needs either a golden file or --self.", "Try `obsidian-rag eval --self`."
-        )
-    with contextlib.closing(open_engine()) as engine, _progress() as show:
+    with contextlib.closing(open_engine()) as engine, progress("questions") as show:
         questions, unknown = _questions(engine, golden, limit)
         report = measure(engine, questions, on_progress=show)
     if json_output:
@@ -81,19 +98,35 @@ def _questions(
     return made, ()
 
 
-@contextlib.contextmanager
-def _progress() -> "Iterator[Callable[[int, int], None]]":
-    """A bar on stderr, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+def _measure_links(limit: int, json_output: bool) -> int:
+    from obsidian_rag import tools
+    from obsidian_rag.engine import links_found
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("questions", total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
+    with contextlib.closing(open_engine()) as engine, progress("links") as show:
+        found = links_found(engine, limit, show)
+    if not found.links:
+        raise NotFound(
+            "No note links to another one, so no link can be taken away.",
+            "Link some notes, run `obsidian-rag sync`, and try again.",
+        )
+    if json_output:
+        print_envelope(tools.success({"notes": found.notes, "links": found.links, **_rates(found)}))
+    else:
+        _print_links(found)
+    return 0
+
+
+def _rates(found: "LinksFound") -> dict[str, float]:
+    return _rounded(
+        {**{f"hit_at_{most}": rate for most, rate in found.hits.items()}, "mrr": found.mrr}
+    )
+
+
+def _print_links(found: "LinksFound") -> None:
+    names = ("notes", "links", *(f"Hit@{most}" for most in found.hits), "MRR")
+    print("".join(f"{name:>9}" for name in names))
+    numbers = "".join(f"{rate:>9.3f}" for rate in (*found.hits.values(), found.mrr))
+    print(f"{found.notes:>9}{found.links:>9}{numbers}")
 
 
 def _fields(report: "Report", unknown: tuple[str, ...]) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """status: is everything searchable, and if not, what is not and why."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -40,6 +41,7 @@ def _print(data: Any) -> None:
         ("vault", data["vault_path"]),
         ("notes", data["total_docs"]),
         ("chunks", data["total_chunks"]),
+        ("related", _related(data["relations"])),
         ("last sync", data["last_sync"] or "never"),
         ("to index", unindexed),
         ("embedder", data["embedder"]),
@@ -48,6 +50,23 @@ def _print(data: Any) -> None:
         print(f"{name:<10} {value}")
     if data["ollama_status"] != "not_used":
         print(f"{'ollama':<10} {data['ollama_status']}")
+
+
+def _related(relations: Any) -> str:
+    if relations is None or relations["updated_at"] is None:
+        return "not indexed"
+    notes = relations["notes"]
+    ago = _ago(relations["updated_at"])
+    return f"{notes} note{'' if notes == 1 else 's'} | updated {ago}"
+
+
+def _ago(moment: str) -> str:
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
+    for length, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= length:
+            count = int(seconds // length)
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "just now"
 
 
 def _daemon(data: Any) -> str:

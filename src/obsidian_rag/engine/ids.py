@@ -1,0 +1,187 @@
+"""The ids of the vault's notes: all of them held against the rules, and new ones on request.
+
+Ids are read from the files, so that a check tells of now. Names and circles in `related:` fields
+are known to the indexes alone, and told as of the last sync.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.relating import relation_troubles, relations_state, update_relations
+from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ObsidianRagError
+from obsidian_rag.notes import (
+    Note,
+    RagPolicy,
+    parse_note,
+    read_id,
+    read_related,
+    split_frontmatter,
+)
+from obsidian_rag.relations import AddedId, AddOutcome, IdReport, add_ids, check_ids
+from obsidian_rag.vault import NoteFile, SkippedFile, read_note, relative_to_root, scan
+
+Counted = Callable[[int, int], None]
+_MARKDOWN = (".md", ".markdown")
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class DanglingRelation:
+    """An entry of `related:` that leads nowhere: the note it stands in, and what it names."""
+
+    path: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class IdCheck:
+    """What a check found. Circles do no harm; they are None while nothing is indexed."""
+
+    report: IdReport
+    dangling: tuple[DanglingRelation, ...]
+    cycles: tuple[tuple[str, ...], ...] | None
+    unread: tuple[SkippedFile, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is there to be corrected."""
+        return self.report.is_clean and not self.dangling and not self.unread
+
+
+def check_note_ids(engine: Engine, listener: Counted = lambda _done, _total: None) -> IdCheck:
+    """Hold every note's id against the rules, and look where the relations lead.
+
+    Notes that say `rag: false` and those in `relations.excluded_folders` need no id.
+
+    Raises:
+        NotFound: the vault's folder is not there.
+    """
+    notes, unread = _read(engine, listener)
+    report = _report(notes)
+    lost: set[tuple[object, object]] = set()
+    cycles = None
+    if relations_state(engine) is not None:
+        troubles = relation_troubles(engine)
+        lost = {(one["note"], one["target"]) for one in troubles["dangling"]}
+        cycles = tuple(tuple(cast("list[str]", one["notes"])) for one in troubles["cycles"])
+    return IdCheck(report, tuple(_dangling(notes, report, lost)), cycles, tuple(unread))
+
+
+def notes_without_id(engine: Engine, listener: Counted = lambda _done, _total: None) -> list[str]:
+    """The notes that lack a good id, in path order; a bad one counts as none.
+
+    Raises:
+        NotFound: the vault's folder is not there.
+    """
+    report = _report(_read(engine, listener)[0])
+    bad = (one.path for one in (*report.invalid, *report.not_lower_case))
+    return sorted((*report.missing, *bad))
+
+
+def note_for_id(engine: Engine, name: str) -> str:
+    """The path of the note called `name`: a path, or a unique end of one, with or without .md.
+
+    Raises:
+        NotFound: there is none.
+        InvalidArgument: there are several.
+        SecurityViolation: the path leaves the vault.
+    """
+    wanted = relative_to_root(engine.config.vault_root, name)
+    files = [entry.rel_path for entry in scan(engine.config.vault_root, engine.rules).files]
+    for path in (wanted, f"{wanted}.md"):
+        if path in files:
+            return path
+    named = [path for path in files if f"/{_plain(path)}".endswith(f"/{_plain(wanted)}")]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        some = ", ".join(f"'{path}'" for path in named[:_MOST_NAMED])
+        raise InvalidArgument(
+            f"Several notes are called '{name}': {some}.", "Name one by its path."
+        )
+    raise NotFound(f"There is no note '{name}' in the vault.", "Search for it first.")
+
+
+def add_note_ids(
+    engine: Engine, paths: Iterable[str], *, is_dry_run: bool = False
+) -> Iterator[AddedId]:
+    """Write an id into each of these notes, if it has none; a bad one does not stop the others."""
+    added = []
+    limit = engine.rules.max_file_bytes
+    try:
+        for one in add_ids(
+            engine.config.vault_root, paths, is_dry_run=is_dry_run, is_owner=True, max_bytes=limit
+        ):
+            if one.outcome is AddOutcome.ADDED:
+                added.append(one.path)
+            yield one
+    finally:
+        # The ids stand in the notes; indexes that cannot be written get them with the next sync.
+        with contextlib.suppress(ObsidianRagError):
+            if added:
+                update_relations(engine, added)
+
+
+def _read(engine: Engine, listener: Counted) -> tuple[list[Note], list[SkippedFile]]:
+    """The notes that need an id, as far as their frontmatter goes, and what cannot be read."""
+    paths = _paths(engine)
+    notes, unread = [], []
+    for done, path in enumerate(paths, start=1):
+        head = _head(engine, path)
+        if isinstance(head, Note):
+            if head.policy is not RagPolicy.NEVER:
+                notes.append(head)
+        elif head.reason != "missing":  # a file may go away between the walk and its turn
+            unread.append(head)
+        listener(done, len(paths))
+    return notes, unread
+
+
+def _paths(engine: Engine) -> list[str]:
+    excluded = tuple(
+        f"{folder.strip('/ ')}/" for folder in engine.config.settings.relations.excluded_folders
+    )
+    found = (entry.rel_path for entry in scan(engine.config.vault_root, engine.rules).files)
+    return [path for path in found if _is_markdown(path) and not path.startswith(excluded)]
+
+
+def _head(engine: Engine, path: str) -> Note | SkippedFile:
+    try:
+        file = read_note(engine.config.vault_root, path, engine.rules.max_file_bytes)
+    except NoteChanged:
+        return SkippedFile(path, "changing")
+    except ObsidianRagError:
+        return SkippedFile(path, "unreadable")
+    if not isinstance(file, NoteFile):
+        return file
+    return parse_note(path, file.text[: split_frontmatter(file.text)[1]])
+
+
+def _report(notes: Iterable[Note]) -> IdReport:
+    return check_ids((note.path, read_id(note.frontmatter)) for note in notes)
+
+
+def _dangling(
+    notes: Iterable[Note], report: IdReport, lost: set[tuple[object, object]]
+) -> Iterator[DanglingRelation]:
+    """Ids that no note has now, and names that led nowhere at the last sync."""
+    for note in notes:
+        for relation in read_related(note.frontmatter).relations:
+            is_lost = (
+                (note.path, relation.target) in lost
+                if relation.is_link
+                else relation.target not in report.owners
+            )
+            if is_lost:
+                yield DanglingRelation(note.path, relation.target)
+
+
+def _is_markdown(path: str) -> bool:
+    return path.lower().endswith(_MARKDOWN)
+
+
+def _plain(path: str) -> str:
+    return path.casefold().removesuffix(".md")

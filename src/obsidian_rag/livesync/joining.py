@@ -1,0 +1,314 @@
+"""Join a network: read the database's papers, check everything, and only then sign our name.
+
+Threat: a wrong passphrase, salt or setting makes notes unreadable for every device. So nothing is
+written before the papers are read, understood and found to fit, and never over what others wrote.
+"""
+
+import hashlib
+import platform
+import time
+from dataclasses import dataclass
+
+from obsidian_rag.errors import LivesyncIncompatible, LivesyncLocked, LivesyncUnreachable
+from obsidian_rag.livesync.couch import Couch, Document, Remote
+from obsidian_rag.livesync.documents import Codec
+from obsidian_rag.livesync.milestone import (
+    MILESTONE_NAME,
+    VERSION_ID,
+    NodeInfo,
+    Verdict,
+    VersionVerdict,
+    accepting,
+    created,
+    decide,
+    fresh,
+    is_registered,
+    make_node_id,
+    preferred,
+    registered,
+    version_document,
+    version_verdict,
+)
+from obsidian_rag.livesync.salt import (
+    SYNC_PARAMETERS_NAME,
+    SaltVerdict,
+    make_salt,
+    salt_of,
+    salt_verdict,
+    sync_parameters,
+)
+from obsidian_rag.livesync.tweaks import V2, Tweaks
+from obsidian_rag.store import LivesyncRecords
+
+_NODE = "node_id"
+_CREATED = "created"
+_REGISTERED = "registered"
+_SAMPLE = 20
+# The last character of all, for ranges of ids.
+_LAST = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where to, with which passphrase; `tweaks` are for a database that names none itself."""
+
+    remote: Remote
+    passphrase: str | None
+    vault_name: str
+    tweaks: Tweaks | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What a node that joined works with."""
+
+    codec: Codec
+    tweaks: Tweaks
+    node_id: str
+    is_read_only: bool
+    is_rebuilt: bool
+
+
+def remote_key(remote: Remote) -> str:
+    """The name under which we remember a database."""
+    return hashlib.sha256(f"{remote.url.rstrip('/')}/{remote.database}".encode()).hexdigest()[:32]
+
+
+def join(
+    couch: Couch, records: LivesyncRecords, access: Access, *, is_read_only: bool
+) -> Membership:
+    """Check that we may take part, and how; sign the list of devices unless read-only.
+
+    Raises:
+        LivesyncIncompatible: the database is none we can work with.
+        LivesyncLocked: it is locked for this device.
+        LivesyncPassphrase: the passphrase does not open it.
+        LivesyncUnreachable, LivesyncRefused: the server does not answer, or refuses.
+    """
+    is_empty = _open(couch, access, is_read_only)
+    is_read_only = _check_version(couch, access, is_empty, is_read_only) or is_read_only
+    node_id = _node_id(records)
+    milestone = couch.get_local(MILESTONE_NAME)
+    if milestone is None and is_empty and access.tweaks is not None and not is_read_only:
+        couch.put_local(MILESTONE_NAME, fresh(_now_ms(), node_id, access.tweaks))
+        milestone = couch.get_local(MILESTONE_NAME)
+    tweaks = _tweaks(milestone, access)
+    if milestone is not None:
+        _check_lock(milestone, node_id, tweaks)
+    is_rebuilt = _note_incarnation(records, milestone)
+    codec = _codec(couch, tweaks, access, is_read_only)
+    if milestone is not None and not is_read_only:
+        _register(couch, records, node_id, access)
+    return Membership(codec, tweaks, node_id, is_read_only, is_rebuilt)
+
+
+def refresh(couch: Couch, records: LivesyncRecords, access: Access, member: Membership) -> None:
+    """Look at the papers again now and then: a lock, a new incarnation, our place in the list.
+
+    Raises:
+        LivesyncLocked: the database was locked, or made anew, or has us no longer.
+        LivesyncIncompatible: its settings have changed.
+    """
+    version = couch.get(VERSION_ID)
+    if version is not None and version_verdict(version, is_empty=False) is VersionVerdict.NEWER:
+        raise _newer()
+    milestone = couch.get_local(MILESTONE_NAME)
+    if milestone is None:
+        return
+    _check_lock(milestone, member.node_id, member.tweaks)
+    if str(created(milestone)) != (records.get_fact(_CREATED) or str(created(milestone))):
+        raise LivesyncLocked("The database was rebuilt by another device.", "Start the sync again.")
+    if not member.is_read_only:
+        _register(couch, records, member.node_id, access)
+
+
+def unlock(couch: Couch, records: LivesyncRecords) -> None:
+    """Have us accepted by a locked database, after forgetting what we knew of the old one.
+
+    Raises:
+        LivesyncIncompatible: the database has no list of devices.
+    """
+    milestone = couch.get_local(MILESTONE_NAME)
+    if milestone is None:
+        raise LivesyncIncompatible(
+            "The database has no list of devices.", "Set it up with LiveSync on another device."
+        )
+    records.clear()
+    records.put_fact(_CREATED, str(created(milestone)))
+    records.put_fact(_REGISTERED, None)
+    couch.put_local(MILESTONE_NAME, accepting(milestone, _node_id(records)))
+
+
+def _open(couch: Couch, access: Access, is_read_only: bool) -> bool:
+    """Whether the database is empty; one that is not there is made if its settings are given."""
+    info = couch.info()
+    if info is None:
+        if access.tweaks is None or is_read_only:
+            raise LivesyncIncompatible(
+                f"There is no database '{access.remote.database}' on the server.",
+                "Set it up with LiveSync in Obsidian first, or run `livesync push --init`.",
+            )
+        couch.create()
+        info = couch.info()
+    return not (info or {}).get("doc_count")
+
+
+def _check_version(couch: Couch, access: Access, is_empty: bool, is_read_only: bool) -> bool:
+    """Whether the version allows reading only."""
+    verdict = version_verdict(couch.get(VERSION_ID), is_empty=is_empty)
+    if verdict is VersionVerdict.NEWER:
+        raise _newer()
+    if verdict is VersionVerdict.CREATE:
+        if access.tweaks is None:
+            raise LivesyncIncompatible(
+                f"The database '{access.remote.database}' is empty.",
+                "Set it up with LiveSync in Obsidian first, or run `livesync push --init`.",
+            )
+        if not is_read_only:
+            couch.bulk_docs([version_document()])
+    if verdict is VersionVerdict.UNKNOWN and access.tweaks is None:
+        raise LivesyncIncompatible(
+            f"'{access.remote.database}' is not a LiveSync database, or an unknown one.",
+            "Check its name. If it is one, say how it is made: see `livesync pull --help`.",
+        )
+    return verdict is VersionVerdict.READ_ONLY
+
+
+def _newer() -> LivesyncIncompatible:
+    return LivesyncIncompatible(
+        "The database has a newer format than we know.", "Look for a newer obsidian-rag."
+    )
+
+
+def _tweaks(milestone: Document | None, access: Access) -> Tweaks:
+    shared = preferred(milestone) if milestone is not None else None
+    tweaks = shared or access.tweaks
+    if tweaks is None:
+        raise LivesyncIncompatible(
+            "The database does not say how its notes are kept.",
+            "Connect LiveSync in Obsidian to it once, or give the settings yourself:"
+            " see `livesync pull --help`.",
+        )
+    return tweaks
+
+
+def _check_lock(milestone: Document, node_id: str, tweaks: Tweaks) -> None:
+    verdict = decide(milestone, node_id, tweaks)
+    if verdict in (Verdict.NODE_LOCKED, Verdict.NODE_CLEANED):
+        raise LivesyncLocked(
+            "The database is locked: another device rebuilt or cleaned it.",
+            "If that was you, run `obsidian-rag livesync unlock`; local files stay as they are.",
+        )
+    if verdict in (Verdict.INCOMPATIBLE, Verdict.MISMATCHED):
+        raise LivesyncIncompatible(
+            "The devices of this database have agreed on settings that we cannot follow.",
+            "Look for a newer obsidian-rag.",
+        )
+
+
+def _note_incarnation(records: LivesyncRecords, milestone: Document | None) -> bool:
+    """Forget what we knew when the database was made anew; its gaps are no deletions."""
+    if milestone is None or created(milestone) is None:
+        return False
+    before, now = records.get_fact(_CREATED), str(created(milestone))
+    is_rebuilt = before is not None and before != now
+    if is_rebuilt:
+        records.clear()
+        records.put_fact(_REGISTERED, None)
+    records.put_fact(_CREATED, now)
+    return is_rebuilt
+
+
+def _codec(couch: Couch, tweaks: Tweaks, access: Access, is_read_only: bool) -> Codec:
+    tweaks.check_supported(access.passphrase)
+    if not tweaks.encrypt:
+        return Codec(tweaks, None, None)
+    sample = _encrypted_sample(couch)
+    salt = None
+    if tweaks.e2ee_algorithm == V2 or any(_is_v2(document) for document in sample):
+        salt = _salt(couch, bool(sample), is_read_only)
+    codec = Codec(tweaks, access.passphrase, salt)
+    codec.check_passphrase(sample)
+    return codec
+
+
+def _encrypted_sample(couch: Couch) -> list[Document]:
+    ids = [
+        doc_id
+        for prefix in ("h:+", "f:")
+        for doc_id, _ in couch.list_ids(start=prefix, end=prefix + _LAST, limit=_SAMPLE)
+    ]
+    return list(couch.all_docs(ids).values())
+
+
+def _is_v2(document: Document) -> bool:
+    return any(
+        isinstance(value, str) and value.startswith(("%=", "/\\:%="))
+        for value in (document.get("data"), document.get("path"))
+    )
+
+
+def _salt(couch: Couch, has_encrypted: bool, is_read_only: bool) -> bytes:
+    parameters = couch.get_local(SYNC_PARAMETERS_NAME)
+    match salt_verdict(parameters, has_encrypted=has_encrypted):
+        case SaltVerdict.USE:
+            found = salt_of(parameters)
+            assert found is not None
+            return found
+        case SaltVerdict.WAIT:
+            raise LivesyncUnreachable(
+                "Another device is just setting up the encryption.", "Try again in a moment."
+            )
+        case SaltVerdict.REFUSE:
+            raise LivesyncIncompatible(
+                "The database is encrypted, but its salt is gone.",
+                "Rebuild the database from a device that has all notes.",
+            )
+    if is_read_only:
+        return make_salt()  # there is nothing to decrypt, and nothing will be encrypted
+    # Twice and read back, as the others do: whoever was first has made the salt.
+    couch.put_local(SYNC_PARAMETERS_NAME, sync_parameters(make_salt()))
+    found = salt_of(couch.get_local(SYNC_PARAMETERS_NAME))
+    if found is None:
+        raise LivesyncUnreachable("The server did not keep the salt.", "Try again.")
+    return found
+
+
+def _register(couch: Couch, records: LivesyncRecords, node_id: str, access: Access) -> None:
+    # Last writer wins there: read at the last moment, and change only our own lines.
+    milestone = couch.get_local(MILESTONE_NAME)
+    if milestone is None:
+        return
+    if records.get_fact(_REGISTERED) and not is_registered(milestone, node_id):
+        raise LivesyncLocked(
+            "This device was removed from the list of devices.",
+            "If it shall sync again, run `obsidian-rag livesync unlock`.",
+        )
+    info = couch.info() or {}
+    signed = registered(
+        milestone,
+        node_id,
+        NodeInfo(
+            device_name=f"{platform.node() or 'node'} (headless)",
+            vault_name=access.vault_name,
+            app_version="obsidian-rag",
+            plugin_version="obsidian-rag",
+            progress=str(info.get("update_seq", "")),
+            last_connected_ms=_now_ms(),
+        ),
+    )
+    if signed != milestone:
+        couch.put_local(MILESTONE_NAME, signed)
+    records.put_fact(_REGISTERED, "1")
+
+
+def _node_id(records: LivesyncRecords) -> str:
+    known = records.get_fact(_NODE)
+    if known is None:
+        known = make_node_id()
+        records.put_fact(_NODE, known)
+    return known
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

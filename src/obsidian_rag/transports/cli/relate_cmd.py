@@ -1,0 +1,42 @@
+"""relate: write that one note is related to another."""
+
+from typing import Annotated, Any
+
+import typer
+
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
+from obsidian_rag.transports.cli.related_text import plain
+
+RelOption = Annotated[str, typer.Option("--rel", help='What ties them, e.g. "supports"')]
+AddIdFlag = Annotated[
+    bool, typer.Option("--add-id", help="Write an id into a target that has none")
+]
+
+
+def relate(
+    note: Annotated[str, typer.Argument(help="The note whose `related:` field gets the entry")],
+    target: Annotated[str, typer.Argument(help="The note that is named there")],
+    rel: RelOption = "related",
+    add_id: AddIdFlag = False,
+    json_output: JsonFlag = False,
+) -> int:
+    """Write into a note that it is related to another; all its other bytes stay as they are
+
+    Example:  obsidian-rag relate "Rain garden" Costco --rel supplies --add-id
+    """
+    arguments = {"note": note, "target": target, "rel": rel, "add_missing_id": add_id}
+    envelope = ask_tool("obsidian_rag_add_relation", arguments)
+    if json_output:
+        print_envelope(envelope)
+    else:
+        print_written(envelope["data"])
+    return 0
+
+
+def print_written(data: Any) -> None:
+    """What was written, or was there already."""
+    rel = f"  ({plain(data['rel'])})" if data["rel"] else ""
+    state = "" if data["written"] else "  was there already"
+    print(f"{plain(data['source'])} → {plain(data['target'])}{rel}{state}")
+    if data["id_added"]:
+        print(f"{plain(data['target'])} has the id {data['id']} now")

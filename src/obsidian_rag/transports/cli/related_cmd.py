@@ -1,0 +1,78 @@
+"""related: which notes belong to a note or a text, and why."""
+
+import sys
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
+from obsidian_rag.transports.cli.related_text import plain, print_related
+
+
+def related(
+    note: Annotated[
+        str | None, typer.Argument(help="Path in the vault, or a unique file name")
+    ] = None,
+    text: Annotated[str | None, typer.Option("--text", help="A text instead of a note")] = None,
+    top: Annotated[
+        int | None,
+        typer.Option("--top", "-n", help="How many notes; relations.max_results by default"),
+    ] = None,
+    tags: Annotated[
+        list[str] | None,
+        typer.Option("--tags", "-t", metavar="A,B", help="Prefer notes with these tags"),
+    ] = None,
+    hide_linked: Annotated[
+        bool | None,
+        typer.Option(
+            "--hide-linked/--show-linked",
+            help="Leave out what the note links to, or not; relations.hide_linked by default",
+            show_default=False,
+        ),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the share of signals")] = False,
+    json_output: JsonFlag = False,
+) -> int:
+    """Show the notes that belong to a note or a text, and why
+
+    Example:  obsidian-rag related "Rain garden" --top 3
+    """
+    if (note is None) == (text is None):
+        raise InvalidArgument(
+            "related needs either a note or --text.",
+            'Try `obsidian-rag related "Rain garden"`, with a note of yours.',
+        )
+    arguments: dict[str, object] = {
+        "note": note,
+        "text": text,
+        "max_results": top,
+        "hide_linked": hide_linked,
+        "tags": list(_tags(tags or [])) or None,
+    }
+    envelope = ask_tool("obsidian_rag_related", arguments)
+    if json_output:
+        print_envelope(envelope)
+        return 0
+    data: Any = envelope["data"]
+    for number, result in enumerate(data["results"], start=1):
+        print_related(number, result, data["note"], explain=explain)
+    _tell(data)
+    return 0
+
+
+def _tags(given: Iterable[str]) -> Iterable[str]:
+    return (tag.strip() for some in given for tag in some.split(",") if tag.strip())
+
+
+def _tell(data: Any) -> None:
+    """What the list does not say, on stderr."""
+    if not data["results"]:
+        print(f"Nothing is related among {data['compared']} notes.", file=sys.stderr)
+    if hidden := data["hidden_linked"]:
+        them = "1 note" if hidden == 1 else f"{hidden} notes"
+        print(
+            f"{plain(data['note'])} links to {them} already; --show-linked shows them too.",
+            file=sys.stderr,
+        )

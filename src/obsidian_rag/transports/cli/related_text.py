@@ -1,0 +1,136 @@
+"""How related notes look to a person: fitted to the terminal, readable without colour.
+
+Threat: titles and file names come from notes, so characters that steer a terminal are dropped.
+"""
+
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterable
+from typing import IO, Any
+
+import typer
+
+_WIDTH = 100
+_NARROWEST, _WIDEST = 40, 120
+_REASON_LINES = 3
+_PASSAGE_LINES = 2
+_ROOT = 5
+# The colours of the panel that people may know: green, yellow and grey.
+_GOOD, _FAIR = 0.7, 0.4
+
+
+def print_related(number: int, result: Any, source: str | None, *, explain: bool = False) -> None:
+    """One related note on stdout: who, how much, why, and the passages in which the two meet."""
+    head = f"{number}. "
+    marks = [*(["linked"] if result["linked"] else []), *result["sensitive_categories"]]
+    mark = style(f"  [{', '.join(marks)}]" if marks else "", fg="yellow")
+    print(f"{head}{style(plain(result['title']), bold=True)}  {score_text(result['score'])}{mark}")
+    indent = " " * len(head)
+    print(f"{indent}{style(plain(result['source_file']), fg='cyan')}")
+    for line in wrapped("; ".join(result["reasons"]), width() - len(indent), _REASON_LINES):
+        print(f"{indent}{line}")
+    for passage in result["passages"]:
+        place = "here" if passage["source_file"] == source else "there"
+        _print_passage(place, passage, result["shared_terms"], indent)
+    if explain:
+        shares = ", ".join(
+            f"{name} {signal['share']:.2f}"
+            for name, signal in sorted(result["signals"].items(), key=lambda one: -one[1]["share"])
+            if signal["share"] > 0
+        )
+        for line in (f"shares: {shares}", result["link"]):
+            print(f"{indent}{style(line, dim=True)}")
+    print()
+
+
+def print_row(number: int, result: Any, stream: IO[str], *, mark: str = "") -> None:
+    """One related note on two lines, to choose from; `result` may lack a score."""
+    head = f"{number:>3}  "
+    score = score_text(result["score"]) if result["score"] is not None else " –  "
+    room = width() - len(head) - 6
+    title = wrapped(plain(result["title"]), room, 1)[0]
+    tail = f"  {plain(result['source_file'])}{mark}"
+    shown = wrapped(tail, max(room - cells(title), 0), 1)[0] if room - cells(title) > 9 else mark
+    print(f"{head}{score}  {style(title, bold=True)}{style(shown, fg='cyan')}", file=stream)
+    for line in wrapped("; ".join(result["reasons"]), room, 1):
+        print(f"{' ' * (len(head) + 6)}{line}", file=stream)
+
+
+def score_text(score: float) -> str:
+    """A score, in the colour of its worth."""
+    colour = "green" if score > _GOOD else "yellow" if score > _FAIR else "bright_black"
+    return style(f"{score:.2f}", fg=colour)
+
+
+def plain(text: str) -> str:
+    """One line without characters that nobody sees."""
+    spaced = " ".join(text.split())
+    return spaced if spaced.isprintable() else "".join(filter(str.isprintable, spaced))
+
+
+def style(text: str, **how: Any) -> str:
+    """Coloured on a terminal that wants colour, as it is otherwise."""
+    is_colourful = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return typer.style(text, **how) if text and is_colourful else text
+
+
+def width() -> int:
+    """How many columns there are to fill."""
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDTH, 24)).columns))
+
+
+def wrapped(text: str, columns: int, most: int) -> list[str]:
+    """The text on at most so many lines; what does not fit is cut off, and one sees that."""
+    lines: list[str] = []
+    rest = text
+    while rest and len(lines) < most:
+        line, rest = _split(rest, columns)
+        lines.append(line)
+    if rest:
+        lines[-1] = _split(lines[-1], columns - 1)[0].rstrip(" ,;") + "…"
+    return lines or [""]
+
+
+def cells(text: str) -> int:
+    """How many columns a text takes: letters of East Asia take two."""
+    return sum(map(_cells, text))
+
+
+def _print_passage(place: str, passage: Any, terms: Iterable[str], indent: str) -> None:
+    label = f"{place}:{passage['start_line']}-{passage['end_line']}"
+    columns = width() - len(indent) - 2
+    text = f"{label}  {excerpt(passage['text'], terms)}"
+    first, *more = wrapped(text, columns, _PASSAGE_LINES)
+    print(f"{indent}{style(label, dim=True)}{first[len(label) :]}")
+    for line in more:
+        print(f"{indent}  {line}")
+
+
+def excerpt(text: str, terms: Iterable[str]) -> str:
+    """A passage from its most telling line on; headings are known from elsewhere."""
+    lines = [plain(line) for line in text.split("\n")]
+    said = [line for line in lines if line and not line.startswith("#")] or [*filter(None, lines)]
+    roots = [term[:_ROOT].casefold() for term in terms]
+    counts = [sum(root in line.casefold() for root in roots) for line in said]
+    best = counts.index(max(counts)) if counts else 0
+    return " ".join(said[best:])
+
+
+def _split(text: str, columns: int) -> tuple[str, str]:
+    """As much as fits into one line, and the rest; between words where there are some."""
+    used = 0
+    for at, letter in enumerate(text):
+        used += _cells(letter)
+        if used > columns:
+            space = text.rfind(" ", 0, at + 1)
+            end = space if space > at // 2 else at
+            return text[:end].rstrip(), text[end:].lstrip()
+    return text, ""
+
+
+def _cells(letter: str) -> int:
+    if unicodedata.combining(letter):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

@@ -1,0 +1,230 @@
+"""uuid check and add: the ids by which notes name each other, whatever they are called."""
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from obsidian_rag.errors import InvalidArgument, error_from
+from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.transports.cli.progress import progress
+from obsidian_rag.transports.cli.related_text import plain
+
+if TYPE_CHECKING:
+    from obsidian_rag.engine import AddedId, Engine, IdCheck
+
+app = typer.Typer(
+    no_args_is_help=True, help="Check the ids of notes, and add them", rich_markup_mode=None
+)
+_SHOWN = 20
+
+
+@app.command("check")
+def check(
+    show_all: Annotated[bool, typer.Option("--all", help="List every note, not only 20")] = False,
+    json_output: JsonFlag = False,
+) -> int:
+    """Report ids that are missing, broken or used twice, and relations that lead nowhere
+
+    Ends with 1 if something is to be corrected.
+
+    Example:  obsidian-rag uuid check
+    """
+    from obsidian_rag import tools
+    from obsidian_rag.engine import check_note_ids
+
+    with contextlib.closing(open_engine()) as engine, progress("notes") as show:
+        found = check_note_ids(engine, show)
+    if json_output:
+        print_envelope(tools.success(_fields(found)))
+    else:
+        _print(found, None if show_all else _SHOWN)
+    return 0 if found.is_clean else 1
+
+
+@app.command("add")
+def add(
+    note: Annotated[
+        str | None, typer.Argument(help="Path in the vault, or a unique file name")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every note that has none")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Write nothing, say what would be written")
+    ] = False,
+    json_output: JsonFlag = False,
+) -> int:
+    """Write an id into a note that has none, or into all of them; good ids never change
+
+    The id becomes the first field of the frontmatter; all other bytes stay as they are.
+
+    Example:  obsidian-rag uuid add --all --dry-run
+    """
+    if every == (note is not None):
+        raise InvalidArgument(
+            "uuid add needs either a note or --all.", "Try `obsidian-rag uuid add --all --dry-run`."
+        )
+    with contextlib.closing(open_engine()) as engine:
+        if note is not None:
+            return _add_one(engine, note, dry_run, json_output)
+        return _add_all(engine, dry_run, json_output)
+
+
+def _add_one(engine: "Engine", note: str, dry_run: bool, json_output: bool) -> int:
+    from obsidian_rag import tools
+    from obsidian_rag.engine import add_note_ids, note_for_id
+
+    (one,) = add_note_ids(engine, [note_for_id(engine, note)], is_dry_run=dry_run)
+    if one.error is not None:
+        raise error_from(one.error["code"], one.error["message"], one.error["suggestion"])
+    if json_output:
+        print_envelope(tools.success(_added_fields(one)))
+    else:
+        print(_sentence(one))
+    return 0
+
+
+def _add_all(engine: "Engine", dry_run: bool, json_output: bool) -> int:
+    from obsidian_rag import tools
+    from obsidian_rag.engine import add_note_ids, notes_without_id
+
+    with progress("notes") as show:
+        paths = notes_without_id(engine, show)
+    done: list[AddedId] = []
+    is_interrupted = False
+    with progress("ids") as show:
+        try:
+            for one in add_note_ids(engine, paths, is_dry_run=dry_run):
+                done.append(one)
+                show(len(done), len(paths))
+        except KeyboardInterrupt:
+            is_interrupted = True
+    failed = [one for one in done if one.error is not None]
+    if json_output:
+        data = {
+            "dry_run": dry_run,
+            "interrupted": is_interrupted,
+            "notes": [_added_fields(one) for one in done],
+        }
+        print_envelope(tools.success(data))
+    else:
+        _summarise(done, len(paths), dry_run)
+    return 130 if is_interrupted else 1 if failed else 0
+
+
+def _summarise(done: "list[AddedId]", wanted: int, dry_run: bool) -> None:
+    good = [one for one in done if one.error is None]
+    if dry_run:
+        for one in good:
+            print(_sentence(one))
+    verb = "would get" if dry_run else "got"
+    print(f"{_count(len(good), 'note')} {verb} an id" if wanted else "Every note has an id")
+    for one in done:
+        if one.error is not None:
+            print(f"  failed: {one.error['message']} {one.error['suggestion']}", file=sys.stderr)
+    if len(done) < wanted:
+        print(
+            f"Stopped early; {_count(wanted - len(done), 'note')} stayed unchanged.",
+            file=sys.stderr,
+        )
+
+
+def _sentence(one: "AddedId") -> str:
+    said = {"added": "got the id", "existing": "has the id", "planned": "would get an id"}
+    return f"{plain(one.path)}  {said[one.outcome.value]} {one.id}".rstrip()
+
+
+def _added_fields(one: "AddedId") -> dict[str, object]:
+    fields: dict[str, object] = {"note": one.path, "outcome": one.outcome.value}
+    return {**fields, "id": one.id or None, "error": one.error}
+
+
+def _fields(found: "IdCheck") -> dict[str, object]:
+    report = found.report
+    return {
+        "is_clean": found.is_clean,
+        "notes": report.notes,
+        "missing": list(report.missing),
+        "invalid": [_bad(one) for one in report.invalid],
+        "not_lower_case": [_bad(one) for one in report.not_lower_case],
+        "duplicates": [
+            {"id": one.id, "kept": one.kept, "others": list(one.others)}
+            for one in report.duplicates
+        ],
+        "legacy": list(report.legacy),
+        "dangling": [{"note": one.path, "target": one.target} for one in found.dangling],
+        "cycles": None if found.cycles is None else [list(way) for way in found.cycles],
+        "unread": [{"note": path, "reason": reason} for path, reason in found.unread],
+    }
+
+
+def _bad(one: Any) -> dict[str, object]:
+    return {"note": one.path, "id": one.id.value, "field": one.id.field, "trouble": one.id.trouble}
+
+
+def _print(found: "IdCheck", most: int | None) -> None:
+    for title, lines in _sections(found):
+        listed = list(lines)
+        if not listed:
+            continue
+        print(f"{title} ({len(listed)})")
+        for line in listed[:most]:
+            print(f"  {plain(line)}")
+        if most is not None and len(listed) > most:
+            print(f"  … and {len(listed) - most} more; `obsidian-rag uuid check --all` lists them")
+        print()
+    _conclude(found)
+
+
+def _sections(found: "IdCheck") -> Iterator[tuple[str, Iterable[str]]]:
+    report = found.report
+    yield "No id", report.missing
+    yield "Not a UUID v4", (f"{one.path}: {_value(one)}" for one in report.invalid)
+    yield "Not in lower case", (f"{one.path}: {_value(one)}" for one in report.not_lower_case)
+    yield (
+        "Used twice; the first note keeps it",
+        (f"{one.id}: {one.kept}, not {', '.join(one.others)}" for one in report.duplicates),
+    )
+    yield "Related to nothing", (f"{one.path}: {one.target}" for one in found.dangling)
+    yield "Could not be read", (f"{path}: {reason}" for path, reason in found.unread)
+    yield "In the older field `uuid`, which is as good", report.legacy
+    yield (
+        "Relations in a circle, which do no harm",
+        (" → ".join((*way, way[0])) for way in found.cycles or ()),
+    )
+
+
+def _value(one: Any) -> str:
+    troubles: Mapping[str, str] = {
+        "not_lower_case": "",
+        "not_v4": "another version",
+        "not_hyphenated": "without its hyphens",
+        "not_a_uuid": "no UUID",
+        "not_text": "no text",
+    }
+    why = troubles[one.id.trouble]
+    return f"{one.id.field}: {one.id.value}{f' ({why})' if why else ''}"
+
+
+def _conclude(found: "IdCheck") -> None:
+    report = found.report
+    if found.is_clean:
+        print(f"{_count(report.notes, 'note')}, each with an id of its own")
+    else:
+        good = report.notes - len(
+            {
+                *report.missing,
+                *(one.path for one in (*report.invalid, *report.not_lower_case)),
+                *(path for one in report.duplicates for path in one.others),
+            }
+        )
+        print(f"{good} of {_count(report.notes, 'note')} have a good id of their own")
+    if report.missing:
+        print("`obsidian-rag uuid add --all` writes the missing ones.", file=sys.stderr)
+    if found.cycles is None:
+        print("Names and circles are told once `obsidian-rag sync` has run.", file=sys.stderr)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

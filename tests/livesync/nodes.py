@@ -1,0 +1,75 @@
+"""Nodes of a network for tests: each with a vault, a database of records and a trash of its own."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from obsidian_rag.livesync.couch import Couch, Remote
+from obsidian_rag.livesync.joining import Access, remote_key
+from obsidian_rag.livesync.node import Node, Plan
+from obsidian_rag.livesync.settling import Direction, Manner, Settler
+from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.store import Database, LivesyncRecords
+
+
+class TestNode:
+    """A device: its files, and the node that syncs them."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        home: Path,
+        remote: Remote,
+        *,
+        passphrase: str | None = None,
+        tweaks: Tweaks | None = None,
+        manner: Manner | None = None,
+    ) -> None:
+        self.home = home
+        self.root = home / "vault"
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.remote = remote
+        self.passphrase = passphrase
+        self.tweaks = tweaks if tweaks is not None else Tweaks()
+        self.manner = replace(manner or Manner(), trash=home / "trash")
+        self.database = Database(home / "state.db")
+        self.records = LivesyncRecords(self.database, remote_key(remote))
+        self.couch = Couch(remote)
+
+    def node(self, *, direction: Direction = Direction.BOTH, is_read_only: bool = False) -> Node:
+        """The node, as a new process would make it."""
+        plan = Plan(
+            self.root,
+            Access(self.remote, self.passphrase, "vault", self.tweaks),
+            replace(self.manner, direction=direction),
+            is_read_only=is_read_only,
+        )
+        return Node(plan, self.couch, self.records)
+
+    def sync(self, **options: object) -> Settler:
+        """Make both sides agree once."""
+        return self.node(**options).sync_once()  # type: ignore[arg-type]
+
+    def write(self, path: str, content: str | bytes) -> None:
+        """Save a file, as an editor does."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def files(self) -> dict[str, bytes]:
+        """Every file of the vault."""
+        return {
+            file.relative_to(self.root).as_posix(): file.read_bytes()
+            for file in sorted(self.root.rglob("*"))
+            if file.is_file()
+        }
+
+    def trashed(self) -> list[bytes]:
+        """What the trash holds."""
+        folder = self.home / "trash"
+        return [file.read_bytes() for file in folder.iterdir()] if folder.is_dir() else []
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.couch.close()
+        self.database.close()
