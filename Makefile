@@ -10,7 +10,7 @@ VAULT := samples/vault
 export OBSIDIAN_RAG_HOME ?= $(CURDIR)/.cache/demo
 endif
 
-.PHONY: start stop test test-slow check fix bench bench-search bench-daemon bench-openclaw test-openclaw lock clean
+.PHONY: start stop test test-slow check fix bench bench-search bench-daemon bench-openclaw bench-livesync test-openclaw lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)"
@@ -66,6 +66,9 @@ test-openclaw: $(VENV)/dev $(OPENCLAW)/ready
 	cd plugins/openclaw && $(WITH_NODE) npm run --silent check:host
 	cd plugins/openclaw && $(WITH_NODE) npm test --silent
 	OBSIDIAN_RAG_OPENCLAW=$(OPENCLAW) $(BIN)/python -m pytest tests/openclaw -m openclaw
+
+bench-livesync: $(VENV)/dev
+	$(BIN)/python -m benchmarks.livesync --write docs/performance.md
 
 bench-openclaw: $(VENV)/dev $(OPENCLAW)/ready
 	OBSIDIAN_RAG_OPENCLAW=$(OPENCLAW) $(BIN)/python -m benchmarks.openclaw --write docs/performance.md
