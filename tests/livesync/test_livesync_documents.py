@@ -489,6 +489,19 @@ def test_compressed_chunks_are_read_whatever_the_settings_say() -> None:
     assert _assembled({"size": 600}, compress(text)) == text.encode()
 
 
+def test_chunks_are_compressed_when_the_settings_say_so() -> None:
+    lengths = [
+        len(
+            json.dumps(
+                _codec(tweaks).encode("a.md", b"hello " * 100, ctime_ms=1, mtime_ms=2).chunks
+            )
+        )
+        for tweaks in WAYS
+        if tweaks.enable_compression
+    ]
+    assert max(lengths) < 600
+
+
 def test_chunks_of_other_devices_are_read() -> None:
     codec = _codec(V2)
     data = "words\n" * 2000

@@ -148,6 +148,26 @@ def test_compatibility_is_judged_before_settings_and_locks() -> None:
 
 
 @pytest.mark.parametrize(
+    ("accepted", "verdict"),
+    [
+        (["new"], Verdict.INCOMPATIBLE),
+        (["silent", "new"], Verdict.INCOMPATIBLE),
+        (["new", "silent"], Verdict.OK),  # as LiveSync judges: who is silent is judged anew
+        (["node-B"], Verdict.OK),  # what we said of ourselves before does not count
+    ],
+)
+def test_the_chunks_of_accepted_devices_are_judged(accepted: list[str], verdict: Verdict) -> None:
+    new = {"min": 3000, "max": 4000, "current": 3000}
+    milestone = MILESTONE | {
+        "accepted_nodes": accepted,
+        "node_chunk_info": {"new": new, "node-B": new},
+    }
+    own = preferred(milestone)
+    assert own is not None
+    assert decide(milestone, "node-B", own) is verdict
+
+
+@pytest.mark.parametrize(
     ("part", "value"),
     [
         ("accepted_nodes", "node-A"),

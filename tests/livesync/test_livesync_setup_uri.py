@@ -133,7 +133,8 @@ def test_values_in_a_qr_code(encoded: str, value: object) -> None:
         "V1\ud800",
         "W0003",
         "W-1",
-        "W-1V0",
+        "W-3",
+        "V1%ff",
         "v3_A1",
         "z00zzz" + "[" * 46655,
     ],
@@ -144,13 +145,18 @@ def test_a_damaged_qr_code_is_refused(encoded: str) -> None:
 
 
 def test_a_qr_code_cannot_nest_for_ever() -> None:
-    encoded = "t"
-    for _ in range(3000):
-        inner = f"_{encoded}"
-        digits = _base_36(len(inner))
-        encoded = f"{'vwxyz'[len(digits) - 1]}{digits}{inner}"
-    with pytest.raises(InvalidArgument):
-        decode_settings_qr(encoded)
+    def nested(depth: int) -> str:
+        encoded = "t"
+        for _ in range(depth):
+            inner = f"_{encoded}"
+            digits = _base_36(len(inner))
+            encoded = f"{'vwxyz'[len(digits) - 1]}{digits}{inner}"
+        return encoded
+
+    assert decode_settings_qr(nested(8)) == {"remoteType": [[[[[[[[True]]]]]]]]}
+    for depth in (9, 3000):
+        with pytest.raises(InvalidArgument):
+            decode_settings_qr(nested(depth))
 
 
 def _base_36(number: int) -> str:
@@ -233,7 +239,15 @@ def test_a_connection_to_something_else_is_refused(uri: str) -> None:
 
 @pytest.mark.parametrize(
     "uri",
-    ["", "https://host/?db=x", "sls+https", "sls+https:", "sls+https://", "sls+https://[x/"],
+    [
+        "",
+        "https://host/?db=x",
+        "sls+https",
+        "sls+https:",
+        "sls+https://",
+        "sls+https://[x/",
+        "sls+https://host:x/",
+    ],
 )
 def test_what_is_no_connection_string_is_refused(uri: str) -> None:
     with pytest.raises(InvalidArgument):

@@ -10,8 +10,8 @@ VECTORS: dict[str, Any] = json.loads(
     Path(__file__).with_name("vectors.json").read_text(encoding="utf-8")
 )
 
-_WORDS = "lorem ipsum dolor sit amet 日本語 émoji😀 #tag [[link]] -+item ``` 1234567890".split()
-_WORDS = [word.replace("+", " ") for word in _WORDS]
+_WORDS = ["lorem", "ipsum", "dolor", "sit", "amet", "日本語", "émoji😀", "#tag", "[[link]]"]
+_WORDS += ["- item", "```", "1234567890"]
 
 
 def _random_bytes(seed: int, size: int) -> bytes:

@@ -210,6 +210,11 @@ def test_only_a_good_id_is_written(value: str) -> None:
             f'related:\n    -   id: {B}\n        rel: of\n    - "{A}"\n',
         ),
         (
+            f"related:\n- id: {B}\n\n# more\nb: 1\n",
+            f"related:\n- id: {B}\n{RICH_A}\n# more\nb: 1\n",
+            f'related:\n- id: {B}\n- "{A}"\n\n# more\nb: 1\n',
+        ),
+        (
             "related:\n  - |\n    x\n\nb: 1\n",
             "related:\n  - |\n    x\n\n" + indented(RICH_A, "  ") + "b: 1\n",
             f'related:\n  - |\n    x\n\n  - "{A}"\nb: 1\n',
@@ -312,6 +317,7 @@ def test_any_printable_word_may_name_a_relation(word: str, shape: str) -> None:
         Relation(A, "x" * 101),
         Relation("[[N]]"),
         Relation("N", is_link=True),
+        Relation(A, is_link=True),
         Relation(A.upper()),
         Relation(f'{A}"'),
     ],

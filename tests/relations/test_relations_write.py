@@ -91,6 +91,18 @@ def test_a_relation_that_exists_is_not_written_twice(make_vault: MakeVault, ther
     assert len(related(root, "s.md")) == 1
 
 
+def test_a_link_that_looks_like_an_id_is_a_link(make_vault: MakeVault) -> None:
+    root = make_vault({"s.md": f'---\nrelated: ["[[{A}]]"]\n---\n', "t.md": TARGET})
+    assert not relate(root).is_existing
+    assert related(root, "s.md")[1:] == (Relation(A, "references", True),)
+
+
+def test_the_word_for_a_relation_has_no_spaces_around_it(make_vault: MakeVault) -> None:
+    root = make_vault({"s.md": SOURCE, "t.md": TARGET})
+    assert add_relation(root, "s.md", "t.md", rel=" is of\n", auto=False, rich=True).rel == "is of"
+    assert 'rel: "is of"' in (root / "s.md").read_text()
+
+
 def test_a_target_is_named_by_its_legacy_uuid_too(make_vault: MakeVault) -> None:
     root = make_vault({"s.md": SOURCE, "t.md": f"---\nuuid: {B}\n---\n"})
     assert relate(root).target_id == B

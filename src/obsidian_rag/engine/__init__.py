@@ -35,6 +35,7 @@ from obsidian_rag.engine.ids import (
     IdCheck,
     add_note_ids,
     check_note_ids,
+    has_id,
     note_for_id,
     notes_without_id,
 )
@@ -124,6 +125,7 @@ __all__ = [
     "examine",
     "folder_exists",
     "get_model",
+    "has_id",
     "index_version",
     "install_entry",
     "links_found",

@@ -4,13 +4,12 @@ Ids are read from the files, so that a check tells of now. Names and circles in 
 are known to the indexes alone, and told as of the last sync.
 """
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.relating import relation_troubles, relations_state, update_relations
+from obsidian_rag.engine.relating import relation_troubles, relations_state
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.notes import (
     Note,
@@ -20,7 +19,7 @@ from obsidian_rag.notes import (
     read_related,
     split_frontmatter,
 )
-from obsidian_rag.relations import AddedId, AddOutcome, IdReport, add_ids, check_ids
+from obsidian_rag.relations import AddedId, IdReport, add_ids, check_ids
 from obsidian_rag.vault import NoteFile, SkippedFile, read_note, relative_to_root, scan
 
 Counted = Callable[[int, int], None]
@@ -66,7 +65,8 @@ def check_note_ids(engine: Engine, listener: Counted = lambda _done, _total: Non
     if relations_state(engine) is not None:
         troubles = relation_troubles(engine)
         lost = {(one["note"], one["target"]) for one in troubles["dangling"]}
-        cycles = tuple(tuple(cast("list[str]", one["notes"])) for one in troubles["cycles"])
+        ways = (cast("list[str]", one["notes"]) for one in troubles["cycles"])
+        cycles = tuple(sorted(map(_from_first, ways)))
     return IdCheck(report, tuple(_dangling(notes, report, lost)), cycles, tuple(unread))
 
 
@@ -105,24 +105,22 @@ def note_for_id(engine: Engine, name: str) -> str:
     raise NotFound(f"There is no note '{name}' in the vault.", "Search for it first.")
 
 
+def has_id(engine: Engine, path: str) -> bool:
+    """Whether a note has an id at this moment, good or bad."""
+    head = _head(engine, path)
+    return isinstance(head, Note) and read_id(head.frontmatter) is not None
+
+
 def add_note_ids(
     engine: Engine, paths: Iterable[str], *, is_dry_run: bool = False
 ) -> Iterator[AddedId]:
-    """Write an id into each of these notes, if it has none; a bad one does not stop the others."""
-    added = []
+    """Write an id into each of these notes, if it has none; a bad one does not stop the others.
+
+    The indexes learn of it with the next sync: until a relation names an id, nobody asks for it.
+    """
     limit = engine.rules.max_file_bytes
-    try:
-        for one in add_ids(
-            engine.config.vault_root, paths, is_dry_run=is_dry_run, is_owner=True, max_bytes=limit
-        ):
-            if one.outcome is AddOutcome.ADDED:
-                added.append(one.path)
-            yield one
-    finally:
-        # The ids stand in the notes; indexes that cannot be written get them with the next sync.
-        with contextlib.suppress(ObsidianRagError):
-            if added:
-                update_relations(engine, added)
+    root = engine.config.vault_root
+    yield from add_ids(root, paths, is_dry_run=is_dry_run, is_owner=True, max_bytes=limit)
 
 
 def _read(engine: Engine, listener: Counted) -> tuple[list[Note], list[SkippedFile]]:
@@ -177,6 +175,12 @@ def _dangling(
             )
             if is_lost:
                 yield DanglingRelation(note.path, relation.target)
+
+
+def _from_first(way: list[str]) -> tuple[str, ...]:
+    """The same circle, begun at the note whose path comes first."""
+    at = way.index(min(way))
+    return (*way[at:], *way[:at])
 
 
 def _is_markdown(path: str) -> bool:

@@ -109,7 +109,7 @@ class Feed:
             yield from self._tick(is_due=True)
             return
         row = parsed(line)
-        if not isinstance(row, dict) or "error" in row:
+        if not isinstance(row, dict):
             raise self._ended()
         # Without an id, it is the last row of a feed that the server ends.
         self._since = seq_text(row.get("seq", row.get("last_seq", self._since)))

@@ -181,7 +181,7 @@ def _with_active_connection(settings: dict[str, object]) -> dict[str, object]:
     uri = active.get("uri") if isinstance(active, Mapping) else None
     if settings["couchDB_URI"] or not isinstance(uri, str):
         return settings
-    return settings | parse_connection_string(uri) | {"remoteType": _COUCHDB}
+    return settings | parse_connection_string(uri)
 
 
 def _address(url: str) -> SplitResult:

@@ -1,5 +1,6 @@
 """The six indexes on disk: one SQLite file, changed note by note, followed by its readers."""
 
+import contextlib
 import itertools
 import json
 import zlib
@@ -79,11 +80,24 @@ def discard(home: Path) -> None:
 
 
 class Rows:
-    """Reads and writes the tables; every write is part of the caller's transaction."""
+    """Reads and writes the tables; notes are written within `changing`."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self._change = 0
+        self._last_number = 0
         self.forget_numbers()
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """One transaction; all it writes has one number, by which readers follow."""
+        with self.database.transaction():
+            last = self.database.row("SELECT coalesce(max(number), 0) FROM note")
+            self._last_number = cast("int", last[0]) if last else 0
+            self._change = self.change + 1
+            self.database.put(_CHANGE, str(self._change))
+            self.database.put(_UPDATED, now())
+            yield
 
     def close(self) -> None:
         """Let go of the file."""
@@ -143,7 +157,7 @@ class Rows:
         """A note has another path: it stays the note it was; what is left is read again."""
         self.database.run("DELETE FROM note WHERE path = ? AND is_gone = 1", (new,))
         self.database.run(
-            "UPDATE note SET path = ?, change = ? WHERE path = ?", (new, self._next(), old)
+            "UPDATE note SET path = ?, change = ? WHERE path = ?", (new, self._change, old)
         )
 
     def put(
@@ -169,7 +183,7 @@ class Rows:
         values = (
             number,
             content.path,
-            self._next(),
+            self._change,
             entry.size_bytes,
             entry.mtime_ns,
             entry.file_id,
@@ -209,15 +223,14 @@ class Rows:
             "UPDATE note SET is_gone = 1, change = ?, uid = NULL, tags = '[]', links = '[]',"
             " related = '[]', words = 0, terms = x'', counts = x'', phrases = x'', places = NULL,"
             " vector = NULL, vector_hash = NULL WHERE number = ?",
-            (self._next(), number),
+            (self._change, number),
         )
 
     def put_vectors(self, vectors: Iterable[tuple[str, str, bytes]]) -> None:
         """Write the meaning of notes: path, the content it is of, the vector's bytes."""
-        change = self._next()
         self.database.run_many(
             "UPDATE note SET vector_hash = ?, vector = ?, change = ? WHERE path = ?",
-            ((of, data, change, path) for path, of, data in vectors),
+            ((of, data, self._change, path) for path, of, data in vectors),
         )
 
     def without_vector(self) -> dict[str, str]:
@@ -319,8 +332,8 @@ class Rows:
             "SELECT number, tags, title, summary, is_gone FROM note WHERE path = ?", (path,)
         )
         if row is None:
-            last = self.database.row("SELECT coalesce(max(number), 0) FROM note")
-            return (cast("int", last[0]) if last else 0) + 1
+            self._last_number += 1
+            return self._last_number
         number, tags, title, summary, is_gone = cast("tuple[int, str, str, str, int]", row)
         if not is_gone:
             self._count_tags(json.loads(tags), -1)
@@ -342,12 +355,6 @@ class Rows:
             self.database.run_many(
                 "DELETE FROM tag_pair WHERE first = ? AND second = ? AND notes <= 0", iter(pairs)
             )
-
-    def _next(self) -> int:
-        change = self.change + 1
-        self.database.put(_CHANGE, str(change))
-        self.database.put(_UPDATED, now())
-        return change
 
 
 def _seen(row: tuple[object, ...]) -> tuple[str, Seen]:

@@ -1,11 +1,10 @@
 """Bring the indexes of related notes in line with the vault: all of it, or some paths."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import NoteChanged, ObsidianRagError, SecurityViolation
@@ -33,6 +32,7 @@ _MANY = 64
 _MANY_SHARE = 0.2
 _SHARED_BY = 15
 _SHARED_BY_SHARE = 0.05
+_MOST_LOOKED_AT = 2000
 
 Counted = Callable[[int, int], None]
 
@@ -112,7 +112,7 @@ def _write(
     stop: Callable[[], bool],
 ) -> None:
     size = ground.settings.ngram_size
-    with rows.database.transaction():
+    with rows.changing():
         for old, new in _moved(known, gone, work):
             rows.move(old, new)
             known[new] = known.pop(old)._replace(content_hash="")
@@ -129,7 +129,7 @@ def _write(
     for start in range(0, len(work), _NOTES_PER_COMMIT):
         if stop():
             return
-        with rows.database.transaction():
+        with rows.changing():
             for entry in work[start : start + _NOTES_PER_COMMIT]:
                 reader.take(entry, known.get(entry.rel_path), done)
         listener(min(start + _NOTES_PER_COMMIT, len(work)), len(work))
@@ -224,27 +224,14 @@ def _is_excluded(path: str, settings: RelationsSettings) -> bool:
 
 def _shared_lines(ground: Ground, files: Sequence[FileEntry], stop: Callable[[], bool]) -> set[str]:
     """The lines that stand in so many notes that they come from a template."""
-    # Lines are counted by their hashes: those of a large vault would fill the memory.
-    hashes = [np.fromiter(map(hash, lines), np.int64) for lines in _lines(ground, files, stop)]
-    if not hashes:
-        return set()
-    found, notes = np.unique(np.concatenate(hashes), return_counts=True)
-    wanted = set(found[notes >= max(_SHARED_BY, _SHARED_BY_SHARE * len(files))].tolist())
-    shared: set[str] = set()
-    for lines in _lines(ground, files, lambda: not wanted or stop()):
-        here = {line for line in lines if hash(line) in wanted}
-        wanted.difference_update(map(hash, here))
-        shared |= here
-    return shared
-
-
-def _lines(
-    ground: Ground, files: Iterable[FileEntry], stop: Callable[[], bool]
-) -> Iterator[set[str]]:
-    """The different lines of each note."""
-    for entry in files:
+    notes: Counter[str] = Counter()
+    # Of a large vault a part tells as much, and its lines fit into the memory.
+    looked_at = sorted(files)[:: len(files) // _MOST_LOOKED_AT + 1]
+    for entry in looked_at:
         if stop():
-            return
+            break
         file = _file(ground, entry.rel_path)
         if file is not None:
-            yield set(split_lines(file.text)[split_frontmatter(file.text)[2] - 1 :]) - {""}
+            notes.update(set(split_lines(file.text)[split_frontmatter(file.text)[2] - 1 :]) - {""})
+    fewest = max(_SHARED_BY, _SHARED_BY_SHARE * len(looked_at))
+    return {line for line, count in notes.items() if count >= fewest}

@@ -32,7 +32,7 @@ def refresh_vectors(
             length = float(np.linalg.norm(mean))
             if length > 0:
                 made.append((path, wanted[path], (mean / length).astype(np.float16).tobytes()))
-        with rows.database.transaction():
+        with rows.changing():
             rows.put_vectors(made)
         done += len(made)
     return done

@@ -2,16 +2,20 @@
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import Stemmer
 
 LINE_END = "\n"
-_TOKEN = re.compile(r"[^\W_]+|\n")
+# Vowel signs of the scripts of India and their neighbours belong to words, whatever `\w` says.
+_SIGNS = "".join(
+    sign for sign in map(chr, range(0x900, 0x1800)) if unicodedata.category(sign) in ("Mn", "Mc")
+)
+_TOKEN = re.compile(rf"[\w{_SIGNS}]+|\n")
+_ASCII_TOKEN = re.compile(r"[a-z0-9]+|\n")
 _FENCE = re.compile(
-    r"^[ \t>]*(```+|~~~+).*?(?:^[ \t>]*\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
+    r"^[ \t>]*(```+(?=[^`\n]*$)|~~~+).*?(?:^[ \t>]*\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
 )
 # What a reader does not see as words: code, addresses, tags of HTML, the target beside a label.
 _MARKUP = re.compile(
@@ -21,11 +25,14 @@ _MARKUP = re.compile(
     | !\[[^\[\]\n]*\]\([^()\n]*\)
     | \[\[(?:[^\[\]|\n]*\|)?([^\[\]\n]*)\]\]
     | \]\([^()\n]*\)
-    | (?:https?|ftp|file|obsidian)://[^\s<>()]+
     """,
     re.VERBOSE,
 )
-_ACCENTS = re.compile("[\u0300-\u036f]+")
+_ADDRESS = re.compile(r"(?:https?|ftp|file|obsidian)://[^\s<>()]+")
+# Accents of Latin, Greek and Cyrillic, vowel points of Hebrew and Arabic.
+_ACCENTS = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670]+"
+)
 # Scripts that put no space between words are cut into pairs of letters.
 _UNSPACED = re.compile(
     "[\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
@@ -69,7 +76,9 @@ def prose(text: str) -> str:
     """Markdown as a reader hears it, with the same lines: no code, no addresses, no markup."""
     if "```" in text or "~~~" in text:
         text = _FENCE.sub(lambda found: LINE_END * found[0].count(LINE_END), text)
-    return _MARKUP.sub(r" \1 ", text)
+    text = _MARKUP.sub(r" \1 ", text)
+    # Most addresses went with their links: looking for the others costs more than all the rest.
+    return _ADDRESS.sub(" ", text) if "://" in text else text
 
 
 def folded(text: str) -> str:
@@ -91,7 +100,7 @@ class Speller:
         """The terms in their order, with LINE_END between lines and "" for a word that is mute."""
         words = _words(text)
         spelling = self._english if is_english(words) else self._other
-        return [spelling[word] for word in words]
+        return list(map(spelling.__getitem__, words))
 
     def word_of(self, term: str) -> str:
         """A word that was read as this term, for people."""
@@ -122,13 +131,12 @@ class _Spelling(dict[str, str]):
         return term
 
 
-def is_english(words: Iterable[str]) -> bool:
+def is_english(words: Sequence[str]) -> bool:
     """Whether English stems fit: unless common words of another language prevail."""
-    counted = Counter(words)
-    foreign = sum(counted[word] for word in counted.keys() & _FOREIGN)
-    if foreign <= _ENOUGH_FOREIGN * counted.total():
+    foreign = sum(map(_FOREIGN.__contains__, words))
+    if foreign <= _ENOUGH_FOREIGN * len(words):
         return True
-    return sum(counted[word] for word in counted.keys() & _STOP) >= foreign
+    return sum(map(_STOP.__contains__, words)) >= foreign
 
 
 def letter_groups(text: str, size: int) -> list[str]:
@@ -141,9 +149,11 @@ def letter_groups(text: str, size: int) -> list[str]:
 
 def _words(text: str) -> list[str]:
     plain = folded(text)
-    if not plain.isascii() and _UNSPACED.search(plain):
+    if plain.isascii():
+        return _ASCII_TOKEN.findall(plain)
+    if _UNSPACED.search(plain):
         plain = _UNSPACED.sub(_paired, plain)
-    return _TOKEN.findall(plain)
+    return _TOKEN.findall(plain.replace("_", " "))
 
 
 def _paired(run: re.Match[str]) -> str:

@@ -43,7 +43,10 @@ class _Picker:
 
     def ask(self) -> None:
         """Show, listen, act; an empty line or the end of the input ends it."""
-        self._show(range(self._suggested))
+        if not self._choices:
+            print("  Nothing to suggest; a title finds other notes.", file=sys.stderr)
+        else:
+            self._show(range(self._suggested))
         while answer := _answer(_HELP):
             if answer == "*":
                 self._show(range(self._suggested))
@@ -76,10 +79,12 @@ class _Picker:
         self._show(fits)
 
     def _write(self, choice: Any) -> None:
+        from obsidian_rag.engine import has_id
+
         target = choice["source_file"]
         rel = _answer(f"How is it related? [{self._rel}] ") or self._rel
         add_id = self._add_id
-        if choice["id"] is None and not add_id:
+        if not add_id and not has_id(self._engine, target):
             asked = _answer(f"{plain(target)} has no id. Write one into it? [y/N] ")
             if asked.casefold() not in ("y", "yes"):
                 print("Nothing was written.", file=sys.stderr)
@@ -95,11 +100,9 @@ class _Picker:
 
 def _other(path: str, title: str) -> dict[str, object]:
     """A note that was not suggested, to be chosen all the same."""
-    # Whether it has an id is told when it is written.
     return {
         "source_file": path,
         "title": title,
-        "id": "",
         "score": None,
         "reasons": ["not suggested; its title is alike"],
     }

@@ -128,6 +128,8 @@ def _summarise(done: "list[AddedId]", wanted: int, dry_run: bool) -> None:
             f"Stopped early; {_count(wanted - len(done), 'note')} stayed unchanged.",
             file=sys.stderr,
         )
+    if good and not dry_run:
+        print("`obsidian-rag sync` takes them up, unless the daemon runs.", file=sys.stderr)
 
 
 def _sentence(one: "AddedId") -> str:
