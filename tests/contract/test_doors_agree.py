@@ -25,6 +25,7 @@ NOTES = {
     "Broken.md": "---\ntitle: [\n---\nhalf a note\n",
 }
 SEARCH, READ = "obsidian_rag_search", "obsidian_rag_read"
+RELATED = "obsidian_rag_related"
 CALLS: list[tuple[str, dict[str, object]]] = [
     ("obsidian_rag_status", {}),
     (SEARCH, {"query": "rain garden"}),
@@ -45,6 +46,16 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("obsidian_rag_memory_store", {"key": "k", "value": "v", "source": "Nowhere.md"}),
     ("obsidian_rag_memory_recall", {"query": "sedge"}),
     ("obsidian_rag_memory_recall", {}),
+    (RELATED, {"note": "Projects/Garden.md"}),
+    (RELATED, {"text": "iris and sedge", "max_results": 3, "tags": ["garden"]}),
+    (RELATED, {"note": "Private/Diary.md"}),
+    (RELATED, {"note": "../../etc/passwd"}),
+    (RELATED, {"note": "Nowhere.md"}),
+    (RELATED, {"note": "Debts", "text": "either, not both"}),
+    ("obsidian_rag_suggest_relations", {"note": "Projects/Garden.md"}),
+    ("obsidian_rag_suggest_relations", {"note": "Nowhere.md"}),
+    ("obsidian_rag_add_relation", {"note": "Debts", "target": "../outside.md"}),
+    ("obsidian_sync_status", {}),
     ("obsidian_rag_index", {"mode": "wish"}),
     ("obsidian_rag_wish", {"for": "luck"}),
 ]

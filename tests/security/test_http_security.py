@@ -317,12 +317,19 @@ PATHS = {
     ("obsidian_rag_read", "note"),
     ("obsidian_rag_memory_store", "source"),
     ("obsidian_rag_search", "directory_filter"),
+    ("obsidian_rag_related", "note"),
+    ("obsidian_rag_suggest_relations", "note"),
+    ("obsidian_rag_add_relation", "note"),
+    ("obsidian_rag_add_relation", "target"),
 }
 GOOD: dict[str, dict[str, object]] = {
     "obsidian_rag_search": {"query": "garden", "max_results": 50, "confirm_sensitive": True},
     "obsidian_rag_read": {"note": "Projects/Plan.md", "confirm_sensitive": True},
     "obsidian_rag_memory_store": {"key": "k", "value": "v", "source": "Projects/Plan.md"},
     "obsidian_rag_index": {"mode": "sync"},
+    "obsidian_rag_related": {},
+    "obsidian_rag_suggest_relations": {"note": "Projects/Plan.md"},
+    "obsidian_rag_add_relation": {"note": "Projects/Plan.md", "target": "Projects/Plan.md"},
 }
 
 

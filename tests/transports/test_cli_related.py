@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from tests.integration.living import QUICK, living
 from tests.transports.command_line import Done, in_another_process, on_terminal
 
-from obsidian_rag.transports.cli.related_text import cells, excerpt, plain, wrapped
+from obsidian_rag.transports.cli.related_text import excerpt, plain, wrapped
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -187,18 +188,31 @@ def test_lines_fit_the_terminal_in_every_script(
     for note in ("Rain garden", "京都の旅", "Starter"):
         done = cli("related", note, "--show-linked")
         assert done.out
-        assert max(cells(line) for line in done.out.splitlines()) <= columns
+        assert max(cell_len(line) for line in done.out.splitlines()) <= columns
+
+
+def test_a_title_that_is_too_long_is_cut(
+    cli: Cli, vault: Path, make_vault: MakeVault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_vault({"long.md": f"---\ntags: [water]\n---\n# {'Downspout ' * 30}\n"})
+    cli("sync")
+    monkeypatch.setenv("COLUMNS", "60")
+    for arguments in (("related", "Rain garden", "--explain"), ("suggest", "Rain garden")):
+        lines = [line for line in cli(*arguments).out.splitlines() if "obsidian://" not in line]
+        assert any("Downspout Downspout" in line for line in lines)
+        assert max(map(cell_len, lines)) <= 60
 
 
 def test_characters_that_steer_a_terminal_do_not_reach_it(
     cli: Cli, vault: Path, make_vault: MakeVault
 ) -> None:
     evil = '---\ntitle: "Bad \\e[2J\\e]0;owned\\a\\u202e pond"\ntags: [water]\n---\nFox sedge.\n'
-    make_vault({"evil\u202e.md": evil})
+    deeper = "---\ntags: [water]\n---\nA [[evil\u202e]] way.\n"
+    make_vault({"evil\u202e.md": f"{evil}To the [[Rain garden]].\n", "deeper.md": deeper})
     assert cli("sync").code == 0
     for arguments in (("related", "Rain garden"), ("suggest", "Rain garden")):
         done = cli(*arguments)
-        assert "pond" in done.out
+        assert "linked by way of Bad" in done.out
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", done.out + done.err)
 
 
@@ -246,7 +260,7 @@ def test_wrapped_text_fits_and_only_its_end_is_ever_lost(
 ) -> None:
     lines = wrapped(plain(text), columns, most)
     assert len(lines) <= most
-    assert max(map(cells, lines)) <= columns
+    assert max(map(cell_len, lines)) <= columns
     kept = "".join(lines).removesuffix("…").replace(" ", "")
     assert text.replace(" ", "").startswith(kept)
     assert lines[-1].endswith("…") or kept == text.replace(" ", "")

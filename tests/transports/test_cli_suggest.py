@@ -159,6 +159,15 @@ def test_typing_filters_by_letters_and_finds_what_was_not_suggested(
     assert "No such note" in done.err
 
 
+def test_typing_filters_by_a_part_of_the_path_too(
+    vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    done = picking("ROKEN.", "")
+    # In the first list and in the filtered one, of which it is all.
+    assert [done.err.count(f"  {title}  ") for title in ("Ditch", "Peat bog", "Pond")] == [2, 1, 1]
+
+
 def test_a_note_that_was_not_suggested_can_be_picked_too(cli: Cli, vault: Path) -> None:
     suggested = len(cli("suggest", "Garden", "--json").json["data"]["results"])
     picking("sourdough", str(suggested + 1), "", "")

@@ -34,6 +34,13 @@ ARGUMENTS: dict[str, dict[str, object]] = {
         "source": "Projects/Garden.md",
     },
     "obsidian_rag_memory_recall": {"key": "garden"},
+    "obsidian_rag_related": {"note": "Projects/Garden.md"},
+    "obsidian_rag_suggest_relations": {"note": "Projects/Garden.md"},
+    "obsidian_rag_add_relation": {
+        "note": "Projects/Garden.md",
+        "target": "Finance/Debts.md",
+        "add_missing_id": True,
+    },
 }
 # What there is nothing of in a quiet vault.
 REFUSED = {"obsidian_rag_cancel": "NOT_FOUND"}

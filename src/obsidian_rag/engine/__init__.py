@@ -42,6 +42,23 @@ from obsidian_rag.engine.ids import (
 from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.jobs import Job, Jobs, JobStatus
 from obsidian_rag.engine.listing import ListedNote, list_notes
+from obsidian_rag.engine.livesync_care import (
+    LivesyncCheck,
+    Restored,
+    WaitingConflict,
+    check_livesync,
+    finish_resolving,
+    resolve_conflict,
+    restore_trashed,
+    trashed_files,
+    unlock_database,
+    waiting_conflicts,
+)
+from obsidian_rag.engine.livesync_loop import run_livesync
+from obsidian_rag.engine.livesync_setup import SetUp, SetupWish, livesync_setup, needs_consent
+from obsidian_rag.engine.livesync_state import LivesyncState
+from obsidian_rag.engine.livesync_status import LivesyncStatus, livesync_status
+from obsidian_rag.engine.livesyncing import SyncResult, Wish, place_of, sync_once
 from obsidian_rag.engine.presence import Presence, announce, claim
 from obsidian_rag.engine.probes import look
 from obsidian_rag.engine.relating import (
@@ -56,6 +73,7 @@ from obsidian_rag.engine.relating import (
 )
 from obsidian_rag.engine.status import FileNotice, StatusReport, report_status
 from obsidian_rag.index import IndexResult, Mode, Phase, Progress, paced
+from obsidian_rag.livesync import Direction, Resolved, Tweaks
 from obsidian_rag.relations import AddedId, AddOutcome, IdReport, LinksFound
 from obsidian_rag.store import Fact, FoundRow, Links, Manifest, Memory
 from obsidian_rag.vault import (
@@ -74,6 +92,7 @@ __all__ = [
     "Bus",
     "Daemon",
     "DanglingRelation",
+    "Direction",
     "Engine",
     "Entry",
     "EntryState",
@@ -96,6 +115,9 @@ __all__ = [
     "LinksFound",
     "ListedNote",
     "Live",
+    "LivesyncCheck",
+    "LivesyncState",
+    "LivesyncStatus",
     "Machine",
     "Manifest",
     "Memory",
@@ -110,12 +132,21 @@ __all__ = [
     "RelatedAnswer",
     "RelatedNote",
     "Report",
+    "Resolved",
+    "Restored",
+    "SetUp",
+    "SetupWish",
     "StatusReport",
     "Subject",
+    "SyncResult",
+    "Tweaks",
+    "WaitingConflict",
+    "Wish",
     "add_model",
     "add_note_ids",
     "announce",
     "ask",
+    "check_livesync",
     "check_note_ids",
     "check_relative",
     "claim",
@@ -123,6 +154,7 @@ __all__ = [
     "entry_for",
     "evaluate",
     "examine",
+    "finish_resolving",
     "folder_exists",
     "get_model",
     "has_id",
@@ -131,14 +163,18 @@ __all__ = [
     "links_found",
     "list_models",
     "list_notes",
+    "livesync_setup",
+    "livesync_status",
     "load_golden",
     "look",
+    "needs_consent",
     "note_for_id",
     "notes_without_id",
     "observe_entry",
     "obsidian_vaults",
     "own_questions",
     "paced",
+    "place_of",
     "platform_of",
     "read_note",
     "related_notes",
@@ -149,10 +185,17 @@ __all__ = [
     "remove_model",
     "report_status",
     "resolve",
+    "resolve_conflict",
+    "restore_trashed",
     "result_fields",
     "run_index",
+    "run_livesync",
     "similar_titles",
+    "sync_once",
+    "trashed_files",
+    "unlock_database",
     "unseen_settings",
     "update_relations",
     "vault_roots",
+    "waiting_conflicts",
 ]

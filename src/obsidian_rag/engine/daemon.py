@@ -1,7 +1,7 @@
 """All that lives while a daemon runs: jobs, watcher, health; started and stopped in order.
 
-Threads: the jobs' own, the watcher, the scheduler, early relations, and one that warms the
-engine up. The doors bring theirs and only ever call tools.
+Threads: the jobs' own, the watcher, the scheduler, early relations, LiveSync with its own, and
+one that warms the engine up. The doors bring theirs and only ever call tools.
 """
 
 import contextlib
@@ -16,8 +16,9 @@ from obsidian_rag.engine.asking import ask
 from obsidian_rag.engine.early import EarlyRelations
 from obsidian_rag.engine.engine import Engine, Live
 from obsidian_rag.engine.events import Bus
-from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.health import Health, Subject
 from obsidian_rag.engine.jobs import Jobs
+from obsidian_rag.engine.livesync_loop import LivesyncLoop
 from obsidian_rag.engine.scheduler import Scheduler
 from obsidian_rag.engine.watcher import Early, Watcher
 from obsidian_rag.errors import ObsidianRagError
@@ -54,11 +55,17 @@ class Daemon:
             Health(bus),
             is_watching=lambda: self.watcher.is_watching,
             watch_trouble=lambda: self.watcher.trouble,
-            look_soon=lambda: self._scheduler.look_soon(),
+            look_soon=self._look_soon,
+            livesync=lambda: self._livesync.state if self._livesync else None,
         )
         self.engine.live = self.live
         self._scheduler = Scheduler(self.engine, self.live)
         self._early = EarlyRelations(self.engine, self.live)
+        self._livesync = (
+            LivesyncLoop(config, lambda trouble: self.live.health.note({Subject.LIVESYNC: trouble}))
+            if config.settings.livesync.enabled
+            else None
+        )
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -70,6 +77,9 @@ class Daemon:
             self._begin("watcher", lambda: self.watcher.run(self._stop))
             self._begin("early relations", lambda: self._early.run(self._stop))
         self._begin("scheduler", lambda: self._scheduler.run(self._stop))
+        if self._livesync is not None:
+            livesync = self._livesync
+            self._begin("livesync", lambda: livesync.run(self._stop))
         # Not joined: it may hang on a model that takes a minute to load.
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
 
@@ -78,10 +88,17 @@ class Daemon:
         self._stop.set()
         self._scheduler.wake()
         self._early.wake()
+        if self._livesync is not None:
+            self._livesync.wake()
         for thread in self._threads:
             thread.join(_JOIN_S)
         self.live.jobs.stop(self.engine.config.settings.server.shutdown_wait_s)
         self.engine.close()
+
+    def _look_soon(self) -> None:
+        self._scheduler.look_soon()
+        if self._livesync is not None:
+            self._livesync.look_soon()
 
     def _begin(self, name: str, action: Callable[[], None]) -> None:
         thread = threading.Thread(target=action, name=name, daemon=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from obsidian_rag.engine.livesync_state import LivesyncState
     from obsidian_rag.relations import Loaded
 
 _MAX_CHARS = 2000
@@ -44,6 +45,8 @@ class Live:
     is_watching: Callable[[], bool] = lambda: False
     watch_trouble: Callable[[], str | None] = lambda: None
     look_soon: Callable[[], None] = lambda: None
+    # None where no node is to run.
+    livesync: Callable[[], "LivesyncState | None"] = lambda: None
 
 
 def _once(make: Callable[["Engine"], _Part]) -> Callable[["Engine"], _Part]:

@@ -26,6 +26,7 @@ class Subject(StrEnum):
     INDEX = "index"
     VAULT = "vault"
     INDEXER = "indexer"
+    LIVESYNC = "livesync"
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,10 +120,17 @@ def _last_failure(engine: Engine) -> tuple[str, str] | None:
     return str(error.get("code")), str(error.get("message"))
 
 
+def _livesync_trouble(engine: Engine) -> ObsidianRagError | None:
+    """What the daemon's own node says; who has none has no trouble with it."""
+    state = engine.live.livesync() if engine.live else None
+    return state.trouble if state else None
+
+
 _PROBES: dict[Subject, Callable[[Engine], ObsidianRagError | None]] = {
     Subject.STORE: _store_trouble,
     Subject.EMBEDDER: _embedder_trouble,
     Subject.INDEX: _index_trouble,
     Subject.VAULT: vault_trouble,
     Subject.INDEXER: _indexer_trouble,
+    Subject.LIVESYNC: _livesync_trouble,
 }

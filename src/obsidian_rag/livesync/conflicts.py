@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import posixpath
 import secrets
 import time
@@ -17,6 +18,8 @@ from obsidian_rag.vault import content_hash, keep_copy, read_bytes, replace_file
 
 if TYPE_CHECKING:
     from obsidian_rag.livesync.settling import Case, Settler
+
+_log = logging.getLogger(__name__)
 
 
 class Conflicts:
@@ -46,8 +49,10 @@ class Conflicts:
             settler.disk.put(case.doc_id, written)
             self._take_as_base(case, state, theirs)
             settler.stats.add(merged=1)
+            _log.info("Merged: %s", case.path)
             return True
         settler.stats.add(conflicts=1)
+        _log.warning("Conflict: %s was changed in two places; both are kept", case.path)
         if settler.manner.keeps_conflicts_as_files:
             return self._keep_as_file(case, ours, theirs)
         return self._keep_as_branch(case, ours)

@@ -68,6 +68,11 @@ class Node:
         self._look_at_disk.set()
         self._inbox.put(None)
 
+    @property
+    def arrived(self) -> int:
+        """How many messages wait to be taken in."""
+        return self._inbox.qsize()
+
     def sync_once(
         self,
         listener: Listener = lambda _what, _done, _total: None,

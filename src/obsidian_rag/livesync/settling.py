@@ -110,6 +110,7 @@ class Settler:
         self.looker = Looker(couch, member.codec)
         self._conflicts = Conflicts(self)
         self.owed: set[str] = set()
+        self._chunks_of: dict[str, int] = {}
 
     def settle(
         self,
@@ -260,6 +261,7 @@ class Settler:
                 assert case.content is not None
                 written.append(self._synced(case, content_hash(case.content), outcome))
                 self.records.release(case.doc_id)
+                _log.info("Pulled: %s", case.path)
             elif isinstance(outcome, NoteChanged):
                 again.append(case.doc_id)
             else:
@@ -289,6 +291,7 @@ class Settler:
         self.disk.drop(case.doc_id)
         self._record_deleted(case)
         self.stats.add(deleted_here=1)
+        _log.info("Deleted here: %s (`livesync restore` brings it back)", case.path)
 
     def keep(self, entry: FileEntry, expected: str, reason: str) -> None:
         """Move a file into the trash, from where it can be restored."""
@@ -343,8 +346,12 @@ class Settler:
             elif document.get("deleted") is True:
                 synced.append(self._deleted_at(case, row.rev))
                 deleted += 1
+                _log.info("Deleted there: %s", case.path)
             else:
                 synced.append(self._pushed_at(case, row.rev))
+                count = self._chunks_of.pop(case.doc_id, 0)
+                plural = "" if count == 1 else "s"
+                _log.info("Pushed: %s (%d chunk%s)", case.path, count, plural)
         self.records.put(*synced)
         self.stats.add(pushed=len(synced) - deleted, deleted_there=deleted)
         return again
@@ -371,6 +378,7 @@ class Settler:
         )
         for chunk in encoded.chunks:
             chunks[str(chunk["_id"])] = chunk
+        self._chunks_of[case.doc_id] = len(encoded.chunks)
         parent = self._parent(case)
         return encoded.entry | ({"_rev": parent} if parent else {})
 

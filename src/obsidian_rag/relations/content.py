@@ -3,6 +3,9 @@
 import posixpath
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from obsidian_rag.notes import (
     Note,
     RagPolicy,
@@ -24,8 +27,8 @@ _MOST_PHRASE = 12
 class Content:
     """One note as the indexes see it.
 
-    `stream` has its terms in their order, LINE_END between lines and "" for words that are mute;
-    it begins on line `first_line` of the file.
+    `stream` and `phrases` (its names) are terms as the speller numbers them; the stream begins on
+    line `first_line` of the file.
     """
 
     path: str
@@ -39,9 +42,9 @@ class Content:
     related: tuple[Relation, ...]
     is_daily: bool
     is_private: bool
-    stream: list[str]
+    stream: NDArray[np.int32]
     first_line: int
-    phrases: tuple[tuple[str, ...], ...]
+    phrases: tuple[tuple[int, ...], ...]
 
 
 def read_content(
@@ -54,7 +57,7 @@ def read_content(
     text = LINE_END.join(body)
     found = read_id(note.frontmatter)
     names = dict.fromkeys((note.title, _file_name(note.path), *note.aliases))
-    phrases = (tuple(speller.plain_terms(name))[:_MOST_PHRASE] for name in names)
+    phrases = (tuple(speller.name(name)[:_MOST_PHRASE].tolist()) for name in names)
     return Content(
         path=note.path,
         title=note.title,
@@ -67,7 +70,7 @@ def read_content(
         related=read_related(note.frontmatter).relations,
         is_daily=parse_date(note.path, {}) is not None,
         is_private=note.policy is RagPolicy.PRIVATE,
-        stream=speller.terms(prose(text[:max_chars] if max_chars else text)),
+        stream=speller.read(prose(text[:max_chars] if max_chars else text)),
         first_line=first,
         phrases=tuple(dict.fromkeys(phrase for phrase in phrases if phrase)),
     )

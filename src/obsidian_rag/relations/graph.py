@@ -2,89 +2,98 @@
 
 import posixpath
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 MOST_STEPS = 3
 _EXTENSION = ".md"
 
-# Per note: its links, and its relations as (id or name, whether it is a name).
-Ties = tuple[tuple[str, ...], tuple[tuple[str, bool], ...]]
+
+class Ties(NamedTuple):
+    """A note by path and id, its links, and its relations as (id or name, whether it is a name)."""
+
+    path: str
+    uid: str | None
+    links: tuple[str, ...]
+    related: tuple[tuple[str, bool], ...]
 
 
 class Graph:
     """The ties of all notes, by slot. A tie to nothing is dangling and never an error."""
 
-    def __init__(
-        self, notes: Mapping[int, tuple[str, str | None]], ties: Mapping[int, Ties]
-    ) -> None:
-        self._paths = {slot: path for slot, (path, _) in notes.items()}
-        self._ties = ties
-        self._by_path = {path.lower(): slot for slot, (path, _) in notes.items()}
-        self._by_name = _by_name(self._paths)
-        self._by_uid: dict[str, int] = {}
-        # Of two notes with one id the first, by path, has it.
-        for slot, (_, uid) in sorted(notes.items(), key=lambda item: item[1][0]):
-            if uid is not None:
-                self._by_uid.setdefault(uid, slot)
+    def __init__(self, notes: Mapping[int, Ties]) -> None:
+        self._notes: dict[int, Ties] = {}
+        # By path, by name, by folder and name, and by id.
+        self._called: dict[str, set[int]] = defaultdict(set)
+        # Who asks for a name or an id: when its owner changes, their ties do too.
+        self._asking: dict[str, set[int]] = defaultdict(set)
+        self._is_tied = False
+        self._outgoing: dict[int, frozenset[int]] = {}
+        self._incoming: dict[int, set[int]] = defaultdict(set)
+        for slot, ties in notes.items():
+            self._enter(slot, ties)
+
+    def change(self, notes: Mapping[int, Ties | None]) -> None:
+        """Take up what some notes are now; None for one that is gone."""
+        moved: set[str] = set()
+        for slot, ties in notes.items():
+            before = self._notes.pop(slot, None)
+            if before is not None:
+                for call in _calls(before):
+                    self._called[call].discard(slot)
+            if ties is not None:
+                self._enter(slot, ties)
+            if (before and before[:2]) != (ties and ties[:2]):
+                moved.update(*(_calls(one) for one in (before, ties) if one))
+        if self._is_tied:
+            asking = (self._asking.get(call, set()) for call in moved)
+            for slot in set(notes).union(*asking):
+                self._tie(slot)
 
     def find(self, target: str, source: int | None = None) -> int | None:
         """The note that a link's target means, as Obsidian finds it."""
         plain = target.strip().lower().strip("/")
         if not plain:
             return None
-        folder = posixpath.dirname(self._paths[source].lower()) if source is not None else ""
+        folder = posixpath.dirname(self._notes[source].path.lower()) if source is not None else ""
         near = posixpath.normpath(posixpath.join(folder, plain))
         for path in (plain, plain + _EXTENSION, near, near + _EXTENSION):
-            if path in self._by_path:
-                return self._by_path[path]
-        named = self._by_name.get(posixpath.basename(plain).removesuffix(_EXTENSION), ())
-        fits = [slot for slot in named if "/" not in plain or _ends_with(self._paths[slot], plain)]
+            if found := self._called.get(f"/{path}"):
+                return min(found, key=self._path)
+        named = self._called.get(_tail(plain), ())
+        fits = [slot for slot in named if "/" not in plain or _ends_with(self._path(slot), plain)]
         # Obsidian prefers the shortest path.
-        return min(fits, key=lambda slot: (len(self._paths[slot]), slot), default=None)
+        return min(fits, key=lambda slot: (len(self._path(slot)), self._path(slot)), default=None)
 
-    @cached_property
-    def outgoing(self) -> dict[int, frozenset[int]]:
-        """Whom each note points at, by a link or a relation."""
-        return {
-            slot: frozenset(self._targets(slot, links, related)) - {slot}
-            for slot, (links, related) in self._ties.items()
-            if links or related
-        }
+    @property
+    def outgoing(self) -> Mapping[int, frozenset[int]]:
+        """Whom each note points at, by a link or a relation; of those that point at any."""
+        if not self._is_tied:
+            self._is_tied = True
+            for slot in self._notes:
+                self._tie(slot)
+        return self._outgoing
 
-    @cached_property
-    def neighbours(self) -> dict[int, frozenset[int]]:
-        """Who is tied to whom, whichever side says so."""
-        found = defaultdict(set)
-        for slot, targets in self.outgoing.items():
-            for target in targets:
-                found[slot].add(target)
-                found[target].add(slot)
-        return {slot: frozenset(near) for slot, near in found.items()}
+    def neighbours(self, slot: int) -> frozenset[int]:
+        """Who is tied to a note, whichever side says so."""
+        return self.outgoing.get(slot, frozenset()).union(self._incoming.get(slot, ()))
 
     def dangling(self) -> list[tuple[int, str]]:
         """Relations that lead nowhere: the note, and the id or name it gives."""
         return [
             (slot, target)
-            for slot, (_, related) in self._ties.items()
-            for target, is_link in related
+            for slot in self._in_order()
+            for target, is_link in self._notes[slot].related
             if self._related(slot, target, is_link) is None
         ]
 
     def cycles(self) -> list[tuple[int, ...]]:
         """Relations that come back to where they began, along one direction, each once."""
-        ahead = {
-            slot: sorted(
-                {
-                    found
-                    for target, is_link in related
-                    if (found := self._related(slot, target, is_link)) is not None
-                }
-            )
-            for slot, (_, related) in self._ties.items()
-            if related
-        }
-        return _cycles(ahead)
+        ahead = {}
+        for slot in self._in_order():
+            found = (self._related(slot, *one) for one in self._notes[slot].related)
+            ahead[slot] = sorted({target for target in found if target is not None}, key=self._path)
+        return _cycles({slot: targets for slot, targets in ahead.items() if targets})
 
     def distances(self, source: int, without: int | None = None) -> dict[int, int]:
         """How many steps away notes are, up to three; visited ones are not visited again."""
@@ -103,11 +112,11 @@ class Graph:
     def shared(self, source: int, without: int | None = None) -> dict[int, float]:
         """Notes that have neighbours in common; one with few neighbours says more."""
         found: dict[int, float] = defaultdict(float)
-        for middle in self._near(source, source, without):
-            near = self._near(middle, source, without)
-            for slot in near:
+        for middle in sorted(self._near(source, source, without), key=self._path):
+            weight = 1 / len(self.neighbours(middle))
+            for slot in self._near(middle, source, without):
                 if slot != source:
-                    found[slot] += 1 / len(self.neighbours[middle])
+                    found[slot] += weight
         return found
 
     def path(self, source: int, target: int) -> list[int]:
@@ -122,42 +131,88 @@ class Graph:
                     way.append(came[way[-1]])
                 return way[::-1]
             if steps < MOST_STEPS:
-                for near in sorted(self.neighbours.get(slot, ())):
+                for near in sorted(self.neighbours(slot), key=self._path):
                     if near not in came:
                         came[near] = slot
                         waiting.append((near, steps + 1))
         return []
 
+    def _enter(self, slot: int, ties: Ties) -> None:
+        self._notes[slot] = ties
+        for call in _calls(ties):
+            self._called[call].add(slot)
+
+    def _tie(self, slot: int) -> None:
+        """Find out whom a note points at, and let those know."""
+        for before in self._outgoing.pop(slot, ()):
+            self._incoming[before].discard(slot)
+        ties = self._notes.get(slot)
+        if ties is None or not (ties.links or ties.related):
+            return
+        for link in ties.links:
+            self._asking[_asked(link)].add(slot)
+        for named, is_link in ties.related:
+            self._asking[_asked(named) if is_link else f"//{named}"].add(slot)
+        targets = frozenset(self._targets(slot, ties)) - {slot}
+        if targets:
+            self._outgoing[slot] = targets
+        for target in targets:
+            self._incoming[target].add(slot)
+
+    def _targets(self, slot: int, ties: Ties) -> Iterator[int]:
+        for link in ties.links:
+            found = self.find(link, slot)
+            if found is not None:
+                yield found
+        for target, is_link in ties.related:
+            found = self._related(slot, target, is_link)
+            if found is not None:
+                yield found
+
+    def _related(self, slot: int, target: str, is_link: bool) -> int | None:
+        if is_link:
+            return self.find(target, slot)
+        # Of two notes with one id the first, by path, has it.
+        return min(self._called.get(f"//{target}", ()), key=self._path, default=None)
+
     def _near(self, slot: int, source: int, without: int | None) -> Iterable[int]:
         """The neighbours of a slot, as if `source` did not point at `without`."""
-        near = self.neighbours.get(slot, frozenset())
+        near = self.neighbours(slot)
         if without is None or slot not in (source, without):
             return near
         other = without if slot == source else source
         is_answered = source in self.outgoing.get(without, frozenset())
         return near if is_answered else near - {other}
 
-    def _targets(
-        self, slot: int, links: Iterable[str], related: Iterable[tuple[str, bool]]
-    ) -> Iterable[int]:
-        for link in links:
-            found = self.find(link, slot)
-            if found is not None:
-                yield found
-        for target, is_link in related:
-            found = self._related(slot, target, is_link)
-            if found is not None:
-                yield found
+    def _path(self, slot: int) -> str:
+        return self._notes[slot].path
 
-    def _related(self, slot: int, target: str, is_link: bool) -> int | None:
-        return self.find(target, slot) if is_link else self._by_uid.get(target)
+    def _in_order(self) -> list[int]:
+        return sorted(self._notes, key=self._path)
 
 
-def _by_name(paths: Mapping[int, str]) -> dict[str, list[int]]:
-    found = defaultdict(list)
-    for slot, path in paths.items():
-        found[posixpath.basename(path).lower().removesuffix(_EXTENSION)].append(slot)
-    return dict(found)
+def _calls(ties: Ties) -> Iterator[str]:
+    """By what a note is called; slashes in front tell a path and an id from a name."""
+    path = ties.path.lower()
+    yield f"/{path}"
+    yield _name(path)
+    if "/" in path:
+        yield _tail(path)
+    if ties.uid is not None:
+        yield f"//{ties.uid}"
+
+
+def _name(path: str) -> str:
+    return posixpath.basename(path).lower().removesuffix(_EXTENSION)
+
+
+def _asked(target: str) -> str:
+    return _name(posixpath.normpath(target.strip().strip("/")))
+
+
+def _tail(path: str) -> str:
+    """The name, with the last folder if there is one: many notes may be called "index"."""
+    return "/".join(path.removesuffix(_EXTENSION).rsplit("/", 2)[-2:])
 
 
 def _ends_with(path: str, target: str) -> bool:

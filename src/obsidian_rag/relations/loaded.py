@@ -1,31 +1,31 @@
 """The indexes in memory: arrays over all notes, made when first asked for, kept up note by note.
 
-Every note has a slot. A note that changes gets a new slot and leaves the old one dead, so that
-the large arrays stay as they are; when many have changed everything is loaded anew.
+Every note has a slot and keeps it; the slot of a note that is gone is dead. When many notes have
+changed everything is loaded anew.
 """
 
 import json
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.relations.graph import Graph
+from obsidian_rag.relations.graph import Graph, Ties
+from obsidian_rag.relations.postings import Entries, Postings
 from obsidian_rag.relations.rows import Rows, phrases_in
 
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int32]
 _COLUMNS = (
     "number, path, is_gone, uid, kind, title, is_daily, is_private, tags, links, related, words,"
     " terms, counts, phrases"
 )
-_MOST_DEAD = 256
-_MOST_DEAD_SHARE = 0.1
+_MOST_FOLLOWED = 256
+_MOST_FOLLOWED_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,46 +43,6 @@ class Card:
     phrases: tuple[tuple[int, ...], ...]
     is_daily: bool
     is_private: bool
-
-
-class Postings:
-    """An inverted index: for each term the slots that have it, and how often."""
-
-    def __init__(self, terms: Ints, slots: Ints, counts: NDArray[np.uint16]) -> None:
-        # One sort of whole numbers is much faster than sorting positions by term.
-        order = (terms.astype(np.int64) << 32) | np.arange(len(terms), dtype=np.int64)
-        order.sort()
-        positions = (order & 0xFFFF_FFFF).astype(np.int32)
-        ordered = (order >> 32).astype(np.int32)
-        del order
-        self.slots = slots[positions]
-        self.counts = counts[positions]
-        self.terms, starts = np.unique(ordered, return_index=True)
-        self.starts = np.append(starts, len(ordered)).astype(np.int64)
-
-    def among(self, terms: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The places of these terms' entries, and for each which of the terms it is of."""
-        at = np.searchsorted(self.terms, terms)
-        at = np.minimum(at, max(len(self.terms) - 1, 0))
-        is_there = self.terms[at] == terms if len(self.terms) else np.zeros(len(terms), bool)
-        which = np.nonzero(is_there)[0]
-        begin = self.starts[at[which]]
-        length = self.starts[at[which] + 1] - begin
-        ends = np.cumsum(length)
-        total = int(ends[-1]) if len(ends) else 0
-        places = np.arange(total) + np.repeat(begin - (ends - length), length)
-        return places, np.repeat(which, length)
-
-    def frequencies(self, size: int) -> NDArray[np.int64]:
-        """In how many notes each term stands."""
-        found = np.zeros(size, dtype=np.int64)
-        found[self.terms] = np.diff(self.starts)
-        return found
-
-    def terms_of(self, slot: int) -> Ints:
-        """The terms of one slot."""
-        places = np.nonzero(self.slots == slot)[0]
-        return self.terms[np.searchsorted(self.starts, places, side="right") - 1]
 
 
 class Loaded:
@@ -104,85 +64,105 @@ class Loaded:
         found = self.rows.database.rows(f"SELECT {_COLUMNS} FROM note WHERE is_gone = 0")
         self.cards: list[Card] = []
         self.slot_of: dict[int, int] = {}
+        self._slots: dict[int, int] = {}
+        self.by_path: dict[str, int] = {}
+        self.by_tag: dict[str, set[int]] = defaultdict(set)
+        self.names: dict[int, set[tuple[tuple[int, ...], int]]] = defaultdict(set)
         self.words = np.zeros(0, dtype=np.int32)
         self.is_alive = np.zeros(0, dtype=bool)
-        self.parts: list[Postings] = []
-        self._dead = 0
-        self._add(found)
-        self.frequency = (
-            self.parts[0].frequencies(self._vocabulary()) if self.parts else np.zeros(1, np.int64)
-        )
+        self.is_daily = np.zeros(0, dtype=bool)
+        terms, names = self._take(found)
+        self.terms, self.name_terms = Postings(terms), Postings(names)
+        self.frequency = np.bincount(terms.terms, minlength=1)
+        for name in ("graph", "vectors"):
+            self.__dict__.pop(name, None)
         self._renew()
 
     def follow(self) -> None:
         """Take up changes; cheap when there are none."""
         with self.lock:
-            if self.rows.change == self.change:
-                return
             change = self.rows.change
+            if change == self.change:
+                return
             found = self.rows.database.rows(
                 f"SELECT {_COLUMNS} FROM note WHERE change > ?", (self.change,)
             )
-            if self._dead + len(found) > max(_MOST_DEAD, _MOST_DEAD_SHARE * len(self.cards)):
+            most = max(_MOST_FOLLOWED, _MOST_FOLLOWED_SHARE * len(self.cards))
+            if len(found) > most or self.terms.is_worn:
                 self._load()
                 return
-            self.change = change
-            for row in found:
-                self._kill(cast("int", row[0]))
-            fresh = [row for row in found if not row[2]]
-            if fresh:
-                self._add(fresh)
-                grown = max(self._vocabulary(), len(self.frequency))
-                self.frequency = np.pad(self.frequency, (0, grown - len(self.frequency)))
-                self.frequency += self.parts[-1].frequencies(grown)
-            self._renew()
+            since, self.change = self.change, change
+            self._replace(found)
+            if "vectors" in self.__dict__:
+                self._follow_vectors(since)
 
-    def _vocabulary(self) -> int:
-        return max((int(part.terms[-1]) for part in self.parts if len(part.terms)), default=0) + 1
+    def _replace(self, found: list[tuple[object, ...]]) -> None:
+        numbers = [cast("int", row[0]) for row in found]
+        for number in numbers:
+            self._leave(number)
+        terms, names = self._take([row for row in found if not row[2]])
+        known = [self._slots[number] for number in numbers if number in self._slots]
+        slots = np.array(known, dtype=np.int32)
+        gone = self.terms.replace(slots, terms)
+        self.name_terms.replace(slots, names)
+        highest = max(int(terms.terms.max(initial=0)) + 1, len(self.frequency))
+        self.frequency = np.pad(self.frequency, (0, highest - len(self.frequency)))
+        self.frequency += np.bincount(terms.terms, minlength=highest)
+        self.frequency -= np.bincount(gone, minlength=highest)
+        if "graph" in self.__dict__:
+            self.graph.change({slot: self._ties(slot) for slot in known})
+        self._renew()
 
-    def _add(self, found: list[tuple[object, ...]]) -> None:
-        terms, counts, lengths, first = [], [], [], len(self.cards)
-        for row in found:
-            card, words, term_bytes, count_bytes = _card(row)
-            self.slot_of[card.number] = len(self.cards)
-            self.cards.append(card)
-            terms.append(term_bytes)
-            counts.append(count_bytes)
-            lengths.append((words, len(term_bytes) // 4))
-        sizes = np.array(lengths, dtype=np.int32).reshape(-1, 2)
-        self.words = np.append(self.words, sizes[:, 0])
-        self.is_alive = np.append(self.is_alive, np.ones(len(found), dtype=bool))
-        slots = np.arange(first, len(self.cards), dtype=np.int32)
-        self.parts.append(
-            Postings(
-                np.frombuffer(b"".join(terms), dtype=np.int32),
-                np.repeat(slots, sizes[:, 1]),
-                np.frombuffer(b"".join(counts), dtype=np.uint16),
-            )
+    def _take(self, found: list[tuple[object, ...]]) -> tuple[Entries, Entries]:
+        """Give each of these notes its slot; its terms, and those of its names."""
+        cards = [_card(row) for row in found]
+        sizes = np.array([row[11] for row in found], dtype=np.int32)
+        slots = np.array([self._enter(card) for card in cards], dtype=np.int32)
+        grown = len(self.cards) - len(self.words)
+        self.words = np.pad(self.words, (0, grown))
+        self.is_alive = np.pad(self.is_alive, (0, grown))
+        self.is_daily = np.pad(self.is_daily, (0, grown))
+        self.words[slots], self.is_alive[slots] = sizes, True
+        self.is_daily[slots] = [card.is_daily for card in cards]
+        terms, counts = _joined(found, 12), _joined(found, 13, np.uint16)
+        which = np.repeat(slots, [len(cast("bytes", row[12])) // 4 for row in found])
+        names = [sorted({term for phrase in card.phrases for term in phrase}) for card in cards]
+        named = np.array([term for terms in names for term in terms], dtype=np.int64)
+        where = np.repeat(slots, [len(terms) for terms in names])
+        return (
+            Entries(terms.astype(np.int64), which, counts),
+            Entries(named, where, np.ones(len(named), dtype=np.uint16)),
         )
 
-    def _kill(self, number: int) -> None:
+    def _enter(self, card: Card) -> int:
+        slot = self._slots.setdefault(card.number, len(self.cards))
+        if slot == len(self.cards):
+            self.cards.append(card)
+        self.cards[slot] = card
+        self.slot_of[card.number] = slot
+        self.by_path[card.path] = slot
+        for tag in card.tags:
+            self.by_tag[tag].add(slot)
+        for phrase in card.phrases:
+            self.names[phrase[0]].add((phrase, slot))
+        return slot
+
+    def _leave(self, number: int) -> None:
         slot = self.slot_of.pop(number, None)
         if slot is None:
             return
-        self.is_alive[slot] = False
-        self._dead += 1
-        for part in self.parts:
-            np.subtract.at(self.frequency, part.terms_of(slot), 1)
+        card = self.cards[slot]
+        self.is_alive[slot], self.words[slot] = False, 0
+        # Unless another note has come to its path.
+        if self.by_path.get(card.path) == slot:
+            del self.by_path[card.path]
+        for tag in card.tags:
+            self.by_tag[tag].discard(slot)
+        for phrase in card.phrases:
+            self.names[phrase[0]].discard((phrase, slot))
 
     def _renew(self) -> None:
-        for name in (
-            "idf",
-            "unique",
-            "norms",
-            "graph",
-            "vectors",
-            "by_path",
-            "by_tag",
-            "names",
-            "average",
-            "name_terms",
-        ):
+        for name in ("idf", "unique", "norms", "average"):
             self.__dict__.pop(name, None)
 
     @property
@@ -202,12 +182,14 @@ class Loaded:
         telling: NDArray[np.float64] = np.log((self.count - known + 0.5) / (known + 0.5) + 1)
         return telling
 
+    def is_known(self, terms: Sequence[int]) -> bool:
+        """Whether each of these terms stands in the text of a note."""
+        return max(terms) < len(self.frequency) and bool(self.frequency[list(terms)].all())
+
     @cached_property
-    def unique(self) -> Ints:
+    def unique(self) -> NDArray[np.int64]:
         """How many different terms each slot has."""
-        return np.asarray(
-            sum(np.bincount(part.slots, minlength=self.size) for part in self.parts), dtype=np.int32
-        )
+        return np.bincount(self.terms.all().slots, minlength=self.size)
 
     @cached_property
     def average(self) -> float:
@@ -218,74 +200,59 @@ class Loaded:
     @cached_property
     def norms(self) -> NDArray[np.float64]:
         """The length of each slot's vector of damped counts times idf."""
-        squares = np.zeros(self.size)
-        for part in self.parts:
-            idf = np.repeat(self.idf[part.terms], np.diff(part.starts))
-            weights = (1 + np.log(part.counts)) * idf
-            squares += np.bincount(part.slots, weights * weights, minlength=self.size)
-        return np.sqrt(squares)
+        terms, slots, counts = self.terms.all()
+        weights = (1 + np.log(counts)) * self.idf[terms]
+        return np.sqrt(np.bincount(slots, weights * weights, minlength=self.size))
 
     @cached_property
     def graph(self) -> Graph:
         """Who is tied to whom."""
-        alive = {slot: self.cards[slot] for slot in self.slot_of.values()}
-        return Graph(
-            {slot: (card.path, card.uid) for slot, card in alive.items()},
-            {
-                slot: (card.links if self._use_links else (), card.related)
-                for slot, card in alive.items()
-            },
-        )
+        ties = ((slot, self._ties(slot)) for slot in self.slot_of.values())
+        return Graph({slot: one for slot, one in ties if one is not None})
 
-    @cached_property
-    def by_path(self) -> dict[str, int]:
-        """The slot of each path."""
-        return {self.cards[slot].path: slot for slot in self.slot_of.values()}
-
-    @cached_property
-    def by_tag(self) -> dict[str, list[int]]:
-        """The slots that have a tag."""
-        found = defaultdict(list)
-        for slot in self.slot_of.values():
-            for tag in self.cards[slot].tags:
-                found[tag].append(slot)
-        return dict(found)
-
-    @cached_property
-    def names(self) -> dict[int, list[tuple[tuple[int, ...], int]]]:
-        """Titles, file names and aliases by their first term: the phrase and its slot."""
-        found = defaultdict(list)
-        for slot in self.slot_of.values():
-            for phrase in self.cards[slot].phrases:
-                found[phrase[0]].append((phrase, slot))
-        return dict(found)
-
-    @cached_property
-    def name_terms(self) -> Postings:
-        """Which slots have a term in one of their names."""
-        pairs = [
-            (term, slot)
-            for slot in self.slot_of.values()
-            for term in {term for phrase in self.cards[slot].phrases for term in phrase}
-        ]
-        both = np.array(pairs, dtype=np.int32).reshape(-1, 2)
-        return Postings(both[:, 0], both[:, 1], np.ones(len(both), dtype=np.uint16))
+    def _ties(self, slot: int) -> Ties | None:
+        card = self.cards[slot]
+        if not self.is_alive[slot]:
+            return None
+        return Ties(card.path, card.uid, card.links if self._use_links else (), card.related)
 
     @cached_property
     def vectors(self) -> NDArray[np.float16] | None:
         """The meaning of each slot, as a row of length one or nothing; None if none is known."""
-        found = self.rows.database.rows(
-            "SELECT number, vector FROM note WHERE is_gone = 0 AND vector IS NOT NULL"
-        )
-        if not found:
+        found = self._vectors_since(-1)
+        width = max((len(data) for _, data in found), default=0) // 2
+        if not width:
             return None
-        width = max(len(cast("bytes", data)) for _, data in found) // 2
         matrix = np.zeros((self.size, width), dtype=np.float16)
-        for number, data in found:
-            slot = self.slot_of.get(cast("int", number))
-            if slot is not None and len(cast("bytes", data)) == width * 2:
-                matrix[slot] = np.frombuffer(cast("bytes", data), dtype=np.float16)
+        _fill(matrix, found)
         return matrix
+
+    def _vectors_since(self, change: int) -> list[tuple[int, bytes]]:
+        found = self.rows.database.rows(
+            "SELECT number, vector FROM note WHERE is_gone = 0 AND change > ?", (change,)
+        )
+        slots = ((self.slot_of.get(cast("int", number)), data) for number, data in found)
+        return [(slot, cast("bytes", data or b"")) for slot, data in slots if slot is not None]
+
+    def _follow_vectors(self, since: int) -> None:
+        found = self._vectors_since(since)
+        matrix = self.vectors
+        if matrix is None or any(len(data) not in (0, 2 * matrix.shape[1]) for _, data in found):
+            del self.vectors
+            return
+        self.vectors = np.pad(matrix, ((0, self.size - len(matrix)), (0, 0)))
+        _fill(self.vectors, found)
+
+
+def _fill(matrix: NDArray[np.float16], found: list[tuple[int, bytes]]) -> None:
+    for slot, data in found:
+        # A model that was replaced leaves vectors of another width until they are made anew.
+        is_fit = len(data) == 2 * matrix.shape[1]
+        matrix[slot] = np.frombuffer(data, dtype=np.float16) if is_fit else 0
+
+
+def _joined(found: list[tuple[object, ...]], column: int, kind: type = np.int32) -> NDArray[Any]:
+    return np.frombuffer(b"".join(cast("bytes", row[column]) for row in found), dtype=kind)
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
@@ -296,20 +263,22 @@ def _identity(file: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _card(row: tuple[object, ...]) -> tuple[Card, int, bytes, bytes]:
-    (number, path, _, uid, kind, title, daily, private, tags, links, related, words, *blobs) = row
-    terms, counts, phrases = cast("list[bytes]", blobs)
-    card = Card(
+def _card(row: tuple[object, ...]) -> Card:
+    (number, path, _, uid, kind, title, daily, private, tags, links, related, *_, phrases) = row
+    return Card(
         number=cast("int", number),
         path=str(path),
         title=str(title),
         kind=str(kind),
         uid=None if uid is None else str(uid),
-        tags=tuple(json.loads(str(tags))),
-        links=tuple(json.loads(str(links))),
-        related=tuple((one["target"], one["is_link"]) for one in json.loads(str(related))),
-        phrases=tuple(phrases_in(phrases)),
+        tags=_list(tags),
+        links=_list(links),
+        related=tuple((one["target"], one["is_link"]) for one in _list(related)),
+        phrases=tuple(phrases_in(cast("bytes", phrases))),
         is_daily=bool(daily),
         is_private=bool(private),
     )
-    return card, cast("int", words), terms, counts
+
+
+def _list(value: object) -> tuple[Any, ...]:
+    return tuple(json.loads(str(value))) if value != "[]" else ()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.relations.content import Content
-from obsidian_rag.relations.words import LINE_END, Speller, letter_groups
+from obsidian_rag.relations.words import MUTE, NEXT_LINE, Speller, letter_groups
 from obsidian_rag.store import Database, now
 from obsidian_rag.vault import FileEntry
 
@@ -26,9 +26,8 @@ _UPDATED = "updated_at"
 _MARK = "mark"
 _MOST_IN_QUERY = 500
 _BETWEEN_PHRASES = -1
-# In place of a term's number: a word that says nothing, and the end of a line.
-_MUTE = 0
-_NEXT_LINE = -1
+_UNKNOWN = -1
+_FIRST_TERM = NEXT_LINE + 1
 _SEEN = "path, size_bytes, mtime_ns, file_id, content_hash"
 
 
@@ -86,7 +85,7 @@ class Rows:
         self.database = database
         self._change = 0
         self._last_number = 0
-        self.forget_numbers()
+        self._table = np.array([MUTE, NEXT_LINE], dtype=np.int32)
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -172,13 +171,13 @@ class Rows:
     ) -> None:
         """Write one note into all indexes, in place of what they held of it."""
         number = self._clear(content.path, ngram_size)
-        stream = self.numbers(content.stream, speller)
-        is_term = stream > _MUTE
-        sequence = stream[is_term]
-        lines = content.first_line + np.cumsum(stream == _NEXT_LINE, dtype=np.int32)[is_term]
+        self._add_terms(speller)
+        is_term = content.stream > NEXT_LINE
+        sequence = self._table[content.stream[is_term]]
+        lines = content.first_line + np.cumsum(content.stream == NEXT_LINE, dtype=np.int32)[is_term]
         phrases: list[int] = []
         for phrase in content.phrases:
-            phrases += [*self.numbers(phrase, speller).tolist(), _BETWEEN_PHRASES]
+            phrases += [*self._table[list(phrase)].tolist(), _BETWEEN_PHRASES]
         terms, counts = np.unique(sequence, return_counts=True)
         values = (
             number,
@@ -194,11 +193,11 @@ class Rows:
             content.summary,
             content.is_daily,
             content.is_private,
-            json.dumps(content.tags, ensure_ascii=False),
-            json.dumps(content.links, ensure_ascii=False),
-            json.dumps([asdict(one) for one in content.related], ensure_ascii=False),
+            _json(content.tags),
+            _json(content.links),
+            _json([asdict(one) for one in content.related]),
             len(sequence),
-            terms.astype(np.int32).tobytes(),
+            terms.tobytes(),
             np.minimum(counts, 0xFFFF).astype(np.uint16).tobytes(),
             np.array(phrases, dtype=np.int32).tobytes(),
             _packed(sequence, lines) if with_places else None,
@@ -212,7 +211,7 @@ class Rows:
         self._count_tags(content.tags, 1)
         groups = letter_groups(f"{content.title} {content.summary}", ngram_size)
         self.database.run_many(
-            "INSERT OR IGNORE INTO letter_group (letters, number) VALUES (?, ?)",
+            "INSERT INTO letter_group (letters, number) VALUES (?, ?)",
             [(letters, number) for letters in groups],
         )
 
@@ -261,39 +260,45 @@ class Rows:
         )
         return {cast("int", number): _unpacked(cast("bytes", data)) for number, data in found}
 
-    def numbers(self, terms: Sequence[str], speller: Speller | None = None) -> NDArray[np.int32]:
-        """The numbers of terms, in their order; new ones get a number if `speller` is there."""
-        known = self._numbers
-        missing = sorted(set(terms).difference(known))
-        if missing and not self._has_all_numbers:
-            for few in _few(missing):
-                marks = ", ".join("?" * len(few))
-                found = self.database.rows(
-                    f"SELECT term, number FROM term WHERE term IN ({marks})", few
-                )
-                known.update(cast("list[tuple[str, int]]", found))
-            missing = [term for term in missing if term not in known]
-        if missing and speller is not None:
-            row = self.database.row("SELECT coalesce(max(number), 0) FROM term")
-            first = (cast("int", row[0]) if row else 0) + 1
-            fresh = dict(zip(missing, itertools.count(first)))
-            self.database.run_many(
-                "INSERT INTO term (number, term, word) VALUES (?, ?, ?)",
-                [(number, term, speller.word_of(term)) for term, number in fresh.items()],
+    def numbers_of(self, speller: Speller, read: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The numbers of the terms that a speller read, in their order, of those that have one."""
+        terms = speller.terms[_FIRST_TERM:]
+        known = self._known(terms)
+        table = [MUTE, NEXT_LINE, *(known.get(term, _UNKNOWN) for term in terms)]
+        found: NDArray[np.int32] = np.array(table, dtype=np.int32)[read]
+        return np.compress(found != _UNKNOWN, found)
+
+    def _add_terms(self, speller: Speller) -> None:
+        """Give every term that the speller has met a number; `_table` says which."""
+        fresh = speller.terms[len(self._table) :]
+        if not fresh:
+            return
+        known = self._known(fresh)
+        row = self.database.row("SELECT coalesce(max(number), ?) FROM term", (NEXT_LINE,))
+        last = cast("int", row[0]) if row else NEXT_LINE
+        added = []
+        for term, word in zip(fresh, speller.words[len(self._table) :], strict=True):
+            if term not in known:
+                last += 1
+                known[term] = last
+                added.append((last, term, word))
+        self.database.run_many("INSERT INTO term (number, term, word) VALUES (?, ?, ?)", added)
+        numbers = np.array([known[term] for term in fresh], dtype=np.int32)
+        self._table = np.append(self._table, numbers)
+
+    def _known(self, terms: Sequence[str]) -> dict[str, int]:
+        known: dict[str, int] = {}
+        for few in _few(terms):
+            marks = ", ".join("?" * len(few))
+            found = self.database.rows(
+                f"SELECT term, number FROM term WHERE term IN ({marks})", few
             )
-            known.update(fresh)
-        return np.array([known[term] for term in terms if term in known], dtype=np.int32)
+            known.update(cast("list[tuple[str, int]]", found))
+        return known
 
-    def load_numbers(self) -> None:
-        """Have all terms at hand, before many notes are written."""
-        found = self.database.rows("SELECT term, number FROM term")
-        self._numbers.update(cast("list[tuple[str, int]]", found))
-        self._has_all_numbers = True
-
-    def forget_numbers(self) -> None:
-        """Trust no number from before: another process may have written, or we rolled back."""
-        self._numbers: dict[str, int] = {"": _MUTE, LINE_END: _NEXT_LINE}
-        self._has_all_numbers = False
+    def forget_terms(self) -> None:
+        """Trust no number from before: another speller comes, or we rolled back."""
+        self._table = self._table[:_FIRST_TERM]
 
     def words_of(self, numbers: Iterable[int]) -> dict[int, str]:
         """Words for the terms behind some numbers."""
@@ -344,7 +349,9 @@ class Rows:
             )
         return number
 
-    def _count_tags(self, tags: Iterable[str], amount: int) -> None:
+    def _count_tags(self, tags: Sequence[str], amount: int) -> None:
+        if not tags:
+            return
         pairs = Counter(itertools.combinations_with_replacement(sorted(tags), 2))
         self.database.run_many(
             "INSERT INTO tag_pair (first, second, notes) VALUES (?, ?, ?)"
@@ -367,8 +374,13 @@ def _few(values: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(values[start : start + _MOST_IN_QUERY])
 
 
+def _json(value: Sequence[object]) -> str:
+    return json.dumps(value, ensure_ascii=False) if value else "[]"
+
+
 def _packed(terms: NDArray[np.int32], lines: NDArray[np.int32]) -> bytes:
-    steps = np.diff(lines, prepend=np.int32(0)).astype(np.int32)
+    steps = lines.copy()
+    steps[1:] -= lines[:-1]
     return zlib.compress(terms.tobytes() + steps.tobytes(), 1)
 
 

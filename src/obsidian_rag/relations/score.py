@@ -76,7 +76,7 @@ def related(
     for signal, scores in parts.items():
         total += weights[signal] * scores
     if not is_seed and settings.discount_daily:
-        total *= _daily(loaded, source)
+        total[loaded.is_daily] *= _daily_counts(loaded, source)
     total[~loaded.is_alive] = 0
     if hide_linked is None:
         hide_linked = settings.hide_linked and not is_seed
@@ -86,15 +86,22 @@ def related(
             linked = loaded.graph.outgoing.get(source.slot, frozenset()) - {source.without}
             total[list(linked)] = 0
     found = np.nonzero((total >= settings.min_score) & (total > 0))[0]
-    order = found[np.lexsort((found, -total[found]))][: limit or settings.max_results]
     return [
         Scored(
             int(slot),
             float(min(total[slot], 1.0)),
             {signal: float(scores[slot]) for signal, scores in parts.items()},
         )
-        for slot in order
+        for slot in _best(loaded, found, total, limit or settings.max_results)
     ]
+
+
+def _best(loaded: Loaded, found: NDArray[np.int64], total: Scores, limit: int) -> list[int]:
+    """The slots with the highest scores; of equal ones the first by path."""
+    order = found[np.argsort(-total[found], kind="stable")]
+    if len(order) > limit:
+        order = order[total[order] >= total[order[limit - 1]]]
+    return sorted(order.tolist(), key=lambda slot: (-total[slot], loaded.cards[slot].path))[:limit]
 
 
 def _signals(
@@ -142,9 +149,7 @@ def _scale(source: int | None) -> Callable[[Scores], Scores]:
     return scaled
 
 
-def _daily(loaded: Loaded, source: Source) -> NDArray[np.float64]:
-    """What each note's score is worth: a daily note holds a bit of everything."""
-    if source.slot is not None and loaded.cards[source.slot].is_daily:
-        return np.ones(loaded.size)
-    is_daily = np.fromiter((card.is_daily for card in loaded.cards), bool, loaded.size)
-    return np.where(is_daily, DAILY_COUNTS, 1.0)
+def _daily_counts(loaded: Loaded, source: Source) -> float:
+    """What the score of a daily note is worth: it holds a bit of everything."""
+    is_of_a_day = source.slot is not None and loaded.cards[source.slot].is_daily
+    return 1.0 if is_of_a_day else DAILY_COUNTS

@@ -8,7 +8,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.relations.loaded import Ints, Loaded
+from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.postings import Ints
 
 K1 = 1.5
 B = 0.75
@@ -55,12 +56,8 @@ class Touched:
     def __init__(self, loaded: Loaded, source: Source) -> None:
         self.loaded = loaded
         self.terms, self.asked = source.terms
-        found = [part.among(self.terms) for part in loaded.parts]
-        joined = list(zip(loaded.parts, found, strict=True))
-        self.slots = np.concatenate([part.slots[at] for part, (at, _) in joined])
-        self.counts = np.concatenate([part.counts[at] for part, (at, _) in joined])
-        self.which = np.concatenate([which for _, which in found])
-        self.idf = loaded.idf[np.minimum(self.terms, len(loaded.idf) - 1)]
+        self.which, self.slots, self.counts = loaded.terms.among(self.terms)
+        self.idf = _idf(loaded, self.terms)
 
     def bm25(self, *, is_damped: bool) -> Scores:
         """Okapi BM25 of every note for the source's terms, each as often as it occurs there.
@@ -145,32 +142,37 @@ def meaning(loaded: Loaded, source: Source) -> Scores:
 
 
 def _mentions(loaded: Loaded, source: Source) -> Scores:
-    found = np.zeros(loaded.size)
     sequence = source.sequence.tolist()
     present = set(sequence)
     places: dict[int, list[int]] = defaultdict(list)
     for position, term in enumerate(sequence):
         places[term].append(position)
-    for first in present & loaded.names.keys():
-        for phrase, slot in loaded.names[first]:
-            if len(phrase) > 1 and not (
-                present.issuperset(phrase)
-                and any(tuple(sequence[at : at + len(phrase)]) == phrase for at in places[first])
-            ):
-                continue
-            found[slot] = max(found[slot], _weight(loaded, phrase))
+    named = [
+        (phrase, slot)
+        for first in present & loaded.names.keys()
+        for phrase, slot in loaded.names[first]
+        if len(phrase) == 1
+        or (
+            present.issuperset(phrase)
+            and any(tuple(sequence[at : at + len(phrase)]) == phrase for at in places[first])
+        )
+    ]
+    found = np.zeros(loaded.size)
+    if named:
+        terms = np.array([term for phrase, _ in named for term in phrase])
+        starts = np.cumsum([0, *(len(phrase) for phrase, _ in named[:-1])])
+        weights = np.add.reduceat(_idf(loaded, terms), starts)
+        np.maximum.at(found, [slot for _, slot in named], weights)
     return found
 
 
 def _cover(loaded: Loaded, source: Source) -> Scores:
     """How much of each note's names stands in the source, wherever."""
-    named = loaded.name_terms
-    idf = loaded.idf[np.minimum(named.terms, len(loaded.idf) - 1)]
-    mass = np.bincount(named.slots, np.repeat(idf, np.diff(named.starts)), minlength=loaded.size)
-    terms, _ = source.terms
-    at, which = named.among(terms)
-    weights = loaded.idf[np.minimum(terms, len(loaded.idf) - 1)][which]
-    found = np.bincount(named.slots[at], weights, minlength=loaded.size)
+    terms, slots, _ = loaded.name_terms.all()
+    mass = np.bincount(slots, _idf(loaded, terms), minlength=loaded.size)
+    asked, _ = source.terms
+    which, slots, _ = loaded.name_terms.among(asked)
+    found = np.bincount(slots, _idf(loaded, asked)[which], minlength=loaded.size)
     return found / (mass + _NAME_PRIOR)
 
 
@@ -178,15 +180,13 @@ def _answers(loaded: Loaded, source: Source) -> Scores:
     """Who names the source."""
     found = np.zeros(loaded.size)
     phrases = loaded.cards[source.slot].phrases if source.slot is not None else ()
-    if not phrases:
+    known = [one for one in phrases if loaded.is_known(one)]
+    if not known:
         return found
-    phrase = max(phrases, key=lambda one: _weight(loaded, one))
+    phrase = max(known, key=lambda one: (_idf(loaded, np.array(one)).sum(), one))
     terms = np.unique(np.array(phrase, dtype=np.int32))
-    shared = np.zeros(loaded.size)
-    for part in loaded.parts:
-        at, _ = part.among(terms)
-        shared += np.bincount(part.slots[at], minlength=loaded.size)
-    slots = np.nonzero((shared == len(terms)) & loaded.is_alive)[0]
+    having = np.bincount(loaded.terms.among(terms).slots, minlength=loaded.size)
+    slots = np.nonzero(having == len(terms))[0]
     if len(phrase) > 1:
         slots = slots[np.argsort(-_cover(loaded, source)[slots], kind="stable")][:_MOST_READ]
         slots = _having(loaded, slots.tolist(), phrase)
@@ -215,9 +215,10 @@ def _holds(sequence: Ints, phrase: Sequence[int]) -> bool:
     return bool(fits.any())
 
 
-def _weight(loaded: Loaded, phrase: Sequence[int]) -> float:
-    known = [term for term in phrase if term < len(loaded.idf)]
-    return float(loaded.idf[known].sum()) if known else 0.0
+def _idf(loaded: Loaded, terms: NDArray[np.integer]) -> Scores:
+    """How telling these terms are; one that stands in names only is as telling as can be."""
+    is_known = terms < len(loaded.idf)
+    return np.where(is_known, loaded.idf[np.where(is_known, terms, 0)], loaded.idf[0])
 
 
 def _to_one(scores: Scores) -> Scores:

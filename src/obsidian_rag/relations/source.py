@@ -28,8 +28,8 @@ def text_source(
     without: int | None = None,
 ) -> Source:
     """A text; with `slot`, what that note says instead of its own words."""
-    terms = Speller().plain_terms(prose(text))
-    sequence = loaded.rows.numbers(terms)
+    speller = Speller()
+    sequence = loaded.rows.numbers_of(speller, speller.name(prose(text)))
     own = loaded.cards[slot].tags if slot is not None else ()
     return Source(sequence, frozenset((*own, *_plain(tags))), slot, vector, without)
 

@@ -93,10 +93,8 @@ def update(
     gone = _gone(known, files, found)
     if not work and not gone:
         return done
-    try:
-        _write(rows, ground, known, files, work, gone, done, listener, stop)
-    finally:
-        rows.forget_numbers()
+    rows.forget_terms()
+    _write(rows, ground, known, files, work, gone, done, listener, stop)
     return done
 
 
@@ -120,11 +118,10 @@ def _write(
         for path in gone:
             rows.remove(path, size)
     done.removed = len(gone)
-    if len(work) >= max(_MANY, _MANY_SHARE * len(files)):
-        rows.load_numbers()
-        if ground.settings.discount_boilerplate:
-            with rows.database.transaction():
-                rows.put_boilerplate(_shared_lines(ground, files, stop))
+    is_much = len(work) >= max(_MANY, _MANY_SHARE * len(files))
+    if is_much and ground.settings.discount_boilerplate:
+        with rows.database.transaction():
+            rows.put_boilerplate(_shared_lines(ground, files, stop))
     reader = _Reader(rows, ground)
     for start in range(0, len(work), _NOTES_PER_COMMIT):
         if stop():

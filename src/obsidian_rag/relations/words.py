@@ -5,9 +5,13 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import Stemmer
+from numpy.typing import NDArray
 
 LINE_END = "\n"
+# In place of a term's number: a word that says nothing, and the end of a line.
+MUTE, NEXT_LINE = 0, 1
 # Vowel signs of the scripts of India and their neighbours belong to words, whatever `\w` says.
 _SIGNS = "".join(
     sign for sign in map(chr, range(0x900, 0x1800)) if unicodedata.category(sign) in ("Mn", "Mc")
@@ -90,45 +94,52 @@ def folded(text: str) -> str:
 
 
 class Speller:
-    """Turns words into terms and remembers how; one per run, because most words come again."""
+    """Turns words into terms and numbers those; one per run, because most words come again."""
 
     def __init__(self) -> None:
-        self._english = _Spelling(_english_stemmer())
-        self._other = _Spelling(None)
+        self.terms = ["", LINE_END]
+        # For each term a word that was read as it, for people.
+        self.words = ["", LINE_END]
+        self._numbers = {"": MUTE, LINE_END: NEXT_LINE}
+        self._english = _Spelling(self, _english_stemmer())
+        self._other = _Spelling(self, None)
 
-    def terms(self, text: str) -> list[str]:
-        """The terms in their order, with LINE_END between lines and "" for a word that is mute."""
+    def read(self, text: str) -> NDArray[np.int32]:
+        """The terms of a text in their order, as positions in `terms`."""
         words = _words(text)
         spelling = self._english if is_english(words) else self._other
-        return list(map(spelling.__getitem__, words))
+        return np.fromiter(map(spelling.__getitem__, words), np.int32, len(words))
 
-    def word_of(self, term: str) -> str:
-        """A word that was read as this term, for people."""
-        return self._english.words.get(term) or self._other.words.get(term) or term
+    def name(self, text: str) -> NDArray[np.int32]:
+        """The same of a title or a question, without mute words and ends of lines."""
+        read = self.read(text)
+        return read[read > NEXT_LINE]
 
-    def plain_terms(self, text: str) -> list[str]:
-        """Only the terms of a text, such as a title or a question."""
-        return [term for term in self.terms(text) if term and term != LINE_END]
+    def number(self, term: str, word: str) -> int:
+        """The position of a term, which is added if it is new."""
+        number = self._numbers.setdefault(term, len(self.terms))
+        if number == len(self.terms):
+            self.terms.append(term)
+            self.words.append(word)
+        return number
 
 
-class _Spelling(dict[str, str]):
-    """Word to term, made when first asked for."""
+class _Spelling(dict[str, int]):
+    """Word to the number of its term, made when first asked for."""
 
-    def __init__(self, stemmer: Any) -> None:
-        super().__init__({LINE_END: LINE_END})
-        self.words: dict[str, str] = {}
+    def __init__(self, speller: Speller, stemmer: Any) -> None:
+        super().__init__({LINE_END: NEXT_LINE})
+        self._speller = speller
         self._stemmer = stemmer
 
-    def __missing__(self, word: str) -> str:
+    def __missing__(self, word: str) -> int:
+        term = word
         if word in _STOP or (len(word) < 2 and word.isascii()):
             term = ""
         elif self._stemmer is not None and word.isascii():
-            term = str(self._stemmer.stemWord(word))
-        else:
-            term = word
-        self[word] = term
-        self.words.setdefault(term, word)
-        return term
+            term = self._stemmer.stemWord(word)
+        self[word] = self._speller.number(term, word)
+        return self[word]
 
 
 def is_english(words: Sequence[str]) -> bool:

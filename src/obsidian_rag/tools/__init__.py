@@ -9,10 +9,12 @@ from obsidian_rag.tools.read import READ, ReadParams, read
 from obsidian_rag.tools.related import ADD_RELATION, RELATED, SUGGEST_RELATIONS
 from obsidian_rag.tools.search import SEARCH, SearchParams, search
 from obsidian_rag.tools.status import STATUS, status
+from obsidian_rag.tools.sync_status import SYNC_STATUS
 
 # Every tool there is: a new one is added here, and all doors have it.
 register(SEARCH, STATUS, INDEX, CANCEL, READ, MEMORY_STORE, MEMORY_RECALL)
 register(RELATED, SUGGEST_RELATIONS, ADD_RELATION)
+register(SYNC_STATUS)
 
 __all__ = [
     "ENVELOPE_SCHEMA",

@@ -70,8 +70,8 @@ class SuggestParams(Params):
 class AddRelationParams(Params):
     """Which two notes, and how they are related."""
 
-    note: NoteName = Field(description="The note whose `related:` field gets the entry")
-    target: NoteName = Field(description="The note that is named there")
+    note: NoteName = Field(description=f"Whose `related:` field gets the entry. {_WHICH}")
+    target: NoteName = Field(description=f"The note that is named there. {_WHICH}")
     rel: Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\r\n]*$")] = Field(
         "related", description='What ties them, e.g. "supports", "references"'
     )

@@ -17,6 +17,8 @@ _NARROWEST, _WIDEST = 40, 120
 _REASON_LINES = 3
 _PASSAGE_LINES = 2
 _ROOT = 5
+_SCORE = 6
+_SHORTEST_PATH = 8
 # The colours of the panel that people may know: green, yellow and grey.
 _GOOD, _FAIR = 0.7, 0.4
 
@@ -24,12 +26,15 @@ _GOOD, _FAIR = 0.7, 0.4
 def print_related(number: int, result: Any, source: str | None, *, explain: bool = False) -> None:
     """One related note on stdout: who, how much, why, and the passages in which the two meet."""
     head = f"{number}. "
-    marks = [*(["linked"] if result["linked"] else []), *result["sensitive_categories"]]
-    mark = style(f"  [{', '.join(marks)}]" if marks else "", fg="yellow")
-    print(f"{head}{style(plain(result['title']), bold=True)}  {score_text(result['score'])}{mark}")
     indent = " " * len(head)
+    room = width() - len(head)
+    marks = [*(["linked"] if result["linked"] else []), *result["sensitive_categories"]]
+    mark = f"  [{', '.join(marks)}]" if marks else ""
+    title = wrapped(plain(result["title"]), room - _SCORE - len(mark), 1)[0]
+    score = score_text(result["score"])
+    print(f"{head}{style(title, bold=True)}  {score}{style(mark, fg='yellow')}")
     print(f"{indent}{style(plain(result['source_file']), fg='cyan')}")
-    for line in wrapped("; ".join(result["reasons"]), width() - len(indent), _REASON_LINES):
+    for line in wrapped(_reasons(result), room, _REASON_LINES):
         print(f"{indent}{line}")
     for passage in result["passages"]:
         place = "here" if passage["source_file"] == source else "there"
@@ -40,7 +45,8 @@ def print_related(number: int, result: Any, source: str | None, *, explain: bool
             for name, signal in sorted(result["signals"].items(), key=lambda one: -one[1]["share"])
             if signal["share"] > 0
         )
-        for line in (f"shares: {shares}", result["link"]):
+        lines = wrapped(f"shares: {shares}", room, _REASON_LINES)
+        for line in (*lines, result["link"]):
             print(f"{indent}{style(line, dim=True)}")
     print()
 
@@ -49,13 +55,14 @@ def print_row(number: int, result: Any, stream: IO[str], *, mark: str = "") -> N
     """One related note on two lines, to choose from; `result` may lack a score."""
     head = f"{number:>3}  "
     score = score_text(result["score"]) if result["score"] is not None else " –  "
-    room = width() - len(head) - 6
-    title = wrapped(plain(result["title"]), room, 1)[0]
-    tail = f"  {plain(result['source_file'])}{mark}"
-    shown = wrapped(tail, max(room - cells(title), 0), 1)[0] if room - cells(title) > 9 else mark
-    print(f"{head}{score}  {style(title, bold=True)}{style(shown, fg='cyan')}", file=stream)
-    for line in wrapped("; ".join(result["reasons"]), room, 1):
-        print(f"{' ' * (len(head) + 6)}{line}", file=stream)
+    room = width() - len(head) - _SCORE
+    title = wrapped(plain(result["title"]), room - len(mark), 1)[0]
+    left = room - cells(title) - len(mark) - 2
+    path = wrapped(plain(result["source_file"]), left, 1)[0] if left >= _SHORTEST_PATH else ""
+    place = f"  {style(path, fg='cyan')}" if path else ""
+    print(f"{head}{score}  {style(title, bold=True)}{place}{mark}", file=stream)
+    for line in wrapped(_reasons(result), room, 1):
+        print(f"{' ' * (len(head) + _SCORE)}{line}", file=stream)
 
 
 def score_text(score: float) -> str:
@@ -96,6 +103,10 @@ def wrapped(text: str, columns: int, most: int) -> list[str]:
 def cells(text: str) -> int:
     """How many columns a text takes: letters of East Asia take two."""
     return sum(map(_cells, text))
+
+
+def _reasons(result: Any) -> str:
+    return plain("; ".join(result["reasons"]))
 
 
 def _print_passage(place: str, passage: Any, terms: Iterable[str], indent: str) -> None:

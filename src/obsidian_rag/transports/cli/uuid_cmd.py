@@ -1,7 +1,9 @@
 """uuid check and add: the ids by which notes name each other, whatever they are called."""
 
 import contextlib
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,28 +91,38 @@ def _add_all(engine: "Engine", dry_run: bool, json_output: bool) -> int:
     from obsidian_rag import tools
     from obsidian_rag.engine import add_note_ids, notes_without_id
 
+    stop = _stop_on_interrupt()
     with progress("notes") as show:
         paths = notes_without_id(engine, show)
     done: list[AddedId] = []
-    is_interrupted = False
+    adding = add_note_ids(engine, paths, is_dry_run=dry_run)
     with progress("ids") as show:
-        try:
-            for one in add_note_ids(engine, paths, is_dry_run=dry_run):
-                done.append(one)
-                show(len(done), len(paths))
-        except KeyboardInterrupt:
-            is_interrupted = True
+        while not stop.is_set() and (one := next(adding, None)) is not None:
+            done.append(one)
+            show(len(done), len(paths))
     failed = [one for one in done if one.error is not None]
     if json_output:
         data = {
             "dry_run": dry_run,
-            "interrupted": is_interrupted,
+            "interrupted": stop.is_set(),
             "notes": [_added_fields(one) for one in done],
         }
         print_envelope(tools.success(data))
     else:
         _summarise(done, len(paths), dry_run)
-    return 130 if is_interrupted else 1 if failed else 0
+    return 130 if stop.is_set() else 1 if failed else 0
+
+
+def _stop_on_interrupt() -> threading.Event:
+    """The first interrupt ends it after the note under way, the second at once."""
+    stop = threading.Event()
+
+    def request(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        stop.set()
+
+    signal.signal(signal.SIGINT, request)
+    return stop
 
 
 def _summarise(done: "list[AddedId]", wanted: int, dry_run: bool) -> None:

@@ -1,0 +1,250 @@
+"""What a user does about LiveSync by hand: check, resolve, restore, unlock."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from obsidian_rag.config import Config
+from obsidian_rag.engine.livesyncing import (
+    Site,
+    Wish,
+    is_node_running,
+    kept_at,
+    node_lock,
+    place_of,
+    site_of,
+    sync_once,
+    trash_folder,
+)
+from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError
+from obsidian_rag.livesync import (
+    Access,
+    Bench,
+    Codec,
+    Couch,
+    Disk,
+    Membership,
+    Resolved,
+    Tweaks,
+    rehearse,
+    unlock,
+    warns,
+)
+from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined, TrashedFile
+from obsidian_rag.vault import discard_kept, restore_file
+
+_MB = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LivesyncCheck:
+    """What is not synced, or not as it should be; `trouble` keeps us from the database."""
+
+    quarantined: tuple[Quarantined, ...]
+    conflicts: tuple[Conflict, ...]
+    left_out: tuple[tuple[str, str], ...]
+    warnings: tuple[tuple[str, str], ...]
+    files: int
+    trouble: ObsidianRagError | None
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to be looked at; a warning is only for other systems."""
+        return not (self.quarantined or self.conflicts or self.left_out or self.trouble)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingConflict:
+    """A conflict that waits for the user; `ours` is the revision that this vault's file was."""
+
+    conflict: Conflict
+    ours: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A file that came back, and the name it has now."""
+
+    file: TrashedFile
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    site: Site
+    records: LivesyncRecords = field(repr=False)
+
+
+def check_livesync(config: Config) -> LivesyncCheck:
+    """Look at the vault, the records and the database; nothing is changed.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up.
+    """
+    with _records(config) as kept:
+        records = kept.records
+        member: Membership | None = None
+        trouble: ObsidianRagError | None = None
+        try:
+            with _couch(config) as (site, couch):
+                member = rehearse(couch, _access(site), records)
+        except ObsidianRagError as error:
+            trouble = error
+        left_out, warnings = _looked_through(kept.site, member)
+        return LivesyncCheck(
+            quarantined=tuple(records.quarantined()),
+            conflicts=tuple(records.conflicts()),
+            left_out=left_out,
+            warnings=warnings,
+            files=records.count(),
+            trouble=trouble,
+        )
+
+
+def waiting_conflicts(config: Config) -> tuple[WaitingConflict, ...]:
+    """Every conflict that waits for the user, the oldest first.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up.
+    """
+    with _records(config) as kept:
+        return tuple(
+            WaitingConflict(one, known.rev if (known := kept.records.file(one.doc_id)) else None)
+            for one in kept.records.conflicts()
+        )
+
+
+def resolve_conflict(config: Config, note: str, keep: str) -> Resolved:
+    """Settle the conflict of one note; `keep` is ours, theirs, both or a revision.
+
+    Raises:
+        NotFound: the note is in no conflict.
+        ObsidianRagError: as for `Bench.resolve`, or the database cannot be reached or used.
+    """
+    with _records(config) as kept:
+        conflict = _named(kept.records.conflicts(), note)
+        with _couch(config) as (site, couch):
+            member = rehearse(couch, _access(site), kept.records)
+            bench = Bench(
+                root=site.root,
+                trash=trash_folder(config),
+                couch=couch,
+                codec=member.codec,
+                records=kept.records,
+                is_read_only=config.settings.livesync.read_only,
+            )
+            return bench.resolve(conflict, keep)
+
+
+def finish_resolving(config: Config) -> None:
+    """Bring what was settled to both sides; a node that runs does so by itself.
+
+    Raises:
+        ObsidianRagError: as for `sync_once`.
+    """
+    if not is_node_running(config, place_of(config).key):
+        sync_once(config)
+
+
+def trashed_files(config: Config) -> tuple[TrashedFile, ...]:
+    """What can be restored, the latest first.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up.
+    """
+    with _records(config) as kept:
+        return tuple(kept.records.trash())
+
+
+def restore_trashed(config: Config, wanted: str) -> Restored:
+    """Put a file back into the vault, by its number or path; the latest one of a path.
+
+    Raises:
+        NotFound: the trash has none.
+        ObsidianRagError: it cannot be written.
+    """
+    with _records(config) as kept:
+        file = _chosen(kept.records.trash(), wanted)
+        place = kept_at(config, file.stored_as)
+        entry = restore_file(kept.site.root, file.path, place)
+        discard_kept(place)
+        kept.records.drop_trash(file.trash_id)
+        return Restored(file, entry.rel_path)
+
+
+def unlock_database(config: Config) -> None:
+    """Have this device accepted by a database that was locked or rebuilt; files stay as they are.
+
+    Raises:
+        Busy: a node is at work.
+        ObsidianRagError: the database cannot be reached or used.
+    """
+    with _records(config) as kept, _couch(config) as (site, couch), node_lock(config, site.key):
+        unlock(couch, kept.records)
+
+
+@contextlib.contextmanager
+def _records(config: Config) -> Iterator[_Records]:
+    site = place_of(config)
+    with contextlib.closing(Database(config.database)) as database:
+        yield _Records(site, LivesyncRecords(database, site.key))
+
+
+@contextlib.contextmanager
+def _couch(config: Config) -> Iterator[tuple[Site, Couch]]:
+    site = site_of(config, Wish())
+    with contextlib.closing(Couch(site.remote)) as couch:
+        yield site, couch
+
+
+def _access(site: Site) -> Access:
+    return Access(site.remote, site.passphrase, site.root.name)
+
+
+def _looked_through(
+    site: Site, member: Membership | None
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """Files that take no part with the reason, and those that other systems cannot write."""
+    # Without the database, its devices are taken to have agreed on what is usual.
+    tweaks = member.tweaks if member else Tweaks()
+    codec = member.codec if member else Codec(tweaks, None, None)
+    disk = Disk(site.root, codec, tweaks.sync_max_size_in_mb * _MB)
+    walk = disk.look()
+    warned = ((file.rel_path, warns(file.rel_path)) for file in sorted(walk.files))
+    return (
+        tuple(sorted(disk.left_out.items())),
+        tuple((path, why) for path, why in warned if why and path not in disk.left_out),
+    )
+
+
+def _named(conflicts: list[Conflict], note: str) -> Conflict:
+    exact = [one for one in conflicts if note in (one.path, one.doc_id)]
+    wanted = note.removesuffix(".md").casefold()
+    alike = [
+        one for one in conflicts if wanted in (_stem(one.path), _stem(one.path).rpartition("/")[2])
+    ]
+    found = exact or alike
+    if not found:
+        raise NotFound(
+            f"There is no conflict of '{note[:200]}'.",
+            "`obsidian-rag livesync resolve` lists them.",
+        )
+    if len(found) > 1:
+        raise InvalidArgument(
+            f"'{note[:200]}' could be {len(found)} notes.",
+            f"Give the whole path, such as '{found[0].path}'.",
+        )
+    return found[0]
+
+
+def _stem(path: str) -> str:
+    return path.removesuffix(".md").casefold()
+
+
+def _chosen(files: list[TrashedFile], wanted: str) -> TrashedFile:
+    for file in files:
+        if wanted in (str(file.trash_id), file.path):
+            return file
+    raise NotFound(
+        f"The trash has no file '{wanted[:200]}'.", "`obsidian-rag livesync restore` lists them."
+    )

@@ -1,0 +1,158 @@
+"""Set LiveSync up: look at the database first, and only then keep its address and its secrets."""
+
+import contextlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from obsidian_rag.config import CONFIG_VERSION, Config, read_file, save, validate
+from obsidian_rag.engine.livesyncing import place_of, split_login
+from obsidian_rag.errors import ConfigInvalid, NotFound
+from obsidian_rag.livesync import (
+    Access,
+    Connection,
+    Couch,
+    Place,
+    Remote,
+    Secrets,
+    SecretStore,
+    Survey,
+    Tweaks,
+    check_consent,
+    decode_setup_uri,
+    is_on_this_machine,
+    remote_key,
+    survey,
+)
+from obsidian_rag.store import Database
+
+
+@dataclass(frozen=True, slots=True)
+class SetupWish:
+    """What a user wants to sync with: a setup URI, or an address; and where to."""
+
+    uri: str | None = field(default=None, repr=False)
+    uri_passphrase: str | None = field(default=None, repr=False)
+    url: str | None = field(default=None, repr=False)
+    database: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    passphrase: str | None = field(default=None, repr=False)
+    vault: Path | None = None
+    has_consent: bool = False
+    may_use_keyring: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """What was found and kept; `vault` is None if none is chosen yet."""
+
+    server: str
+    database: str
+    user: str | None
+    survey: Survey
+    place: Place
+    config: Path
+    vault: Path | None
+
+
+def needs_consent(config: Config, wish: SetupWish) -> str | None:
+    """The server that the user must be asked about; None if there is nothing to ask."""
+    remote = _connection(config, wish).remote
+    return None if wish.has_consent or is_on_this_machine(remote.url) else remote.url
+
+
+def livesync_setup(config: Config, wish: SetupWish) -> SetUp:
+    """Check that we could take part, then keep how; nothing is kept when that fails.
+
+    Raises:
+        InvalidArgument: the setup URI cannot be used.
+        LivesyncRefused: the server is outside this machine without consent, or refuses us.
+        LivesyncPassphrase: a passphrase is wrong or missing.
+        ObsidianRagError: the database cannot be reached or used.
+    """
+    vault = _existing(wish.vault) if wish.vault is not None else None
+    found = _connection(config, wish)
+    check_consent(found.remote, wish.has_consent)
+    access = Access(found.remote, found.passphrase, "vault", found.tweaks if wish.uri else None)
+    with contextlib.closing(Couch(found.remote)) as couch:
+        seen = survey(couch, access)
+    tree = _tree(config, wish, found.remote, vault)
+    root = _root(Config(config.home, config.file, validate(tree, config.file)))
+    # The folder must be there before the secrets are, and a database makes its own.
+    Database(config.database).close()
+    place = SecretStore(config.home).put(
+        remote_key(found.remote),
+        Secrets(
+            found.remote.password,
+            found.passphrase if seen.is_encrypted else None,
+            found.remote.headers,
+            found.remote.jwt,
+        ),
+        may_use_keyring=wish.may_use_keyring,
+    )
+    save(tree, config.file)
+    return SetUp(
+        server=found.remote.url,
+        database=found.remote.database,
+        user=found.remote.user,
+        survey=seen,
+        place=place,
+        config=config.file,
+        vault=root,
+    )
+
+
+def _connection(config: Config, wish: SetupWish) -> Connection:
+    if wish.uri is not None:
+        return Connection.from_settings(decode_setup_uri(wish.uri, wish.uri_passphrase))
+    settings = config.settings.livesync
+    url, user, password = split_login(wish.url) if wish.url else (settings.couchdbUrl, None, None)
+    database = wish.database or settings.dbName
+    if not url or not database:
+        raise ConfigInvalid(
+            "No database was named.",
+            "Give a setup URI from LiveSync in Obsidian, or --url and --db.",
+        )
+    is_known = url.rstrip("/") == (settings.couchdbUrl or "").rstrip("/")
+    user = wish.user or user or (settings.couchdbUser if is_known else None)
+    remote = Remote(url, database, user, wish.password or password)
+    return Connection(remote, Tweaks(), wish.passphrase)
+
+
+def _tree(config: Config, wish: SetupWish, remote: Remote, vault: Path | None) -> dict[str, Any]:
+    """The config file with the database in it, and without a password from before."""
+    tree = read_file(config.file)
+    tree.setdefault("version", CONFIG_VERSION)
+    section = tree.setdefault("livesync", {})
+    if not isinstance(section, dict):
+        raise ConfigInvalid("'livesync' must hold an object.", "Fix the config file.")
+    section.pop("couchdbPassword", None)
+    section["couchdbUrl"] = remote.url
+    section.pop("couchdbUser", None)
+    if remote.user is not None:
+        section["couchdbUser"] = remote.user
+    section["dbName"] = remote.database
+    # Consent is for one server: a new one needs it anew.
+    section["remote_consent"] = wish.has_consent and not is_on_this_machine(remote.url)
+    if vault is not None:
+        if not tree.get("vault_path"):
+            tree["vault_path"] = str(vault)
+        section.pop("vaultPath", None)
+        if tree["vault_path"] != str(vault):
+            section["vaultPath"] = str(vault)
+    return tree
+
+
+def _existing(vault: Path) -> Path:
+    root = Path(os.path.abspath(vault.expanduser()))  # noqa: PTH100  (keeps symlinks)
+    if not root.is_dir():
+        raise NotFound(f"There is no folder {root}.", "Make it, or name another one.")
+    return root
+
+
+def _root(config: Config) -> Path | None:
+    """The folder that will be synced, if one is chosen; refused if it holds our own files."""
+    is_chosen = config.has_vault or config.settings.livesync.vaultPath is not None
+    return place_of(config).root if is_chosen else None

@@ -1,0 +1,185 @@
+"""Passwords and passphrases of databases: in the system's keyring if there is one, else in a file.
+
+Threat: a secret that other users can read, or that is printed or logged. So none is ever part of
+a message or a repr, the file is for its owner only, and a keyring counts only if it gives back
+what it was given.
+"""
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from obsidian_rag.config import write_atomically
+from obsidian_rag.errors import ConfigInvalid
+from obsidian_rag.livesync.couch_auth import Jwt
+
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
+
+SECRETS_FILE = "livesync-secrets.json"
+_SERVICE = "obsidian-rag livesync"
+# Others are made for tests, or keep passwords in a file that is no better than ours.
+_GOOD_ENOUGH = 1
+_AGAIN = "Run `obsidian-rag livesync setup` again."
+
+
+class Place(StrEnum):
+    """Where secrets are kept."""
+
+    KEYRING = "keyring"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What opens one database; what is not needed is None or empty."""
+
+    password: str | None = field(default=None, repr=False)
+    passphrase: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    jwt: Jwt | None = field(default=None, repr=False)
+
+
+class SecretStore:
+    """The secrets of one data folder, each under the name of its database."""
+
+    def __init__(self, home: Path) -> None:
+        self._file = home / SECRETS_FILE
+
+    def get(self, remote: str) -> Secrets | None:
+        """The secrets of a database; None if none were ever kept. Asks the keyring only if need be.
+
+        Raises:
+            ConfigInvalid: they cannot be had now, or are damaged.
+        """
+        kept = self._read().get(remote)
+        if kept is None:
+            return None
+        if kept == Place.KEYRING:
+            kept = _parsed(_from_keyring(remote))
+        try:
+            return _secrets(kept)
+        except (KeyError, TypeError, ValueError):
+            raise ConfigInvalid("The kept password of the database is damaged.", _AGAIN) from None
+
+    def put(self, remote: str, secrets: Secrets, *, may_use_keyring: bool = True) -> Place:
+        """Keep the secrets of a database, and say where; the data folder must exist."""
+        known = self._read()
+        place = Place.FILE
+        if may_use_keyring and _to_keyring(remote, json.dumps(_fields(secrets))):
+            place = Place.KEYRING
+        elif known.get(remote) == Place.KEYRING:
+            _remove_from_keyring(remote)
+        known[remote] = place.value if place is Place.KEYRING else _fields(secrets)
+        write_atomically(self._file, json.dumps(known, indent=2) + "\n")
+        return place
+
+    def forget(self, remote: str) -> None:
+        """Keep the secrets of a database no longer."""
+        known = self._read()
+        kept = known.pop(remote, None)
+        if kept == Place.KEYRING:
+            _remove_from_keyring(remote)
+        if kept is not None:
+            write_atomically(self._file, json.dumps(known, indent=2) + "\n")
+
+    def _read(self) -> dict[str, object]:
+        try:
+            found = json.loads(self._file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise ConfigInvalid(
+                f"{self._file} cannot be read ({error.strerror}).", "Check its permissions."
+            ) from None
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise ConfigInvalid(f"{self._file} is damaged.", f"Remove it. {_AGAIN}") from None
+        return found
+
+
+def _fields(secrets: Secrets) -> dict[str, object]:
+    return {
+        "password": secrets.password,
+        "passphrase": secrets.passphrase,
+        "headers": dict(secrets.headers),
+        "jwt": asdict(secrets.jwt) if secrets.jwt else None,
+    }
+
+
+def _secrets(kept: object) -> Secrets:
+    if not isinstance(kept, dict):
+        raise TypeError
+    headers, jwt = kept["headers"], kept["jwt"]
+    return Secrets(
+        password=_text(kept["password"]),
+        passphrase=_text(kept["passphrase"]),
+        headers=MappingProxyType({str(name): str(value) for name, value in headers.items()}),
+        jwt=Jwt(**jwt) if isinstance(jwt, dict) else None,
+    )
+
+
+def _text(value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _keyring() -> "KeyringBackend | None":
+    """The system's keyring, if it is a real one."""
+    # Here and not above: it takes a while, and many machines have none.
+    import keyring  # noqa: PLC0415
+
+    try:
+        found = keyring.get_keyring()
+        return found if found.priority >= _GOOD_ENOUGH else None
+    except Exception:  # noqa: BLE001  (a foreign backend may raise anything; the file is as good)
+        return None
+
+
+def _to_keyring(remote: str, text: str) -> bool:
+    backend = _keyring()
+    if backend is None:
+        return False
+    try:
+        backend.set_password(_SERVICE, remote, text)
+        return backend.get_password(_SERVICE, remote) == text
+    except Exception:  # noqa: BLE001  (as above: locked, full, or refused by its user)
+        return False
+
+
+def _from_keyring(remote: str) -> str:
+    backend = _keyring()
+    text: str | None = None
+    if backend is not None:
+        try:
+            text = backend.get_password(_SERVICE, remote)
+        except Exception:  # noqa: BLE001  (as above)
+            text = None
+    if text is None:
+        raise ConfigInvalid(
+            "The password of the database is in the system's keyring, which does not give it now.",
+            "Unlock the keyring, or keep the password in a file: run"
+            " `obsidian-rag livesync setup --no-keyring` again.",
+        )
+    return text
+
+
+def _remove_from_keyring(remote: str) -> None:
+    backend = _keyring()
+    if backend is not None:
+        with contextlib.suppress(Exception):  # as above; it is forgotten all the same
+            backend.delete_password(_SERVICE, remote)

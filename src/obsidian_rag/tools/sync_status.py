@@ -1,0 +1,38 @@
+"""`obsidian_sync_status`: is the vault in sync with the user's other devices."""
+
+import time
+from dataclasses import asdict, replace
+
+from obsidian_rag.engine import Engine, livesync_status
+from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
+from obsidian_rag.tools.envelope import Envelope, success
+
+
+class SyncStatusParams(Params):
+    """Nothing to choose."""
+
+
+def sync_status(engine: Engine) -> Envelope:
+    """Report whether LiveSync runs, what it did, and what keeps it from doing more."""
+    started = time.perf_counter()
+    found = livesync_status(engine)
+    if found.trouble is not None and engine.live is not None:
+        engine.live.look_soon()  # whoever asks may just have helped
+    data = asdict(replace(found, trouble=None))
+    data["trouble"] = found.trouble.body if found.trouble else None
+    return success(data, answer_meta(engine, started), found.trouble, found.health)
+
+
+SYNC_STATUS = Tool(
+    name="obsidian_sync_status",
+    description=(
+        "Is the user's Obsidian vault in sync with their other devices (Self-hosted LiveSync)?"
+        " Tells whether syncing is configured, running, watching and connected, what was pulled"
+        " and pushed, and what waits: conflicts, unreadable documents, changes not taken in yet"
+        " (lag). Call it when a note seems old or missing, or before relying on an edit reaching"
+        " other devices."
+    ),
+    params=SyncStatusParams,
+    run=lambda engine, _: sync_status(engine),
+    is_read_only=True,
+)

@@ -1,0 +1,236 @@
+"""livesync run, push and pull: be a node, for a moment or until told to stop."""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from obsidian_rag.config import Config, load
+from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.transports.cli import livesync_care_cmd, livesync_setup_cmd
+from obsidian_rag.transports.cli.livesync_flags import (
+    CaseFlag,
+    ChunkSizeOption,
+    CompressFlag,
+    Configuration,
+    ConsentFlag,
+    DbOption,
+    DynamicFlag,
+    E2eeOption,
+    EncryptFlag,
+    HashOption,
+    InitFlag,
+    MinimumSizeOption,
+    ObfuscateFlag,
+    PassphraseEnvOption,
+    PasswordEnvOption,
+    UrlOption,
+    UserOption,
+    VaultOption,
+    from_environment,
+)
+from obsidian_rag.transports.cli.livesync_show import (
+    first_sync,
+    print_plan,
+    print_result,
+    result_fields,
+    said,
+)
+from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from obsidian_rag.engine import Wish
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Sync the vault with other devices through Self-hosted LiveSync",
+    rich_markup_mode=None,
+)
+OnceFlag = Annotated[bool, typer.Option("--once", help="Sync once and end")]
+ReadOnlyFlag = Annotated[bool, typer.Option("--read-only", help="Take changes, send none")]
+DryRunFlag = Annotated[
+    bool, typer.Option("--dry-run", help="Change nothing, print what would happen")
+]
+AllowFlag = Annotated[
+    bool, typer.Option("--allow-deletions", help="Send deletions however many files are gone")
+]
+
+_RUN = """Sync the vault and the database, both ways, until Ctrl-C
+
+    Everything that differs is brought together first; then changes go over as they happen.
+    Nothing is lost: what another device deletes can be restored, what was changed in two
+    places is merged or kept twice.
+
+    Example:  obsidian-rag livesync run --dry-run
+    """
+_PUSH = """Send what was changed here; files of the vault stay as they are
+
+    Example:  obsidian-rag livesync push --once
+    """
+_PULL = """Take what was changed on other devices; the database stays as it is
+
+    Example:  obsidian-rag livesync pull --once
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The options of one command."""
+
+    direction: str
+    url: str | None = field(repr=False)
+    database: str | None
+    user: str | None
+    password_env: str | None
+    passphrase_env: str | None
+    vault: "Path | None"
+    consent: bool
+    is_once: bool
+    is_read_only: bool
+    is_dry: bool
+    allows_deletions: bool
+    configuration: Configuration
+
+    def wish(self) -> "Wish":
+        from obsidian_rag.engine import Direction, Wish
+
+        passphrase = from_environment(self.passphrase_env)
+        return Wish(
+            url=self.url,
+            database=self.database,
+            user=self.user,
+            password=from_environment(self.password_env),
+            passphrase=passphrase,
+            vault=self.vault,
+            has_consent=self.consent,
+            tweaks=self.configuration.tweaks(passphrase is not None),
+            direction=Direction(self.direction),
+            is_read_only=self.is_read_only,
+            is_dry=self.is_dry,
+            allows_deletions=self.allows_deletions,
+        )
+
+
+def _command(direction: str, text: str) -> Callable[..., int]:
+    """One command for each direction; their options are the same."""
+
+    def sync(
+        once: OnceFlag = False,
+        dry_run: DryRunFlag = False,
+        read_only: ReadOnlyFlag = False,
+        allow_deletions: AllowFlag = False,
+        url: UrlOption = None,
+        db: DbOption = None,
+        user: UserOption = None,
+        password_env: PasswordEnvOption = None,
+        passphrase_env: PassphraseEnvOption = None,
+        vault: VaultOption = None,
+        consent: ConsentFlag = False,
+        init: InitFlag = False,
+        encrypt: EncryptFlag = None,
+        e2ee: E2eeOption = None,
+        obfuscate_paths: ObfuscateFlag = None,
+        dynamic_iterations: DynamicFlag = None,
+        compress: CompressFlag = None,
+        case_sensitive: CaseFlag = None,
+        hash_alg: HashOption = None,
+        chunk_size: ChunkSizeOption = None,
+        minimum_chunk_size: MinimumSizeOption = None,
+        json_output: JsonFlag = False,
+    ) -> int:
+        configuration = Configuration(
+            init,
+            encrypt,
+            e2ee,
+            obfuscate_paths,
+            dynamic_iterations,
+            compress,
+            case_sensitive,
+            hash_alg,
+            chunk_size,
+            minimum_chunk_size,
+        )
+        asked = _Asked(
+            direction,
+            url,
+            db,
+            user,
+            password_env,
+            passphrase_env,
+            vault,
+            consent,
+            once,
+            read_only,
+            dry_run,
+            allow_deletions,
+            configuration,
+        )
+        return _sync(asked, json_output)
+
+    sync.__doc__ = text
+    return sync
+
+
+def _sync(asked: _Asked, json_output: bool) -> int:
+    if asked.is_read_only and asked.direction == "push":
+        raise InvalidArgument("push and --read-only exclude each other.", "Choose one.")
+    config = load()
+    if asked.is_once or asked.is_dry:
+        return _once(config, asked, json_output)
+    if json_output:
+        raise InvalidArgument("--json needs --once or --dry-run.", "Add one of them.")
+    return _until_stopped(config, asked)
+
+
+def _once(config: Config, asked: _Asked, json_output: bool) -> int:
+    from obsidian_rag import tools
+    from obsidian_rag.engine import sync_once
+
+    stop = _stop_on_signals()
+    with said(config.settings.livesync.logLevel), first_sync() as show:
+        result = sync_once(config, asked.wish(), show, stop.is_set)
+    if json_output:
+        print_envelope(tools.success(result_fields(result)))
+    elif asked.is_dry:
+        print_plan(result)
+    else:
+        print_result(result)
+    return 130 if result.is_stopped else 0 if result.is_complete else 1
+
+
+def _until_stopped(config: Config, asked: _Asked) -> int:
+    from obsidian_rag.engine import run_livesync
+
+    stop = _stop_on_signals()
+    with said(config.settings.livesync.logLevel), first_sync() as show:
+        run_livesync(config, stop, asked.wish(), show)
+    return 0
+
+
+def _stop_on_signals() -> threading.Event:
+    """The first interrupt ends the sync tidily, the second at once."""
+    stop = threading.Event()
+
+    def request(number: int, _: object) -> None:
+        if stop.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        stop.set()
+        print("\nStopping after the files under way …", file=sys.stderr)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, request)
+    return stop
+
+
+livesync_setup_cmd.add_to(app)
+app.command("run")(_command("both", _RUN))
+app.command("push")(_command("push", _PUSH))
+app.command("pull")(_command("pull", _PULL))
+livesync_care_cmd.add_to(app)

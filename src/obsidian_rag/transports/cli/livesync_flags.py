@@ -1,0 +1,157 @@
+"""The options that name a database, open it, and say how it keeps notes."""
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from obsidian_rag.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from obsidian_rag.engine import Tweaks
+
+UrlOption = Annotated[
+    str | None, typer.Option("--url", help="Address of the CouchDB server", show_default=False)
+]
+DbOption = Annotated[str | None, typer.Option("--db", help="Name of the database")]
+UserOption = Annotated[str | None, typer.Option("--user", help="User of the server")]
+PasswordEnvOption = Annotated[
+    str | None, typer.Option("--password-env", help="Environment variable with the password")
+]
+PassphraseEnvOption = Annotated[
+    str | None,
+    typer.Option("--passphrase-env", help="Environment variable with the passphrase of the notes"),
+]
+VaultOption = Annotated[Path | None, typer.Option("--vault", help="Folder to sync")]
+ConsentFlag = Annotated[
+    bool, typer.Option("--consent", help="Notes may go to this server outside this machine")
+]
+
+_CONFIGURATION = "For a database that does not say how it keeps notes"
+
+
+class E2ee(StrEnum):
+    """Ways in which LiveSync encrypts."""
+
+    V2 = "v2"
+    V1 = "v1"
+
+
+class HashAlg(StrEnum):
+    """Ways in which LiveSync names chunks."""
+
+    XXHASH64 = "xxhash64"
+    XXHASH32 = "xxhash32"
+    MIXED = "mixed-purejs"
+    SHA1 = "sha1"
+    LEGACY = "legacy"
+
+
+InitFlag = Annotated[
+    bool,
+    typer.Option(
+        "--init", help="Set up a database that is new or empty", rich_help_panel=_CONFIGURATION
+    ),
+]
+EncryptFlag = Annotated[
+    bool | None, typer.Option("--encrypt/--no-encrypt", help="Encrypt end to end")
+]
+E2eeOption = Annotated[E2ee | None, typer.Option("--e2ee", help="How to encrypt")]
+ObfuscateFlag = Annotated[
+    bool | None, typer.Option("--obfuscate-paths/--no-obfuscate-paths", help="Hide paths as well")
+]
+DynamicFlag = Annotated[
+    bool | None,
+    typer.Option(
+        "--dynamic-iterations/--no-dynamic-iterations", help="Of v1: fewer rounds, faster"
+    ),
+]
+CompressFlag = Annotated[
+    bool | None, typer.Option("--compress/--no-compress", help="Compress chunks")
+]
+CaseFlag = Annotated[
+    bool | None,
+    typer.Option("--case-sensitive/--no-case-sensitive", help="A.md and a.md are two files"),
+]
+HashOption = Annotated[HashAlg | None, typer.Option("--hash-alg", help="How chunks are named")]
+ChunkSizeOption = Annotated[
+    int | None, typer.Option("--chunk-size", min=0, help="LiveSync's customChunkSize")
+]
+MinimumSizeOption = Annotated[
+    int | None, typer.Option("--minimum-chunk-size", min=1, help="LiveSync's minimumChunkSize")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """How a database shall keep notes; None is what LiveSync does by default."""
+
+    is_wanted: bool = False
+    encrypt: bool | None = None
+    e2ee: E2ee | None = None
+    obfuscate: bool | None = None
+    dynamic: bool | None = None
+    compress: bool | None = None
+    case_sensitive: bool | None = None
+    hash_alg: HashAlg | None = None
+    chunk_size: int | None = None
+    minimum_size: int | None = None
+
+    def tweaks(self, has_passphrase: bool) -> "Tweaks | None":
+        """The settings for the database; None if no option says anything about them.
+
+        Raises:
+            InvalidArgument: it shall encrypt, and there is no passphrase.
+        """
+        from obsidian_rag.engine import Tweaks
+
+        said = [getattr(self, name) for name in self.__slots__ if name != "is_wanted"]
+        if not self.is_wanted and all(one is None for one in said):
+            return None
+        encrypt = self.encrypt
+        if encrypt is None:
+            encrypt = has_passphrase or bool(self.e2ee or self.obfuscate or self.dynamic)
+        if encrypt and not has_passphrase:
+            raise InvalidArgument(
+                "An encrypted database needs a passphrase.",
+                "Put it into an environment variable, and name that with --passphrase-env.",
+            )
+        usual = Tweaks()
+        names = {HashAlg.LEGACY: ""}
+        return Tweaks(
+            encrypt=encrypt,
+            use_path_obfuscation=bool(self.obfuscate),
+            e2ee_algorithm="" if self.e2ee is E2ee.V1 else usual.e2ee_algorithm,
+            use_dynamic_iteration_count=bool(self.dynamic),
+            handle_filename_case_sensitive=bool(self.case_sensitive),
+            enable_compression=bool(self.compress),
+            hash_alg=usual.hash_alg
+            if self.hash_alg is None
+            else names.get(self.hash_alg, self.hash_alg.value),
+            custom_chunk_size=usual.custom_chunk_size
+            if self.chunk_size is None
+            else self.chunk_size,
+            minimum_chunk_size=usual.minimum_chunk_size
+            if self.minimum_size is None
+            else self.minimum_size,
+        )
+
+
+def from_environment(name: str | None) -> str | None:
+    """The secret in an environment variable; None if no variable was named.
+
+    Raises:
+        InvalidArgument: there is no such variable, or it is empty.
+    """
+    if name is None:
+        return None
+    secret = os.environ.get(name)
+    if not secret:
+        raise InvalidArgument(
+            f"The environment variable {name} is not set.",
+            f"Set it without leaving a trace: `read -rs {name}; export {name}`.",
+        )
+    return secret

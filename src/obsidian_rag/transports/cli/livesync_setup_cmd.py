@@ -1,0 +1,199 @@
+"""livesync setup: take the address and the secrets of a database, check them, and keep them."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from obsidian_rag.config import load
+from obsidian_rag.errors import InvalidArgument, LivesyncPassphrase
+from obsidian_rag.transports.cli.livesync_flags import (
+    ConsentFlag,
+    DbOption,
+    PasswordEnvOption,
+    UrlOption,
+    UserOption,
+    from_environment,
+)
+from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
+from obsidian_rag.transports.cli.related_text import plain
+
+if TYPE_CHECKING:
+    from obsidian_rag.config import Config
+    from obsidian_rag.engine import SetUp, SetupWish
+
+_FROM_STDIN = "-"
+_QR = "settingsQR="
+
+
+def add_to(app: typer.Typer) -> None:
+    """Offer the command."""
+    app.command("setup")(setup)
+
+
+def setup(
+    uri: Annotated[
+        str | None,
+        typer.Argument(help="Setup URI or QR address from LiveSync; - reads it from stdin"),
+    ] = None,
+    passphrase_env: Annotated[
+        str | None,
+        typer.Option(
+            "--passphrase-env",
+            help="Environment variable with the passphrase: of the setup URI, or with --url of"
+            " the notes",
+        ),
+    ] = None,
+    url: UrlOption = None,
+    db: DbOption = None,
+    user: UserOption = None,
+    password_env: PasswordEnvOption = None,
+    vault: Annotated[
+        Path | None, typer.Option("--vault", help="Folder to sync; else the vault")
+    ] = None,
+    consent: ConsentFlag = False,
+    no_keyring: Annotated[
+        bool, typer.Option("--no-keyring", help="Keep secrets in a file, for a machine alone")
+    ] = False,
+    json_output: JsonFlag = False,
+) -> int:
+    """Connect to a LiveSync database: check address, password and passphrase, then keep them
+
+    Nothing is written to the database or the vault. What is not given by a variable is asked
+    on the terminal. Secrets go to the system's keyring if there is one, else to a file that only
+    you can read; they are never printed.
+
+    Example:  obsidian-rag livesync setup "obsidian://setuplivesync?settings=..." --vault ~/Notes
+    """
+    from obsidian_rag import tools
+    from obsidian_rag.engine import SetupWish
+
+    if uri is not None and (url or db or user or password_env):
+        raise InvalidArgument(
+            "A setup URI names the database itself.", "Leave out --url, --db, --user and the like."
+        )
+    config = load()
+    given = SetupWish(vault=vault, has_consent=consent, may_use_keyring=not no_keyring)
+    if uri is not None:
+        wish = _by_uri(given, uri, passphrase_env)
+    else:
+        wish = replace(
+            given,
+            url=url,
+            database=db,
+            user=user,
+            password=from_environment(password_env),
+            passphrase=from_environment(passphrase_env),
+        )
+        wish = _with_password(config, wish)
+    done = _set_up(config, _with_consent(config, wish))
+    if json_output:
+        print_envelope(tools.success(_fields(done)))
+    else:
+        _print(done)
+        the_daemon(load())  # says so when one runs with the old settings
+    return 0
+
+
+def _by_uri(wish: "SetupWish", uri: str, passphrase_env: str | None) -> "SetupWish":
+    if uri == _FROM_STDIN:
+        uri = sys.stdin.readline().strip()
+    passphrase = from_environment(passphrase_env)
+    if passphrase is None and _QR not in uri:
+        passphrase = _asked("Passphrase of the setup URI", "--passphrase-env")
+    return replace(wish, uri=uri, uri_passphrase=passphrase)
+
+
+def _with_password(config: "Config", wish: "SetupWish") -> "SetupWish":
+    """Ask for the password of a user who has none yet."""
+    has_login = "@" in (wish.url or "")
+    user = wish.user or config.settings.livesync.couchdbUser
+    if wish.password is not None or has_login or user is None or not (wish.url or wish.database):
+        return wish
+    return replace(wish, password=_asked(f"Password of {user}", "--password-env"))
+
+
+def _with_consent(config: "Config", wish: "SetupWish") -> "SetupWish":
+    from obsidian_rag.engine import needs_consent
+
+    server = needs_consent(config, wish)
+    if server is None or not sys.stdin.isatty():
+        return wish
+    question = f"{server} is outside this machine. May your notes go there?"
+    return replace(wish, has_consent=typer.confirm(question, err=True))
+
+
+def _set_up(config: "Config", wish: "SetupWish") -> "SetUp":
+    from obsidian_rag.engine import livesync_setup
+
+    try:
+        return livesync_setup(config, wish)
+    except LivesyncPassphrase:
+        if wish.uri is not None or wish.passphrase is not None or not sys.stdin.isatty():
+            raise
+    passphrase = _asked("The database is encrypted. Passphrase of your notes", "--passphrase-env")
+    return livesync_setup(config, replace(wish, passphrase=passphrase))
+
+
+def _asked(what: str, option: str) -> str:
+    if not sys.stdin.isatty():
+        raise InvalidArgument(
+            f"{what}: there is no terminal to ask on.",
+            f"Put it into an environment variable, and name that with {option}.",
+        )
+    return str(typer.prompt(what, hide_input=True, err=True))
+
+
+def _fields(done: "SetUp") -> dict[str, Any]:
+    found = done.survey
+    return {
+        "server": done.server,
+        "database": done.database,
+        "user": done.user,
+        "devices": list(found.devices),
+        "encrypted": found.is_encrypted,
+        "paths_hidden": found.hides_paths,
+        "locked": found.is_locked,
+        "empty": found.is_empty,
+        "notes": found.notes,
+        "secrets": done.place.value,
+        "config": str(done.config),
+        "vault": str(done.vault) if done.vault else None,
+    }
+
+
+def _print(done: "SetUp") -> None:
+    found = done.survey
+    encrypted = "end to end, paths too" if found.hides_paths else "end to end"
+    for name, value in (
+        ("server", done.server),
+        ("database", done.database),
+        ("devices", ", ".join(map(plain, found.devices)) or "none yet"),
+        ("encrypted", encrypted if found.is_encrypted else "no"),
+        ("notes", "more than 5000" if found.notes is None else found.notes),
+        ("vault", done.vault or "not chosen yet"),
+        ("secrets", "in the system's keyring" if done.place.value == "keyring" else "in a file"),
+        ("config", done.config),
+    ):
+        print(f"{name:<10} {value}")
+    for line in _next_steps(done):
+        print(line, file=sys.stderr)
+
+
+def _next_steps(done: "SetUp") -> list[str]:
+    if done.vault is None:
+        return ["\nNext: `obsidian-rag init --vault FOLDER` chooses what to sync."]
+    if done.survey.is_locked:
+        return [
+            "\nThe database is locked: another device rebuilt it.",
+            "If that was you: `obsidian-rag livesync unlock`, then `obsidian-rag livesync run`.",
+        ]
+    if done.survey.is_empty:
+        return ["\nThe database is empty. Next: `obsidian-rag livesync push --init --once`."]
+    return [
+        "\nNext: `obsidian-rag livesync run --dry-run` shows what would happen,",
+        "`obsidian-rag livesync run` syncs, and `obsidian-rag config set livesync.enabled true`",
+        "lets the daemon do it.",
+    ]

@@ -1,0 +1,166 @@
+"""How a sync is shown: log lines and progress on stderr, and what came of it on stdout."""
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from obsidian_rag.transports.cli.related_text import plain
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from obsidian_rag.engine import SyncResult
+
+OnStep = Callable[[str, int, int], None]
+
+_SHOWN = 20
+_LINE = "[livesync] [%(levelname)s] %(message)s"
+_PLANNED = {
+    "push": "send",
+    "push_revived": "send again",
+    "write": "take",
+    "soft_delete": "delete there",
+    "trash": "delete here",
+    "rename_local": "rename here",
+    "merge_or_conflict": "merge, or keep both",
+    "report_conflict": "leave: changed in two places",
+    "fetch": "compare",
+}
+_COUNTED = (
+    ("pulled", "taken"),
+    ("pushed", "sent"),
+    ("deleted_here", "deleted here"),
+    ("deleted_there", "deleted there"),
+    ("renamed", "renamed"),
+    ("merged", "merged"),
+)
+
+
+@contextlib.contextmanager
+def said(level: str) -> Iterator[None]:
+    """Print what the node says to stderr for a while."""
+    logger = logging.getLogger("obsidian_rag.livesync")
+    target = _OnStderr()
+    target.setFormatter(logging.Formatter(_LINE))
+    before = logger.level
+    logger.addHandler(target)
+    logger.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        logger.removeHandler(target)
+        logger.setLevel(before)
+
+
+class _OnStderr(logging.Handler):
+    """Whatever stderr is by then: while a bar is drawn, it is one that prints above the bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # A path may hold what moves a terminal's cursor.
+        print(plain(self.format(record)), file=sys.stderr)
+
+
+@contextlib.contextmanager
+def first_sync() -> Iterator[OnStep]:
+    """Show the progress of a sync: a bar on a terminal, a line now and then otherwise."""
+    if not sys.stderr.isatty():
+        yield _as_lines()
+        return
+    bar = _Bar()
+    try:
+        yield bar.draw
+    finally:
+        bar.remove()
+
+
+class _Bar:
+    """A bar while there is much to do, and none afterwards."""
+
+    def __init__(self) -> None:
+        self._bars: Progress | None = None
+
+    def draw(self, what: str, done: int, total: int) -> None:
+        if what != "files" or (self._bars is None and total <= _SHOWN):
+            return
+        if self._bars is None:
+            self._bars = _new_bar(what)
+        self._bars.update(self._bars.task_ids[0], completed=done, total=total)
+        if done >= total:
+            self.remove()
+
+    def remove(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None
+
+
+def _new_bar(what: str) -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    bars = Progress(*columns, console=Console(stderr=True), transient=True)
+    bars.add_task(what, total=None)
+    bars.start()
+    return bars
+
+
+def _as_lines() -> OnStep:
+    told = 0
+
+    def tell(what: str, done: int, total: int) -> None:
+        nonlocal told
+        # A tenth at a time, and nothing about a few files.
+        if what == "files" and total > _SHOWN and (done - told) * 10 >= total:
+            told = done
+            print(f"[livesync] {done} of {total} {what}", file=sys.stderr)
+
+    return tell
+
+
+def print_result(result: "SyncResult") -> None:
+    """What one sync did."""
+    counts: dict[str, Any] = result.stats.fields()
+    done = [f"{counts[name]} {word}" for name, word in _COUNTED if counts[name]]
+    print(", ".join(done) or "Nothing to do: both sides are the same")
+    if result.conflicts:
+        print(
+            f"{len(result.conflicts)} changed in two places;"
+            " `obsidian-rag livesync resolve` lists them.",
+            file=sys.stderr,
+        )
+    if not result.is_complete:
+        print(
+            f"{max(result.owed, len(result.quarantined))} not synced;"
+            " `obsidian-rag livesync check` says why.",
+            file=sys.stderr,
+        )
+    if result.is_stopped:
+        print("Stopped early; run it again to go on.", file=sys.stderr)
+
+
+def print_plan(result: "SyncResult") -> None:
+    """What a sync would do."""
+    for line in result.planned:
+        action, _, path = line.partition(" ")
+        print(f"would {_PLANNED.get(action, action)}: {plain(path)}")
+    if not result.planned:
+        print("Nothing to do: both sides are the same")
+
+
+def result_fields(result: "SyncResult") -> dict[str, object]:
+    """One sync for programs."""
+    return {
+        **result.stats.fields(),
+        "planned": [
+            {"action": action, "path": path}
+            for action, _, path in (line.partition(" ") for line in result.planned)
+        ],
+        "quarantined": [one.path or one.doc_id for one in result.quarantined],
+        "conflicts": [one.path for one in result.conflicts],
+        "left_out": dict(result.left_out),
+        "owed": result.owed,
+        "interrupted": result.is_stopped,
+    }
