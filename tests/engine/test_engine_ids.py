@@ -19,9 +19,10 @@ from obsidian_rag.engine import (
     has_id,
     note_for_id,
     notes_without_id,
+    related_notes,
     run_index,
 )
-from obsidian_rag.errors import InvalidArgument, NotFound, SecurityViolation
+from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound, SecurityViolation
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -41,6 +42,15 @@ def test_ids_are_read_from_the_files_before_anything_is_indexed(
     assert (found.report.notes, found.report.missing) == (2, ("b.md",))
     assert heard == [(1, 2), (2, 2)]
     assert (found.cycles, found.is_clean) == (None, False)
+
+
+def test_indexes_that_were_begun_and_not_made_are_no_failure(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    made = engine(make_vault({"a.md": with_id(1)}))
+    with pytest.raises((NotFound, IndexNotFound)):
+        related_notes(made, note="a.md")
+    assert check_note_ids(made).cycles is None
 
 
 def test_an_id_that_a_note_got_meanwhile_is_no_longer_dangling(

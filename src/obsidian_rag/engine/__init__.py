@@ -56,9 +56,10 @@ from obsidian_rag.engine.livesync_care import (
 )
 from obsidian_rag.engine.livesync_loop import run_livesync
 from obsidian_rag.engine.livesync_setup import SetUp, SetupWish, livesync_setup, needs_consent
+from obsidian_rag.engine.livesync_site import Wish
 from obsidian_rag.engine.livesync_state import LivesyncState
 from obsidian_rag.engine.livesync_status import LivesyncStatus, livesync_status
-from obsidian_rag.engine.livesyncing import SyncResult, Wish, place_of, sync_once
+from obsidian_rag.engine.livesyncing import SyncResult, sync_once
 from obsidian_rag.engine.presence import Presence, announce, claim
 from obsidian_rag.engine.probes import look
 from obsidian_rag.engine.relating import (
@@ -174,7 +175,6 @@ __all__ = [
     "obsidian_vaults",
     "own_questions",
     "paced",
-    "place_of",
     "platform_of",
     "read_note",
     "related_notes",

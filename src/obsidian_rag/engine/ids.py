@@ -62,7 +62,7 @@ def check_note_ids(engine: Engine, listener: Counted = lambda _done, _total: Non
     report = _report(notes)
     lost: set[tuple[object, object]] = set()
     cycles = None
-    if relations_state(engine) is not None:
+    if (relations_state(engine) or {}).get("notes"):
         troubles = relation_troubles(engine)
         lost = {(one["note"], one["target"]) for one in troubles["dangling"]}
         ways = (cast("list[str]", one["notes"]) for one in troubles["cycles"])

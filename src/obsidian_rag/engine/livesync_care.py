@@ -5,14 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from obsidian_rag.config import Config
+from obsidian_rag.engine.livesync_site import Site, place_of, site_of
 from obsidian_rag.engine.livesyncing import (
-    Site,
-    Wish,
     is_node_running,
     kept_at,
     node_lock,
-    place_of,
-    site_of,
     sync_once,
     trash_folder,
 )
@@ -33,7 +30,7 @@ from obsidian_rag.livesync import (
 from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined, TrashedFile
 from obsidian_rag.vault import discard_kept, restore_file
 
-_MB = 1_000_000
+_MB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +87,7 @@ def check_livesync(config: Config) -> LivesyncCheck:
                 member = rehearse(couch, _access(site), records)
         except ObsidianRagError as error:
             trouble = error
-        left_out, warnings = _looked_through(kept.site, member)
+        left_out, warnings = _looked_through(kept, member)
         return LivesyncCheck(
             quarantined=tuple(records.quarantined()),
             conflicts=tuple(records.conflicts()),
@@ -192,7 +189,7 @@ def _records(config: Config) -> Iterator[_Records]:
 
 @contextlib.contextmanager
 def _couch(config: Config) -> Iterator[tuple[Site, Couch]]:
-    site = site_of(config, Wish())
+    site = site_of(config)
     with contextlib.closing(Couch(site.remote)) as couch:
         yield site, couch
 
@@ -202,13 +199,18 @@ def _access(site: Site) -> Access:
 
 
 def _looked_through(
-    site: Site, member: Membership | None
+    kept: _Records, member: Membership | None
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     """Files that take no part with the reason, and those that other systems cannot write."""
     # Without the database, its devices are taken to have agreed on what is usual.
-    tweaks = member.tweaks if member else Tweaks()
-    codec = member.codec if member else Codec(tweaks, None, None)
-    disk = Disk(site.root, codec, tweaks.sync_max_size_in_mb * _MB)
+    codec = member.codec if member else Codec(Tweaks(), None, None)
+    most = member.max_bytes if member else Tweaks().sync_max_size_in_mb * _MB
+
+    def spelling_of(doc_id: str) -> str | None:
+        known = kept.records.file(doc_id)
+        return known.path if known is not None else None
+
+    disk = Disk(kept.site.root, codec, most, spelling_of)
     walk = disk.look()
     warned = ((file.rel_path, warns(file.rel_path)) for file in sorted(walk.files))
     return (

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from obsidian_rag.config import Config, WatcherSettings
 from obsidian_rag.engine.engine import file_identity
+from obsidian_rag.engine.livesync_site import Wish
 from obsidian_rag.engine.livesync_state import LivesyncState, leave_word
-from obsidian_rag.engine.livesyncing import OpenNode, Wish, drop_old_trash, open_node
+from obsidian_rag.engine.livesyncing import OpenNode, drop_old_trash, open_node
 from obsidian_rag.engine.watcher import Watcher
 from obsidian_rag.errors import Busy, IndexerFailed, LivesyncBrake, ObsidianRagError
 from obsidian_rag.livesync import Direction, Listener

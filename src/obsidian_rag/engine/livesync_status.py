@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.livesync_site import is_configured, place_of
 from obsidian_rag.engine.livesync_state import LivesyncState, read_word
-from obsidian_rag.engine.livesyncing import is_configured, is_node_running, place_of
+from obsidian_rag.engine.livesyncing import is_node_running
 from obsidian_rag.errors import ObsidianRagError, Status
 from obsidian_rag.store import LivesyncRecords
 

@@ -4,6 +4,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from obsidian_rag.engine.engine import Engine, index_version
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
+    IndexerFailed,
     IndexNotFound,
     InvalidArgument,
     NotFound,
@@ -25,12 +27,14 @@ from obsidian_rag.relations import (
     LinksFound,
     Loaded,
     Rows,
+    Source,
     Updated,
     discard,
     evaluate_links,
     explain,
     find_rows,
     format_of,
+    is_hiding,
     note_source,
     open_rows,
     refresh_vectors,
@@ -39,9 +43,10 @@ from obsidian_rag.relations import (
     update,
     weights_of,
 )
-from obsidian_rag.store import FoundRow, Links, passages_of, writer_lock
+from obsidian_rag.store import FoundRow, IndexState, Links, passages_of, writer_lock
 
 _loading = threading.Lock()
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +81,50 @@ def relate(
 
     `before` is the index's version before the run; nothing is looked at when nothing changed.
     """
+    try:
+        _relate(engine, before, paths, listener, stop)
+    except IndexCorrupted:
+        # What was damaged is thrown away; what is whole now is made from the vault.
+        _relate(engine, before, None, listener, stop)
 
+
+def _relate(
+    engine: Engine,
+    before: str,
+    paths: Sequence[str] | None,
+    listener: Callable[[int, int], None],
+    stop: Callable[[], bool],
+) -> None:
     link = Links(engine.database).primary()
-    with _written(engine) as rows:
+    with _written(engine, open_rows(engine.config.home, _format(engine))) as rows:
         mark = _mark(engine, index_version(engine))
         if rows.mark == mark or link is None:
             return
-        is_known = rows.count > 0 and rows.mark == _mark(engine, before)
-        _update(engine, rows, paths if is_known else None, listener, stop)
+        ground = ground_of(engine)
+        done = Updated()
+        if paths is not None and rows.count and rows.mark == _mark(engine, before):
+            done = update(rows, ground, paths, listener=listener, stop=stop)
+        if not done.is_complete:
+            may_be_empty = IndexState(engine.database).totals()[0] == 0
+            done = update(rows, ground, may_be_empty=may_be_empty, listener=listener, stop=stop)
         refresh_vectors(rows, engine.chunks, link.link_id, stop)
-        if not stop():
+        if done.is_complete and not stop():
             rows.mark = mark
 
 
 def update_relations(engine: Engine, paths: Sequence[str]) -> Updated | None:
     """Take up a few changed notes at once; None if nothing is related yet."""
-    with _written(engine) as rows:
-        return _update(engine, rows, paths) if rows.count else None
+    rows = find_rows(engine.config.home, _format(engine))
+    if rows is None:
+        return None
+    with contextlib.suppress(IndexCorrupted), _written(engine, rows):
+        return update(rows, ground_of(engine), paths) if rows.count else None
+    return None
 
 
 @contextlib.contextmanager
-def _written(engine: Engine) -> Iterator[Rows]:
-    """The indexes, to be written; damaged ones are thrown away, for the next run to make."""
-
-    rows = open_rows(engine.config.home, format_of(engine.config.settings.relations))
+def _written(engine: Engine, rows: Rows) -> Iterator[Rows]:
+    """The indexes while they are written; damaged ones are thrown away, to be made again."""
     try:
         yield rows
     except IndexCorrupted:
@@ -110,15 +135,8 @@ def _written(engine: Engine) -> Iterator[Rows]:
         rows.close()
 
 
-def _update(
-    engine: Engine,
-    rows: Rows,
-    paths: Sequence[str] | None,
-    listener: Callable[[int, int], None] = lambda _done, _total: None,
-    stop: Callable[[], bool] = lambda: False,
-) -> Updated:
-
-    return update(rows, ground_of(engine), paths, listener=listener, stop=stop)
+def _format(engine: Engine) -> str:
+    return format_of(engine.config.settings.relations)
 
 
 def _mark(engine: Engine, version: str) -> str:
@@ -127,7 +145,6 @@ def _mark(engine: Engine, version: str) -> str:
 
 def ground_of(engine: Engine) -> Ground:
     """The vault whose notes are related, and how."""
-
     return Ground(engine.config.vault_root, engine.rules, engine.config.settings.relations)
 
 
@@ -137,8 +154,6 @@ def loaded_relations(engine: Engine) -> Loaded:
     Raises:
         IndexNotFound: there are none yet; a living process is asked to make them.
     """
-
-    settings = engine.config.settings.relations
     with _loading:
         if engine.relations is not None and engine.relations.is_current():
             try:
@@ -148,18 +163,34 @@ def loaded_relations(engine: Engine) -> Loaded:
                 discard(engine.config.home)
         engine.let_go_of_relations()
         for _ in range(2):
-            rows = find_rows(engine.config.home, format_of(settings))
-            if rows is None:
-                _make(engine)
-                continue
-            use_links = settings.use_links and settings.profile == "default"
             try:
-                engine.relations = Loaded(rows, use_links=use_links)
+                rows = _made(engine)
+                if rows is None:
+                    _make(engine)
+                    continue
+                engine.relations = _loaded(engine, rows)
                 return engine.relations
             except IndexCorrupted:
-                rows.close()
                 discard(engine.config.home)
     raise _not_yet()
+
+
+def _loaded(engine: Engine, rows: Rows) -> Loaded:
+    settings = engine.config.settings.relations
+    try:
+        return Loaded(rows, use_links=settings.use_links and settings.profile == "default")
+    except IndexCorrupted:
+        rows.close()
+        raise
+
+
+def _made(engine: Engine) -> Rows | None:
+    """The indexes, unless they have yet to be made: a first run may have ended before it began."""
+    rows = find_rows(engine.config.home, _format(engine))
+    if rows is not None and rows.mark is None and not rows.count:
+        rows.close()
+        return None
+    return rows
 
 
 def _make(engine: Engine) -> None:
@@ -175,6 +206,19 @@ def _not_yet() -> IndexNotFound:
     return IndexNotFound(
         "Related notes are not indexed yet.", "Run `obsidian-rag sync`, or try again in a moment."
     )
+
+
+def _told(engine: Engine, question: Callable[[Loaded], _Answer]) -> _Answer:
+    """Ask the indexes; ones that turn out to be damaged are made again, once."""
+    loaded = loaded_relations(engine)
+    try:
+        with loaded.lock:
+            return question(loaded)
+    except IndexCorrupted:
+        discard(engine.config.home)
+    loaded = loaded_relations(engine)
+    with loaded.lock:
+        return question(loaded)
 
 
 def related_notes(
@@ -193,62 +237,72 @@ def related_notes(
         NotFound: the note is not one of those that are related.
         IndexNotFound: nothing is indexed yet.
     """
-
-    loaded = loaded_relations(engine)
     settings = engine.config.settings.relations
-    with loaded.lock:
-        if note is not None:
-            slot = loaded.by_path.get(note)
-            if slot is None:
-                raise NotFound(
-                    f"'{note}' is not among the notes that are related.",
-                    "Run `obsidian-rag sync`; notes in relations.excluded_folders stay out.",
-                )
-            source = note_source(loaded, slot, tags)
-        else:
-            vector = _meaning(engine, text)
-            source = text_source(loaded, text, tags, vector)
-            if not len(source.sequence) and not source.tags:
-                raise InvalidArgument(
-                    "None of these words stands in a note.", "Use other words, or name a note."
-                )
+    vector = _meaning(engine, text) if note is None else None
+
+    def ask(loaded: Loaded) -> tuple[list[Explained], int, int, bool]:
+        source = _source(loaded, note, text, tags, vector)
         found = related(loaded, source, settings, limit=limit, hide_linked=hide_linked)
         explained = explain(loaded, source, found, weights_of(settings))
-        outgoing = loaded.graph.outgoing.get(source.slot, ()) if source.slot is not None else ()
-        is_hiding = settings.hide_linked if hide_linked is None else hide_linked
-        hidden = len(outgoing) if is_hiding and settings.profile == "default" else 0
+        if source.slot is None:
+            return explained, 0, loaded.count, False
+        linked = loaded.graph.outgoing.get(source.slot, ())
+        hidden = len(linked) if is_hiding(settings, hide_linked) else 0
+        return explained, hidden, loaded.count, loaded.cards[source.slot].is_private
+
+    explained, hidden, compared, is_private = _told(engine, ask)
     passages = _passages(engine, note, explained) if with_passages else {}
-    return RelatedAnswer(
-        note,
-        [
-            RelatedNote(
-                one,
-                _around(passages.get(note or "", ()), one.source_line),
-                _around(passages.get(one.card.path, ()), one.line),
+    notes = [
+        RelatedNote(
+            one,
+            _around(passages.get(note or "", ()), one.source_line),
+            _around(passages.get(one.card.path, ()), one.line),
+        )
+        for one in explained
+    ]
+    return RelatedAnswer(note, notes, hidden, compared, is_private)
+
+
+def _source(
+    loaded: Loaded,
+    note: str | None,
+    text: str,
+    tags: Sequence[str],
+    vector: NDArray[np.float32] | None,
+) -> Source:
+    if note is not None:
+        slot = loaded.by_path.get(note)
+        if slot is None:
+            raise NotFound(
+                f"'{note}' is not among the notes that are related.",
+                "Run `obsidian-rag sync`; notes in relations.excluded_folders stay out.",
             )
-            for one in explained
-        ],
-        hidden,
-        loaded.count,
-        is_private=source.slot is not None and loaded.cards[source.slot].is_private,
-    )
+        return note_source(loaded, slot, tags)
+    source = text_source(loaded, text, tags, vector)
+    if not len(source.sequence) and not source.tags:
+        raise InvalidArgument(
+            "None of these words stands in a note.", "Use other words, or name a note."
+        )
+    return source
 
 
 def similar_titles(engine: Engine, text: str, limit: int) -> list[tuple[str, str, float]]:
     """Notes whose title or summary is written like a text: path, title and likeness."""
-    loaded = loaded_relations(engine)
     size = engine.config.settings.relations.ngram_size
-    with loaded.lock:
+
+    def ask(loaded: Loaded) -> list[tuple[str, str, float]]:
         found = loaded.rows.alike(text, size, limit)
         slots = [(loaded.slot_of.get(number), share) for number, share in found]
         cards = [(loaded.cards[slot], share) for slot, share in slots if slot is not None]
-    return [(card.path, card.title, share) for card, share in cards]
+        return [(card.path, card.title, share) for card, share in cards]
+
+    return _told(engine, ask)
 
 
 def relation_troubles(engine: Engine) -> dict[str, list[dict[str, object]]]:
     """What is odd in the `related:` fields: entries that lead nowhere, and circles."""
-    loaded = loaded_relations(engine)
-    with loaded.lock:
+
+    def ask(loaded: Loaded) -> dict[str, list[dict[str, object]]]:
         graph, cards = loaded.graph, loaded.cards
         return {
             "dangling": [
@@ -257,27 +311,25 @@ def relation_troubles(engine: Engine) -> dict[str, list[dict[str, object]]]:
             "cycles": [{"notes": [cards[slot].path for slot in way]} for way in graph.cycles()],
         }
 
+    return _told(engine, ask)
+
 
 def links_found(engine: Engine, limit: int, listener: Callable[[int, int], None]) -> LinksFound:
     """How often the target of an author's own link is suggested once the link is gone."""
-
-    loaded = loaded_relations(engine)
-    with loaded.lock:
-        return evaluate_links(loaded, ground_of(engine), limit=limit, listener=listener)
+    ground = ground_of(engine)
+    return _told(
+        engine, lambda loaded: evaluate_links(loaded, ground, limit=limit, listener=listener)
+    )
 
 
 def relations_state(engine: Engine) -> dict[str, object] | None:
-    """How many notes are related, and since when; None if none are."""
-
-    rows = find_rows(engine.config.home, format_of(engine.config.settings.relations))
-    if rows is None:
-        return None
-    try:
-        return {"notes": rows.count, "updated_at": rows.updated_at}
-    except IndexCorrupted:
-        return None
-    finally:
-        rows.close()
+    """How many notes are related, and since when; None if none are, or a full disk hides it."""
+    with contextlib.suppress(IndexCorrupted, IndexerFailed):
+        rows = find_rows(engine.config.home, _format(engine))
+        if rows is not None:
+            with contextlib.closing(rows):
+                return {"notes": rows.count, "updated_at": rows.updated_at}
+    return None
 
 
 def _meaning(engine: Engine, text: str) -> NDArray[np.float32] | None:

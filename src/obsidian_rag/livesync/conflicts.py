@@ -5,21 +5,21 @@ import json
 import logging
 import posixpath
 import secrets
-import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from obsidian_rag.errors import LivesyncConflict, NoteChanged, NotFound
+from obsidian_rag.errors import LivesyncUnreadable, NoteChanged, NotFound
 from obsidian_rag.livesync.decision import Conflicted, Live, Present
 from obsidian_rag.livesync.entries import Entry
-from obsidian_rag.livesync.merge import merge_json, merge_text, merges_as_json, merges_as_text
-from obsidian_rag.store import Conflict, SyncedFile, now
-from obsidian_rag.vault import content_hash, keep_copy, read_bytes, replace_file
+from obsidian_rag.livesync.leaves import Leaves, merged_bytes
+from obsidian_rag.store import Conflict, SyncedFile
+from obsidian_rag.vault import content_hash, read_bytes, replace_file
 
 if TYPE_CHECKING:
     from obsidian_rag.livesync.settling import Case, Settler
 
 _log = logging.getLogger(__name__)
+# File systems allow 255 bytes; the mark and a temporary file's name must fit as well.
+_STEM_BYTES = 180
 
 
 class Conflicts:
@@ -27,6 +27,8 @@ class Conflicts:
 
     def __init__(self, settler: "Settler") -> None:
         self._settler = settler
+        self._leaves = Leaves(settler)
+        self._waiting = {one.doc_id: one for one in settler.records.conflicts()}
 
     def merge_or_keep(self, case: "Case") -> bool:
         """Bring both versions together, or keep ours beside theirs; whether to look again."""
@@ -37,14 +39,14 @@ class Conflicts:
         if self._is_merged_already(case, local, state):
             self._take_as_base(case, state, theirs)
             return True
-        ours = settler.disk.bytes_of(case.sight)
+        ours = settler.disk.bytes_of(case.doc_id, case.sight)
         if ours is None:
-            settler.disk.look()
             return True
         merged = self._merged(case, ours, theirs, case.view.entry)
         if merged is not None:
-            settler.note_merge(case.doc_id, {"content": content_hash(merged), "rev": state.rev})
-            self._keep_copy(case, ours)
+            self._note_merge(case, {"content": content_hash(merged), "rev": state.rev})
+            # A merge may be clean and still be wrong.
+            settler.taker.keep_copy(case.path, ours, entry.mtime_ns, "merged")
             written = replace_file(settler.disk.root, entry.rel_path, local.content_hash, merged)
             settler.disk.put(case.doc_id, written)
             self._take_as_base(case, state, theirs)
@@ -61,28 +63,32 @@ class Conflicts:
         """A document with several living revisions: make them one if that loses nothing."""
         settler, state = self._settler, case.view.state
         if not isinstance(state, Conflicted):  # both changed, and we may not write
-            settler.records.add_conflict(case.doc_id, case.path, (str(getattr(state, "rev", "")),))
+            self._add(case, (case.rev,))
             return False
-        may_write = not settler.member.is_read_only and settler.manner.direction.value != "pull"
-        if may_write and self._unite(case, state):
+        if not settler.is_read_only and self._leaves.unite(case, state):
             return True
-        settler.records.add_conflict(case.doc_id, case.path, state.leaves)
+        self._add(case, state.leaves)
         return False
 
-    def resolve(self, conflict: Conflict, keep: str) -> None:
-        """Settle a conflict as the user says: keep one revision, and drop the others.
-
-        Raises:
-            LivesyncConflict: the document is in another state by now.
-        """
+    def may_be_over(self, case: "Case") -> None:
+        """The document is in no conflict; one that we wait for may have been settled elsewhere."""
+        waiting = self._waiting.get(case.doc_id)
+        if waiting is None or isinstance(case.view.state, Conflicted):
+            return
         settler = self._settler
-        if keep not in conflict.revs:
-            raise LivesyncConflict(
-                f"'{conflict.path}' has no version {keep}.", "Run `livesync resolve` to list them."
-            )
-        others = [rev for rev in conflict.revs if rev != keep]
-        self._drop(conflict.doc_id, others)
-        settler.records.settle_conflict(conflict.doc_id)
+        if waiting.kept_as is not None:
+            # Our version lies beside the note until somebody takes it away.
+            kept_id = settler.member.codec.path_to_id(waiting.kept_as)
+            if not settler.disk.is_gone(kept_id, waiting.kept_as):
+                return
+        settler.records.settle_conflict(case.doc_id)
+        del self._waiting[case.doc_id]
+
+    def _add(self, case: "Case", revs: tuple[str, ...], kept_as: str | None = None) -> None:
+        self._settler.records.add_conflict(case.doc_id, case.path, revs, kept_as)
+        before = self._waiting.get(case.doc_id)
+        kept_as = kept_as or (before.kept_as if before else None)
+        self._waiting[case.doc_id] = Conflict(case.doc_id, case.path, revs, kept_as, "")
 
     def _merged(self, case: "Case", ours: bytes, theirs: bytes, entry: Entry) -> bytes | None:
         known = case.known
@@ -103,56 +109,42 @@ class Conflicts:
 
     def _take_as_base(self, case: "Case", state: Live, theirs: bytes) -> None:
         """From here on our file is an edit of theirs, to be pushed as a child of it."""
-        settler = self._settler
-        settler.records.put(
+        self._settler.records.put(
             SyncedFile(
                 case.doc_id, state.path, state.rev, content_hash(theirs), len(theirs), mtime_ns=0
             )
         )
-        settler.note_merge(case.doc_id, None)
+        self._note_merge(case, None)
 
-    def _keep_copy(self, case: "Case", ours: bytes) -> None:
-        """Our version before the merge, in the trash: a merge may be clean and still be wrong."""
-        settler = self._settler
-        kept = settler.manner.trash / f"{time.time_ns()}-{secrets.token_hex(4)}"
-        settler.records.add_trash(case.path, str(kept), len(ours), now(), "merged")
-        assert case.sight.entry is not None
-        keep_copy(settler.disk.root, ours, case.sight.entry.mtime_ns, kept)
+    def _note_merge(self, case: "Case", intent: dict[str, str] | None) -> None:
+        """Remember a merge that is being written, so that a crash does not merge twice."""
+        told = json.dumps(intent) if intent else None
+        self._settler.records.put_fact(f"merge:{case.doc_id}", told)
 
     def _keep_as_file(self, case: "Case", ours: bytes, theirs: bytes) -> bool:
         settler, local, entry = self._settler, case.sight.local, case.sight.entry
         assert isinstance(local, Present) and entry is not None and case.view.entry is not None
         kept_as = self._beside(entry.rel_path, ours, entry.mtime_ns)
+        # Reported first: from here on the two belong together.
+        self._add(case, (case.rev,), kept_as)
+        mtime_ns = case.view.entry.mtime_ms * 1_000_000
         written = replace_file(
-            settler.disk.root,
-            entry.rel_path,
-            local.content_hash,
-            theirs,
-            case.view.entry.mtime_ms * 1_000_000,
+            settler.disk.root, entry.rel_path, local.content_hash, theirs, mtime_ns
         )
         settler.disk.put(case.doc_id, written)
-        state = case.view.state
-        assert isinstance(state, Live)
-        settler.records.put(
-            SyncedFile(
-                case.doc_id,
-                state.path,
-                state.rev,
-                content_hash(theirs),
-                written.size_bytes,
-                written.mtime_ns,
-            )
-        )
-        settler.records.add_conflict(case.doc_id, case.path, (state.rev,), kept_as)
+        settler.records.put(settler.synced(case, content_hash(theirs), written))
         settler.owed.add(settler.member.codec.path_to_id(kept_as))
-        settler.disk.look()
+        settler.disk.is_stale = True
         return True
 
     def _beside(self, path: str, ours: bytes, mtime_ns: int) -> str:
         """Our version under a name made from its content: made twice, it is the same file."""
-        stem, extension = posixpath.splitext(path)
+        folder, name = posixpath.split(path)
+        stem, extension = posixpath.splitext(name)
+        room = max(_STEM_BYTES - len(extension.encode()), 0)
+        short = posixpath.join(folder, stem.encode()[:room].decode(errors="ignore"))
         mark = hashlib.sha256(ours).hexdigest()[:8]
-        kept_as = f"{stem} (conflict {mark}){extension}"
+        kept_as = f"{short} (conflict {mark}){extension}"
         try:
             replace_file(self._settler.disk.root, kept_as, None, ours, mtime_ns)
         except NoteChanged:
@@ -161,7 +153,7 @@ class Conflicts:
             except NotFound:
                 raise NoteChanged(f"'{kept_as}' has just gone.", "Try again.") from None
             if present != ours:  # somebody edited the copy: that is theirs now
-                kept_as = f"{stem} (conflict {mark} {secrets.token_hex(3)}){extension}"
+                kept_as = f"{short} (conflict {mark} {secrets.token_hex(3)}){extension}"
                 replace_file(self._settler.disk.root, kept_as, None, ours, mtime_ns)
         return kept_as
 
@@ -169,13 +161,9 @@ class Conflicts:
         """Store our version as a rival revision, as LiveSync's own clients do."""
         settler, local, entry = self._settler, case.sight.local, case.sight.entry
         assert isinstance(local, Present) and entry is not None
-        encoded = settler.member.codec.encode(
-            local.path,
-            ours,
-            ctime_ms=entry.mtime_ns // 1_000_000,
-            mtime_ms=entry.mtime_ns // 1_000_000,
-        )
-        settler.couch.bulk_docs(encoded.chunks)
+        time_ms = max(entry.mtime_ns // 1_000_000, 0)
+        encoded = settler.member.codec.encode(local.path, ours, ctime_ms=time_ms, mtime_ms=time_ms)
+        refused = settler.pusher.send_chunks(encoded.chunks)
         ids = [hashlib.md5(ours + case.doc_id.encode(), usedforsecurity=False).hexdigest()]
         generation = 1
         if case.known is not None and case.known.content_hash is not None:
@@ -184,46 +172,14 @@ class Conflicts:
         rev = f"{generation}-{ids[0]}"
         revisions = {"start": generation, "ids": ids}
         branch = encoded.entry | {"_rev": rev, "_revisions": revisions}
-        settler.couch.bulk_docs([branch], new_edits=False)
+        rows = [] if refused else settler.couch.bulk_docs([branch], new_edits=False)
+        if not rows or rows[0].rev is None:
+            raise LivesyncUnreadable(
+                f"The server refuses our version of {case.path!r}.", "Look at the server's log."
+            )
         settler.records.put(
             SyncedFile(
                 case.doc_id, local.path, rev, local.content_hash, entry.size_bytes, entry.mtime_ns
             )
         )
         return True
-
-    def _unite(self, case: "Case", state: Conflicted) -> bool:
-        """Equal leaves become one; whether something was done."""
-        settler = self._settler
-        contents = {}
-        for rev in state.leaves:
-            found = settler.looker.revision(case.doc_id, rev)
-            if found is None or found[0].is_deleted:
-                return False  # a deleted branch is never merged by itself
-            contents[rev] = found
-        winner = contents[state.winner][1]
-        same = [rev for rev in state.leaves if rev != state.winner and contents[rev][1] == winner]
-        return bool(same) and self._drop(case.doc_id, same)
-
-    def _drop(self, doc_id: str, revs: Sequence[str]) -> bool:
-        rows = self._settler.couch.bulk_docs(
-            [{"_id": doc_id, "_rev": rev, "_deleted": True} for rev in revs]
-        )
-        return any(row.rev is not None for row in rows)
-
-
-def merged_bytes(
-    path: str, base: bytes, ours: bytes, theirs: bytes, mtimes: tuple[int, int]
-) -> bytes | None:
-    """A merge that loses nothing, or None."""
-    try:
-        old, left, right = (part.decode("utf-8") for part in (base, ours, theirs))
-    except UnicodeDecodeError:
-        return None
-    if merges_as_text(path):
-        merged = merge_text(old, left, right, *mtimes)
-    elif merges_as_json(path):
-        merged = merge_json(old, left, right)
-    else:
-        return None
-    return None if merged is None else merged.encode("utf-8")

@@ -60,13 +60,22 @@ class Couch:
         self._server.ask("PUT", "", also=(412,))
 
     def get(
-        self, doc_id: str, *, rev: str | None = None, conflicts: bool = True
+        self,
+        doc_id: str,
+        *,
+        rev: str | None = None,
+        conflicts: bool = True,
+        history: bool = False,
     ) -> Document | None:
-        """A document: the winner, or one revision of it. None if it is missing or deleted."""
+        """A document: the winner, or one revision of it. None if it is missing or deleted.
+
+        With `history`, `_revisions` names the revisions that led to it.
+        """
         if not _can_exist(doc_id):
             return None
-        query = ({"conflicts": "true"} if conflicts else {}) | ({"rev": rev} if rev else {})
-        return self._get(f"/{escaped(doc_id)}", query)
+        wanted = {"conflicts": conflicts, "revs": history}
+        query = {name: "true" for name, is_wanted in wanted.items() if is_wanted}
+        return self._get(f"/{escaped(doc_id)}", query | ({"rev": rev} if rev else {}))
 
     def get_local(self, name: str) -> Document | None:
         """A document that is not replicated; `name` is without `_local/`."""

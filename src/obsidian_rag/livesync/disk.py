@@ -1,10 +1,10 @@
 """The vault as the database sees it: which file is which document, and what is in it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from obsidian_rag.errors import NotFound, ObsidianRagError
+from obsidian_rag.errors import NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.livesync.decision import Absent, Local, Present
 from obsidian_rag.livesync.documents import Codec
 from obsidian_rag.livesync.path_ids import normalise, takes_part
@@ -22,16 +22,32 @@ class Sight:
 
 
 class Disk:
-    """The files that take part; `look` walks them all, the rest is kept up by us."""
+    """The files that take part; `look` walks them all, the rest is kept up by us.
 
-    def __init__(self, root: Path, codec: Codec, max_bytes: int) -> None:
+    Only a walk tells that a file is gone. `is_stale` says that something was found to be
+    different from the last walk, so that the next one is due.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        codec: Codec,
+        max_bytes: int,
+        spelling_of: Callable[[str], str | None] = lambda _doc_id: None,
+    ) -> None:
+        """Look below `root`; `spelling_of` tells the path that a document was last synced as."""
         self.root = root
+        self.is_stale = True
+        self.left_out: dict[str, str] = {}
         self._codec = codec
         self._max_bytes = max_bytes
+        self._spelling_of = spelling_of
         self._files: dict[str, FileEntry] = {}
         self._left_ids: set[str] = set()
+        self._doubted: set[str] = set()
+        # Files that the disk does not spell as the database does, and will not.
+        self.stubborn: set[str] = set()
         self._walk: FileWalk | None = None
-        self.left_out: dict[str, str] = {}
 
     def look(self) -> FileWalk:
         """Walk the vault; what does not take part is listed in `left_out` with the reason."""
@@ -40,17 +56,15 @@ class Disk:
         self._files, self._left_ids = {}, set()
         self.left_out = dict(walk.unseen)
         for entry in sorted(walk.files):
-            reason = takes_part(entry.rel_path)
-            doc_id = self._codec.path_to_id(entry.rel_path) if reason is None else ""
-            if doc_id in self._files:
-                reason = "differs from another file only in case"
-            elif entry.size_bytes > self._max_bytes:
-                reason = reason or "is larger than the devices agreed on"
-            if reason is None:
-                self._files[doc_id] = entry
-            else:
+            if (reason := takes_part(entry.rel_path)) is not None:
                 self.left_out[entry.rel_path] = reason
-                self._left_ids.add(doc_id)
+                continue
+            doc_id = self._codec.path_to_id(entry.rel_path)
+            if entry.size_bytes > self._max_bytes:
+                self._leave_out(doc_id, entry, "is larger than the devices agreed on")
+            else:
+                self._take(doc_id, entry)
+        self.is_stale = False
         return walk
 
     def ids(self) -> Iterator[str]:
@@ -68,52 +82,90 @@ class Disk:
         entry = self._files.get(doc_id)
         if entry is None or known is None or known.content_hash is None:
             return False
-        if with_path and normalise(entry.rel_path) != known.path:
+        if doc_id in self._doubted or (with_path and normalise(entry.rel_path) != known.path):
             return False
         return (entry.size_bytes, entry.mtime_ns) == (known.size, known.mtime_ns)
 
-    def may_hide(self, path: str) -> bool:
-        """Whether there may be a file that the walk could not see."""
-        return self._walk is None or not self._walk.has_root or self._walk.may_hide(path)
+    def is_gone(self, doc_id: str, *paths: str) -> bool:
+        """Whether there is surely no file of this document; a large one, say, is there."""
+        if doc_id in self._files or doc_id in self._left_ids:
+            return False
+        return self._walk is not None and not any(map(self._walk.may_hide, paths))
+
+    def doubt(self, doc_id: str) -> None:
+        """A file was found to be another than its metadata told: read it, whatever they tell."""
+        self._doubted.add(doc_id)
+        self.is_stale = True
 
     def see(self, doc_id: str, known: SyncedFile | None, path: str | None) -> Sight | None:
         """The file of a document; None if it cannot be told what it is right now."""
         entry = self._files.get(doc_id)
         if entry is None:
-            # A file that has grown too large, say, is there: it must not count as deleted.
             places = [place for place in (path, known.path if known else None) if place]
-            is_unsure = doc_id in self._left_ids or any(map(self.may_hide, places))
-            return None if is_unsure else Sight(Absent())
+            return Sight(Absent()) if self.is_gone(doc_id, *places) else None
         if known is not None and self.is_as_recorded(doc_id, known):
             assert known.content_hash is not None
             return Sight(Present(known.content_hash, normalise(entry.rel_path)), entry)
         try:
             data, entry = read_bytes(self.root, entry.rel_path)
-        except NotFound:
-            del self._files[doc_id]
+        except (NotFound, NoteChanged):
+            self.is_stale = True
             return None
-        except ObsidianRagError:
+        except ObsidianRagError as error:
+            self.left_out[entry.rel_path] = error.message
             return None
         self._files[doc_id] = entry
-        return Sight(Present(content_hash(data), normalise(entry.rel_path)), entry, data)
+        found = content_hash(data)
+        if known is not None and found == known.content_hash:
+            self._doubted.discard(doc_id)
+        return Sight(Present(found, normalise(entry.rel_path)), entry, data)
 
-    def bytes_of(self, sight: Sight) -> bytes | None:
+    def bytes_of(self, doc_id: str, sight: Sight) -> bytes | None:
         """What is in a file; None if it is no longer what was seen."""
         if sight.data is not None or sight.entry is None:
             return sight.data
+        assert isinstance(sight.local, Present)
         try:
             data, _ = read_bytes(self.root, sight.entry.rel_path)
         except ObsidianRagError:
+            data = None
+        if data is None or content_hash(data) != sight.local.content_hash:
+            self.doubt(doc_id)
             return None
-        is_same = (
-            isinstance(sight.local, Present) and content_hash(data) == sight.local.content_hash
-        )
-        return data if is_same else None
+        return data
+
+    def is_still_gone(self, path: str) -> bool:
+        """Whether a file that the walk did not see has not come back since."""
+        try:
+            read_bytes(self.root, path)
+        except NotFound:
+            return True
+        except ObsidianRagError:
+            pass
+        self.is_stale = True
+        return False
 
     def put(self, doc_id: str, entry: FileEntry) -> None:
         """We wrote this file."""
         self._files[doc_id] = entry
+        self._doubted.discard(doc_id)
 
     def drop(self, doc_id: str) -> None:
         """We removed this file."""
         self._files.pop(doc_id, None)
+        self._doubted.discard(doc_id)
+
+    def _take(self, doc_id: str, entry: FileEntry) -> None:
+        """Of files that differ only in case, the one that was synced is the document's."""
+        rival = self._files.get(doc_id)
+        if rival is not None and normalise(entry.rel_path) == self._spelling_of(doc_id):
+            entry, rival = rival, entry
+            self._files[doc_id] = rival
+        if rival is None:
+            self._files[doc_id] = entry
+        else:
+            self._leave_out(doc_id, entry, "differs from another file only in case")
+
+    def _leave_out(self, doc_id: str, entry: FileEntry, reason: str) -> None:
+        self.left_out[entry.rel_path] = reason
+        self._left_ids.add(doc_id)

@@ -6,12 +6,20 @@ written before the papers are read, understood and found to fit, and never over 
 
 import hashlib
 import platform
+import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from obsidian_rag.errors import LivesyncIncompatible, LivesyncLocked, LivesyncUnreachable
+from obsidian_rag.errors import (
+    LivesyncIncompatible,
+    LivesyncLocked,
+    LivesyncRefused,
+    LivesyncUnreachable,
+)
 from obsidian_rag.livesync.couch import Couch, Document, Remote
 from obsidian_rag.livesync.documents import Codec
+from obsidian_rag.livesync.looking import encrypted_sample
 from obsidian_rag.livesync.milestone import (
     MILESTONE_NAME,
     VERSION_ID,
@@ -43,9 +51,12 @@ from obsidian_rag.store import LivesyncRecords
 _NODE = "node_id"
 _CREATED = "created"
 _REGISTERED = "registered"
-_SAMPLE = 20
-# The last character of all, for ranges of ids.
-_LAST = "\U0010ffff"
+_MB = 1024 * 1024
+_TRIES = 4
+
+
+class Rebuilt(LivesyncLocked):
+    """The database is not the one that we joined: whoever starts again begins anew with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,11 @@ class Membership:
     is_read_only: bool
     is_rebuilt: bool
 
+    @property
+    def max_bytes(self) -> int:
+        """The size of the largest file that the devices sync; LiveSync's 0 means any."""
+        return self.tweaks.sync_max_size_in_mb * _MB or sys.maxsize
+
 
 def remote_key(remote: Remote) -> str:
     """The name under which we remember a database."""
@@ -75,9 +91,16 @@ def remote_key(remote: Remote) -> str:
 
 
 def join(
-    couch: Couch, records: LivesyncRecords, access: Access, *, is_read_only: bool
+    couch: Couch,
+    records: LivesyncRecords,
+    access: Access,
+    *,
+    is_read_only: bool,
+    is_dry: bool = False,
 ) -> Membership:
-    """Check that we may take part, and how; sign the list of devices unless read-only.
+    """Check that we may take part, and how; sign the list of devices if we are to write at all.
+
+    A dry run signs nothing, and is told apart from being read-only: it plans what would be sent.
 
     Raises:
         LivesyncIncompatible: the database is none we can work with.
@@ -85,25 +108,47 @@ def join(
         LivesyncPassphrase: the passphrase does not open it.
         LivesyncUnreachable, LivesyncRefused: the server does not answer, or refuses.
     """
-    is_empty = _open(couch, access, is_read_only)
-    is_read_only = _check_version(couch, access, is_empty, is_read_only) or is_read_only
+    may_write = not (is_read_only or is_dry)
+    is_empty = _open(couch, access, may_write)
+    version = _check_version(couch, access, is_empty)
+    is_read_only = version is VersionVerdict.READ_ONLY or is_read_only
+    may_write = may_write and not is_read_only
     node_id = _node_id(records)
     milestone = couch.get_local(MILESTONE_NAME)
-    if milestone is None and is_empty and access.tweaks is not None and not is_read_only:
-        couch.put_local(MILESTONE_NAME, fresh(_now_ms(), node_id, access.tweaks))
-        milestone = couch.get_local(MILESTONE_NAME)
-    tweaks = _tweaks(milestone, access)
-    if milestone is not None:
-        _check_lock(milestone, node_id, tweaks)
+    tweaks = _accepted(milestone, node_id, access)
+    if may_write and version is VersionVerdict.CREATE:
+        couch.bulk_docs([version_document()])
+    if may_write and milestone is None and is_empty and access.tweaks is not None:
+        milestone = _put_first(couch, MILESTONE_NAME, fresh(_now_ms(), node_id, access.tweaks))
+        tweaks = _accepted(milestone, node_id, access)
+    codec, salt = _codec(couch, tweaks, access, may_write)
+    # Not before all is understood: what we knew is forgotten here if the database is another.
     is_rebuilt = _note_incarnation(records, milestone)
-    codec = _codec(couch, tweaks, access, is_read_only)
-    if milestone is not None and not is_read_only:
+    if milestone is not None and may_write:
         _register(couch, records, node_id, access)
+    if salt is not None and may_write:
+        _check_salt(couch, salt)
     return Membership(codec, tweaks, node_id, is_read_only, is_rebuilt)
 
 
+def check(couch: Couch, records: LivesyncRecords, member: Membership) -> None:
+    """Look whether the database is still the one we joined, and still open for us.
+
+    Raises:
+        Rebuilt: another device made it anew, or is about to.
+        LivesyncLocked: it was locked.
+        LivesyncIncompatible: its settings have changed.
+    """
+    milestone = couch.get_local(MILESTONE_NAME)
+    known = records.get_fact(_CREATED)
+    if milestone is not None:
+        _check_lock(milestone, member.node_id, member.tweaks)
+    if known is not None and (milestone is None or str(created(milestone)) != known):
+        raise Rebuilt("The database was rebuilt by another device.", "Start the sync again.")
+
+
 def refresh(couch: Couch, records: LivesyncRecords, access: Access, member: Membership) -> None:
-    """Look at the papers again now and then: a lock, a new incarnation, our place in the list.
+    """Look at all the papers again now and then, and sign that we are here.
 
     Raises:
         LivesyncLocked: the database was locked, or made anew, or has us no longer.
@@ -112,12 +157,7 @@ def refresh(couch: Couch, records: LivesyncRecords, access: Access, member: Memb
     version = couch.get(VERSION_ID)
     if version is not None and version_verdict(version, is_empty=False) is VersionVerdict.NEWER:
         raise _newer()
-    milestone = couch.get_local(MILESTONE_NAME)
-    if milestone is None:
-        return
-    _check_lock(milestone, member.node_id, member.tweaks)
-    if str(created(milestone)) != (records.get_fact(_CREATED) or str(created(milestone))):
-        raise LivesyncLocked("The database was rebuilt by another device.", "Start the sync again.")
+    check(couch, records, member)
     if not member.is_read_only:
         _register(couch, records, member.node_id, access)
 
@@ -139,39 +179,36 @@ def unlock(couch: Couch, records: LivesyncRecords) -> None:
     couch.put_local(MILESTONE_NAME, accepting(milestone, _node_id(records)))
 
 
-def _open(couch: Couch, access: Access, is_read_only: bool) -> bool:
+def _open(couch: Couch, access: Access, may_write: bool) -> bool:
     """Whether the database is empty; one that is not there is made if its settings are given."""
     info = couch.info()
     if info is None:
-        if access.tweaks is None or is_read_only:
+        if access.tweaks is None or not may_write:
             raise LivesyncIncompatible(
                 f"There is no database '{access.remote.database}' on the server.",
                 "Set it up with LiveSync in Obsidian first, or run `livesync push --init`.",
             )
+        access.tweaks.check_supported(access.passphrase)
         couch.create()
         info = couch.info()
     return not (info or {}).get("doc_count")
 
 
-def _check_version(couch: Couch, access: Access, is_empty: bool, is_read_only: bool) -> bool:
-    """Whether the version allows reading only."""
+def _check_version(couch: Couch, access: Access, is_empty: bool) -> VersionVerdict:
     verdict = version_verdict(couch.get(VERSION_ID), is_empty=is_empty)
     if verdict is VersionVerdict.NEWER:
         raise _newer()
-    if verdict is VersionVerdict.CREATE:
-        if access.tweaks is None:
-            raise LivesyncIncompatible(
-                f"The database '{access.remote.database}' is empty.",
-                "Set it up with LiveSync in Obsidian first, or run `livesync push --init`.",
-            )
-        if not is_read_only:
-            couch.bulk_docs([version_document()])
+    if verdict is VersionVerdict.CREATE and access.tweaks is None:
+        raise LivesyncIncompatible(
+            f"The database '{access.remote.database}' is empty.",
+            "Set it up with LiveSync in Obsidian first, or run `livesync push --init`.",
+        )
     if verdict is VersionVerdict.UNKNOWN and access.tweaks is None:
         raise LivesyncIncompatible(
             f"'{access.remote.database}' is not a LiveSync database, or an unknown one.",
             "Check its name. If it is one, say how it is made: see `livesync pull --help`.",
         )
-    return verdict is VersionVerdict.READ_ONLY
+    return verdict
 
 
 def _newer() -> LivesyncIncompatible:
@@ -180,7 +217,8 @@ def _newer() -> LivesyncIncompatible:
     )
 
 
-def _tweaks(milestone: Document | None, access: Access) -> Tweaks:
+def _accepted(milestone: Document | None, node_id: str, access: Access) -> Tweaks:
+    """The settings to follow, if the database takes us and we can follow them."""
     shared = preferred(milestone) if milestone is not None else None
     tweaks = shared or access.tweaks
     if tweaks is None:
@@ -189,6 +227,9 @@ def _tweaks(milestone: Document | None, access: Access) -> Tweaks:
             "Connect LiveSync in Obsidian to it once, or give the settings yourself:"
             " see `livesync pull --help`.",
         )
+    if milestone is not None:
+        _check_lock(milestone, node_id, tweaks)
+    tweaks.check_supported(access.passphrase)
     return tweaks
 
 
@@ -219,26 +260,19 @@ def _note_incarnation(records: LivesyncRecords, milestone: Document | None) -> b
     return is_rebuilt
 
 
-def _codec(couch: Couch, tweaks: Tweaks, access: Access, is_read_only: bool) -> Codec:
-    tweaks.check_supported(access.passphrase)
+def _codec(
+    couch: Couch, tweaks: Tweaks, access: Access, may_write: bool
+) -> tuple[Codec, bytes | None]:
+    """The codec of this database, tried on what it holds, and the salt if there is one."""
     if not tweaks.encrypt:
-        return Codec(tweaks, None, None)
-    sample = _encrypted_sample(couch)
+        return Codec(tweaks, None, None), None
+    sample = encrypted_sample(couch)
     salt = None
     if tweaks.e2ee_algorithm == V2 or any(_is_v2(document) for document in sample):
-        salt = _salt(couch, bool(sample), is_read_only)
+        salt = _salt(couch, bool(sample), may_write)
     codec = Codec(tweaks, access.passphrase, salt)
     codec.check_passphrase(sample)
-    return codec
-
-
-def _encrypted_sample(couch: Couch) -> list[Document]:
-    ids = [
-        doc_id
-        for prefix in ("h:+", "f:")
-        for doc_id, _ in couch.list_ids(start=prefix, end=prefix + _LAST, limit=_SAMPLE)
-    ]
-    return list(couch.all_docs(ids).values())
+    return codec, salt
 
 
 def _is_v2(document: Document) -> bool:
@@ -248,7 +282,7 @@ def _is_v2(document: Document) -> bool:
     )
 
 
-def _salt(couch: Couch, has_encrypted: bool, is_read_only: bool) -> bytes:
+def _salt(couch: Couch, has_encrypted: bool, may_write: bool) -> bytes:
     parameters = couch.get_local(SYNC_PARAMETERS_NAME)
     match salt_verdict(parameters, has_encrypted=has_encrypted):
         case SaltVerdict.USE:
@@ -264,22 +298,51 @@ def _salt(couch: Couch, has_encrypted: bool, is_read_only: bool) -> bytes:
                 "The database is encrypted, but its salt is gone.",
                 "Rebuild the database from a device that has all notes.",
             )
-    if is_read_only:
+    if not may_write:
         return make_salt()  # there is nothing to decrypt, and nothing will be encrypted
-    # Twice and read back, as the others do: whoever was first has made the salt.
-    couch.put_local(SYNC_PARAMETERS_NAME, sync_parameters(make_salt()))
-    found = salt_of(couch.get_local(SYNC_PARAMETERS_NAME))
+    # Read back: whoever was last has made the salt, and `_check_salt` looks again.
+    found = salt_of(_put_first(couch, SYNC_PARAMETERS_NAME, sync_parameters(make_salt())))
     if found is None:
         raise LivesyncUnreachable("The server did not keep the salt.", "Try again.")
     return found
 
 
+def _put_first(couch: Couch, name: str, document: Mapping[str, object]) -> Document | None:
+    """What is there after we put a document where none was: ours, or that of who was faster."""
+    try:
+        couch.put_local(name, document)
+    except LivesyncRefused:
+        if couch.get_local(name) is None:
+            raise
+    return couch.get_local(name)
+
+
+def _check_salt(couch: Couch, ours: bytes) -> None:
+    """Look once more before anything is encrypted: two devices may have made a salt at once."""
+    if salt_of(couch.get_local(SYNC_PARAMETERS_NAME)) != ours:
+        raise LivesyncUnreachable(
+            "Another device is just setting up the encryption.", "Try again in a moment."
+        )
+
+
 def _register(couch: Couch, records: LivesyncRecords, node_id: str, access: Access) -> None:
+    """Write our lines into the list of devices; some servers refuse when two do so at once."""
+    for _ in range(_TRIES - 1):
+        try:
+            _sign(couch, records, node_id, access)
+        except LivesyncRefused:
+            continue
+        return
+    _sign(couch, records, node_id, access)
+
+
+def _sign(couch: Couch, records: LivesyncRecords, node_id: str, access: Access) -> None:
     # Last writer wins there: read at the last moment, and change only our own lines.
     milestone = couch.get_local(MILESTONE_NAME)
     if milestone is None:
         return
-    if records.get_fact(_REGISTERED) and not is_registered(milestone, node_id):
+    is_listed = is_registered(milestone, node_id)
+    if records.get_fact(_REGISTERED) and not is_listed:
         raise LivesyncLocked(
             "This device was removed from the list of devices.",
             "If it shall sync again, run `obsidian-rag livesync unlock`.",
@@ -299,7 +362,9 @@ def _register(couch: Couch, records: LivesyncRecords, node_id: str, access: Acce
     )
     if signed != milestone:
         couch.put_local(MILESTONE_NAME, signed)
-    records.put_fact(_REGISTERED, "1")
+    if is_listed and not records.get_fact(_REGISTERED):
+        # Another device may have written over our first lines; that is no removal.
+        records.put_fact(_REGISTERED, "1")
 
 
 def _node_id(records: LivesyncRecords) -> str:

@@ -4,6 +4,7 @@ Threads: `run` and `sync_once` do all the work in their caller's thread; `change
 thread only leave messages. The place in the feed is remembered when what came before is durable.
 """
 
+import json
 import logging
 import queue
 import threading
@@ -12,17 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from obsidian_rag.errors import (
-    LivesyncBrake,
-    LivesyncRefused,
-    LivesyncUnreachable,
-    ObsidianRagError,
-)
+from obsidian_rag.errors import LivesyncUnreachable, ObsidianRagError
 from obsidian_rag.livesync.couch import Change, Couch
-from obsidian_rag.livesync.decision import brake
 from obsidian_rag.livesync.disk import Disk
 from obsidian_rag.livesync.feed import Backoff
-from obsidian_rag.livesync.joining import Access, join, refresh
+from obsidian_rag.livesync.joining import Access, Rebuilt, check, join, refresh
+from obsidian_rag.livesync.milestone import VERSION_ID
 from obsidian_rag.livesync.path_ids import is_file_id
 from obsidian_rag.livesync.settling import Direction, Manner, Settler
 from obsidian_rag.livesync.stats import Stats
@@ -30,15 +26,21 @@ from obsidian_rag.store import LivesyncRecords
 
 _log = logging.getLogger(__name__)
 _SINCE = "since"
+_OWED = "owed"
 _PAGE = 1000
-_REFRESH_S = 60.0
-_OWED_S = 15.0
-_RESCAN_S = 600.0
-_MB = 1_000_000
 _MOST_AT_ONCE = 500
 _PATIENCE_S = 0.5
 
 Listener = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a running node looks by itself, in seconds."""
+
+    refresh_s: float = 60.0
+    owed_s: float = 15.0
+    rescan_s: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Plan:
     manner: Manner
     max_deleted_percent: float = 20.0
     is_read_only: bool = False
+    pace: Pace = Pace()
 
 
 class Node:
@@ -62,6 +65,7 @@ class Node:
         self._records = records
         self._inbox: queue.SimpleQueue[Change | None | ObsidianRagError] = queue.SimpleQueue()
         self._look_at_disk = threading.Event()
+        self._look_at_papers = threading.Event()
 
     def changed(self) -> None:
         """Something happened in the vault."""
@@ -92,7 +96,7 @@ class Node:
     def run(
         self, stop: threading.Event, listener: Listener = lambda _what, _done, _total: None
     ) -> None:
-        """Sync until `stop`; a server that goes away is waited for.
+        """Sync until `stop`; a server that goes away is waited for, a new database joined anew.
 
         Raises:
             LivesyncBrake, LivesyncLocked, LivesyncIncompatible, LivesyncPassphrase,
@@ -104,11 +108,12 @@ class Node:
             while not stop.is_set():
                 try:
                     settler = self._join()
-                    self._catch_up(settler, listener, stop.is_set)
-                    self._connected(True)
-                    backoff.reset()
-                    self._follow(settler, stop)
-                except LivesyncUnreachable as error:
+                    place = self._catch_up(settler, listener, stop.is_set)
+                    if not stop.is_set():
+                        self._connected(True)
+                        backoff.reset()
+                        self._follow(settler, place, stop)
+                except (LivesyncUnreachable, Rebuilt) as error:
                     self._connected(False, error)
                     stop.wait(backoff.pause_s())
         except ObsidianRagError as error:
@@ -118,97 +123,105 @@ class Node:
             self.stats.is_running = self.stats.is_connected = False
 
     def _join(self) -> Settler:
-        plan = self.plan
-        is_read_only = plan.is_read_only or plan.manner.direction is Direction.PULL
+        plan, records = self.plan, self._records
         member = join(
             self._couch,
-            self._records,
+            records,
             plan.access,
-            is_read_only=is_read_only or plan.manner.is_dry,
+            is_read_only=plan.is_read_only or plan.manner.direction is Direction.PULL,
+            is_dry=plan.manner.is_dry,
         )
-        disk = Disk(plan.root, member.codec, member.tweaks.sync_max_size_in_mb * _MB)
-        return Settler(self._couch, self._records, member, disk, plan.manner, self.stats)
 
-    def _catch_up(self, settler: Settler, listener: Listener, stop: Callable[[], bool]) -> None:
-        """Compare everything that changed on either side since the last time."""
-        wanted = dict.fromkeys(self._changed_here(settler))
-        since = self._records.get_fact(_SINCE) or "0"
-        seen = since
-        while not stop():
-            page = self._couch.changes(seen, limit=_PAGE)
-            wanted.update((row.id, None) for row in page.rows if is_file_id(row.id))
-            seen = page.last_seq
-            listener("changes", len(wanted), 0)
-            if page.is_last:
-                break
+        def spelling_of(doc_id: str) -> str | None:
+            known = records.file(doc_id)
+            return known.path if known is not None else None
+
+        disk = Disk(plan.root, member.codec, member.max_bytes, spelling_of)
+        return Settler(
+            self._couch, records, member, disk, plan.manner, self.stats, plan.max_deleted_percent
+        )
+
+    def _catch_up(self, settler: Settler, listener: Listener, stop: Callable[[], bool]) -> str:
+        """Compare everything that changed on either side since the last time; the place now."""
+        wanted = dict.fromkeys(settler.look())
+        place = "now"
+        if self.plan.manner.direction is not Direction.PUSH:
+            place = self._read_changes(wanted, listener, stop)
         wanted.update((one.doc_id, None) for one in self._records.quarantined())
         wanted.update((one.doc_id, None) for one in self._records.conflicts())
+        wanted.update(dict.fromkeys(json.loads(self._records.get_fact(_OWED) or "[]")))
         settler.settle(wanted, lambda done, total: listener("files", done, total), stop)
         if settler.owed and not stop() and not self.plan.manner.is_dry:
             settler.settle(sorted(settler.owed))
-        if not stop() and not self.plan.manner.is_dry:
-            self._reached(seen, settler)
+        if not stop():
+            self._reached(place, settler)
+        return place
 
-    def _changed_here(self, settler: Settler) -> list[str]:
-        """Walk the vault: files that are new, changed or gone."""
-        walk = settler.disk.look()
-        known = {file.doc_id: file for file in self._records.files()}
-        live = [file for file in known.values() if file.content_hash is not None]
-        missing = [
-            file
-            for file in live
-            if settler.disk.entry(file.doc_id) is None and not settler.disk.may_hide(file.path)
-        ]
-        may_delete = not (settler.member.is_read_only or self.plan.is_read_only)
-        if may_delete and self.plan.manner.direction is not Direction.PULL:
-            is_there = walk.has_root and not walk.is_empty
-            brake(len(live), len(missing), is_there, self.plan.max_deleted_percent)
-        elif live and not walk.has_root:
-            brake(len(live), len(live), False, self.plan.max_deleted_percent)
-        changed = [
-            doc_id
-            for doc_id in settler.disk.ids()
-            if not settler.disk.is_as_recorded(doc_id, known.get(doc_id), with_path=True)
-        ]
-        return [*changed, *(file.doc_id for file in missing)]
+    def _read_changes(
+        self, wanted: dict[str, None], listener: Listener, stop: Callable[[], bool]
+    ) -> str:
+        """Add what changed in the database since the last time; the place where that ends."""
+        known = {file.doc_id: file.rev for file in self._records.files()}
+        place = self._records.get_fact(_SINCE) or "0"
+        while not stop():
+            page = self._couch.changes(place, limit=_PAGE)
+            for row in page.rows:
+                if is_file_id(row.id) and not _is_known(row, known.get(row.id)):
+                    wanted[row.id] = None
+            place = page.last_seq
+            listener("changes", len(wanted), 0)
+            if page.is_last:
+                break
+        return place
 
-    def _follow(self, settler: Settler, stop: threading.Event) -> None:
+    def _follow(self, settler: Settler, place: str, stop: threading.Event) -> None:
         """Take changes as they come, from both sides."""
+        # What an earlier feed has left there may be about another database.
+        self._inbox = queue.SimpleQueue()
         ended = threading.Event()
         feed = threading.Thread(
             target=self._listen,
-            args=(self.stats.last_seq, ended),
+            args=(place, ended, self._inbox),
             name="livesync feed",
             daemon=True,
         )
         feed.start()
-        refresh_at = time.monotonic() + _REFRESH_S
-        owed_at = time.monotonic() + _OWED_S
-        rescan_at = time.monotonic() + _RESCAN_S
+        clock = _Clock(self.plan.pace)
         try:
             while not stop.is_set():
                 rows = self._gathered()
-                now = time.monotonic()
-                if now >= rescan_at:
-                    self._look_at_disk.set()
-                    rescan_at = now + _RESCAN_S
-                ids = [row.id for row in rows if is_file_id(row.id)]
-                if self._look_at_disk.is_set():
-                    self._look_at_disk.clear()
-                    ids += self._changed_here(settler)
-                if now >= owed_at:
-                    ids += sorted(settler.owed)
-                    owed_at = now + _OWED_S
-                if ids:
-                    settler.settle(ids)
-                if rows:
-                    self._reached(rows[-1].seq, settler)
-                if now >= refresh_at:
-                    refresh(self._couch, self._records, self.plan.access, settler.member)
-                    refresh_at = now + _REFRESH_S
+                if not feed.is_alive() and not rows:
+                    raise LivesyncUnreachable("The feed of changes has ended.", "Try again.")
+                self._take_turn(settler, rows, clock)
         finally:
             ended.set()
             feed.join()
+
+    def _take_turn(self, settler: Settler, rows: list[Change], clock: "_Clock") -> None:
+        ids = [row.id for row in rows if is_file_id(row.id) and self._is_news(row)]
+        if clock.is_due("refresh") or any(row.id == VERSION_ID for row in rows):
+            self._look_at_papers.set()
+        if clock.is_due("rescan"):
+            self._look_at_disk.set()
+        if self._look_at_disk.is_set() or settler.disk.is_stale:
+            self._look_at_disk.clear()
+            ids += settler.look()
+        if clock.is_due("owed"):
+            ids += sorted(settler.owed)
+        if self._look_at_papers.is_set():
+            self._look_at_papers.clear()
+            refresh(self._couch, self._records, self.plan.access, settler.member)
+        elif ids:
+            # What we know is of no use, and harmful, in a database that was made anew.
+            check(self._couch, self._records, settler.member)
+        if ids:
+            settler.settle(ids)
+        if rows or ids:
+            self._reached(rows[-1].seq if rows else None, settler)
+
+    def _is_news(self, row: Change) -> bool:
+        known = self._records.file(row.id)
+        return not _is_known(row, known.rev if known is not None else None)
 
     def _gathered(self) -> list[Change]:
         """What has arrived: waits a moment for the first, then takes what is there."""
@@ -227,23 +240,43 @@ class Node:
             pass
         return rows
 
-    def _listen(self, since: str, ended: threading.Event) -> None:
+    def _listen(
+        self,
+        since: str,
+        ended: threading.Event,
+        inbox: "queue.SimpleQueue[Change | None | ObsidianRagError]",
+    ) -> None:
+        was_lost = False
+
         def report(trouble: LivesyncUnreachable | None) -> None:
+            nonlocal was_lost
             self._connected(trouble is None, trouble)
+            if was_lost and trouble is None:
+                # Who was away does not know whether the database is still the same.
+                self._look_at_papers.set()
+                inbox.put(None)
+            was_lost = trouble is not None
 
         try:
             for row in self._couch.follow(since, ended, report):
                 if row is not None:
-                    self._inbox.put(row)
-        except (LivesyncRefused, LivesyncBrake) as error:
-            self._inbox.put(error)
+                    inbox.put(row)
+        except ObsidianRagError as error:
+            inbox.put(error)
 
-    def _reached(self, seq: str, settler: Settler) -> None:
+    def _reached(self, seq: str | None, settler: Settler) -> None:
         """What came up to here is done, or written down as owed."""
-        self._records.put_fact(_SINCE, seq)
-        self.stats.last_seq = seq
-        self.stats.waiting = len(settler.owed)
-        self.stats.conflicts = len(self._records.conflicts())
+        stats = self.stats
+        stats.waiting = len(settler.owed)
+        stats.conflicts = len(self._records.conflicts())
+        stats.quarantined = len(self._records.quarantined())
+        if self.plan.manner.is_dry:
+            return
+        self._records.put_fact(_OWED, json.dumps(sorted(settler.owed)) if settler.owed else None)
+        # Who only sends has not taken what came.
+        if seq is not None and self.plan.manner.direction is not Direction.PUSH:
+            self._records.put_fact(_SINCE, seq)
+            stats.last_seq = seq
 
     def _connected(self, is_connected: bool, trouble: ObsidianRagError | None = None) -> None:
         if trouble is not None and self.stats.trouble is None:
@@ -252,6 +285,21 @@ class Node:
         self.stats.trouble = trouble
 
 
-def forget_place(records: LivesyncRecords) -> None:
-    """Look at every document again the next time."""
-    records.put_fact(_SINCE, None)
+class _Clock:
+    """Says when something that is done now and then is due."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._every = {"refresh": pace.refresh_s, "owed": pace.owed_s, "rescan": pace.rescan_s}
+        self._last = dict.fromkeys(self._every, time.monotonic())
+
+    def is_due(self, what: str) -> bool:
+        now = time.monotonic()
+        if now - self._last[what] < self._every[what]:
+            return False
+        self._last[what] = now
+        return True
+
+
+def _is_known(row: Change, rev: str | None) -> bool:
+    """Whether a row tells of nothing but the revision that we wrote or took ourselves."""
+    return row.revs == (rev,) and not row.is_deleted

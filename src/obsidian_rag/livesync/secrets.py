@@ -117,6 +117,8 @@ def _secrets(kept: object) -> Secrets:
     if not isinstance(kept, dict):
         raise TypeError
     headers, jwt = kept["headers"], kept["jwt"]
+    if not isinstance(headers, dict):
+        raise TypeError
     return Secrets(
         password=_text(kept["password"]),
         passphrase=_text(kept["passphrase"]),

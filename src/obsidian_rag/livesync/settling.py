@@ -5,48 +5,56 @@ a record only after what it speaks of is durable, and a file is replaced only wh
 the content that was decided on. What does not settle in a few rounds is owed and tried again.
 """
 
-import json
 import logging
-import secrets
-import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from obsidian_rag.errors import (
-    IndexerFailed,
+    LivesyncBrake,
+    LivesyncPassphrase,
+    LivesyncRefused,
+    LivesyncUnreachable,
     LivesyncUnreadable,
     NoteChanged,
     ObsidianRagError,
 )
 from obsidian_rag.livesync.conflicts import Conflicts
-from obsidian_rag.livesync.decision import Absent, Action, Conflicted, Live, Present, decide
+from obsidian_rag.livesync.decision import (
+    Absent,
+    Action,
+    Conflicted,
+    Live,
+    Present,
+    brake,
+    decide,
+)
 from obsidian_rag.livesync.disk import Disk, Sight
 from obsidian_rag.livesync.joining import Membership
 from obsidian_rag.livesync.looking import Looker, View, is_missing
 from obsidian_rag.livesync.path_ids import normalise
+from obsidian_rag.livesync.pushing import Pusher
 from obsidian_rag.livesync.stats import Stats
-from obsidian_rag.store import LivesyncRecords, SyncedFile, now
-from obsidian_rag.vault import (
-    FileEntry,
-    content_hash,
-    remove_file,
-    rename_file,
-    replace_file,
-)
+from obsidian_rag.livesync.taking import Taker
+from obsidian_rag.store import LivesyncRecords, SyncedFile
+from obsidian_rag.vault import FileEntry, content_hash
 
 if TYPE_CHECKING:
     from obsidian_rag.livesync.couch import Couch
 
 _log = logging.getLogger(__name__)
 _PAGE = 200
+# So much of files is held at a time, unless one alone is larger.
+_MOST_BYTES = 32 * 2**20
 _ROUNDS = 6
-_WRITERS = 4
-_TAKES = {Action.WRITE, Action.TRASH, Action.RENAME_LOCAL, Action.MERGE_OR_CONFLICT}
+_TAKES = {Action.WRITE, Action.TRASH, Action.RENAME_LOCAL}
 _NEEDS_CONTENT = {Action.FETCH, Action.WRITE, Action.MERGE_OR_CONFLICT}
+_PUSHES = (Action.PUSH, Action.PUSH_REVIVED, Action.SOFT_DELETE)
+_DISPUTES = {Action.MERGE_OR_CONFLICT, Action.REPORT_CONFLICT}
+# These are not about one document.
+_ENDS = (LivesyncUnreachable, LivesyncRefused, LivesyncPassphrase, LivesyncBrake)
 
 
 class Direction(StrEnum):
@@ -88,6 +96,12 @@ class Case:
             return self.sight.local.path
         return self.known.path if self.known is not None else self.doc_id
 
+    @property
+    def rev(self) -> str:
+        """The winner."""
+        state = self.view.state
+        return state.winner if isinstance(state, Conflicted) else str(getattr(state, "rev", ""))
+
 
 class Settler:
     """Works through documents, a page at a time."""
@@ -100,6 +114,7 @@ class Settler:
         disk: Disk,
         manner: Manner,
         stats: Stats,
+        max_deleted_percent: float = 20.0,
     ) -> None:
         self.couch = couch
         self.records = records
@@ -107,10 +122,38 @@ class Settler:
         self.disk = disk
         self.manner = manner
         self.stats = stats
-        self.looker = Looker(couch, member.codec)
-        self._conflicts = Conflicts(self)
+        self.looker = Looker(couch, member.codec, member.max_bytes)
         self.owed: set[str] = set()
-        self._chunks_of: dict[str, int] = {}
+        self._max_deleted_percent = max_deleted_percent
+        self._conflicts = Conflicts(self)
+        self.pusher = Pusher(self)
+        self.taker = Taker(self)
+        self._aside = {one.doc_id for one in records.quarantined()}
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the database must not be written to."""
+        return self.member.is_read_only or self.manner.direction is Direction.PULL
+
+    def look(self) -> list[str]:
+        """Walk the vault; the documents whose files are new, changed or gone.
+
+        Raises:
+            LivesyncBrake: so many files are gone that somebody must be asked.
+        """
+        walk = self.disk.look()
+        known = {file.doc_id: file for file in self.records.files()}
+        live = [file for file in known.values() if file.content_hash is not None]
+        missing = [file for file in live if self.disk.is_gone(file.doc_id, file.path)]
+        is_there = walk.has_root and not walk.is_empty
+        sent = 0 if self.is_read_only else len(missing)
+        brake(len(live), sent, is_there, self._max_deleted_percent)
+        changed = [
+            doc_id
+            for doc_id in self.disk.ids()
+            if not self.disk.is_as_recorded(doc_id, known.get(doc_id), with_path=True)
+        ]
+        return [*changed, *(file.doc_id for file in missing)]
 
     def settle(
         self,
@@ -123,6 +166,7 @@ class Settler:
         Raises:
             LivesyncUnreachable, LivesyncRefused: the server went away; nothing is half done.
             LivesyncPassphrase: nothing can be decrypted.
+            LivesyncBrake: files went away by the dozen while we were at it.
         """
         wanted = list(dict.fromkeys(ids))
         for start in range(0, len(wanted), _PAGE):
@@ -138,17 +182,41 @@ class Settler:
         for _ in range(_ROUNDS):
             if not waiting:
                 return
-            cases = self._decided(waiting)
-            if self.manner.is_dry:
-                self._plan(cases)
-                return
-            waiting = self._act(cases)
+            if self.disk.is_stale:
+                self.look()
+            waiting = self._round(waiting)
         self.owed.update(waiting)
 
-    def _decided(self, ids: Sequence[str]) -> list[Case]:
-        """Look at both sides and decide, with the content where the decision needs it."""
+    def _round(self, ids: Sequence[str]) -> list[str]:
+        """Look at both sides once, and do what is to be done; what must be looked at again."""
         known = {doc_id: record for doc_id in ids if (record := self.records.file(doc_id))}
         views = self.looker.look(ids, known)
+        again: list[str] = []
+        for some in self._portions(ids, views):
+            cases = self._with_content(self._decided(some, views, known))
+            if self.manner.is_dry:
+                self._plan(cases)
+            else:
+                again += self._act(cases)
+        return again
+
+    def _portions(self, ids: Iterable[str], views: Mapping[str, View]) -> Iterator[list[str]]:
+        """The documents in order, so many at a time as can be held in memory."""
+        some: list[str] = []
+        total = 0
+        for doc_id in ids:
+            entry, file = views[doc_id].entry, self.disk.entry(doc_id)
+            size = max(entry.size if entry else 0, file.size_bytes if file else 0)
+            if some and total + size > _MOST_BYTES:
+                yield some
+                some, total = [], 0
+            some.append(doc_id)
+            total += size
+        yield some
+
+    def _decided(
+        self, ids: Iterable[str], views: Mapping[str, View], known: Mapping[str, SyncedFile]
+    ) -> list[Case]:
         cases = []
         for doc_id in ids:
             view, record = views[doc_id], known.get(doc_id)
@@ -160,28 +228,35 @@ class Settler:
                 self.owed.add(doc_id)
                 continue
             cases.append(self._with_action(Case(doc_id, view, sight, record)))
-        return self._with_content(cases)
+        return cases
 
     def _with_action(self, case: Case) -> Case:
-        is_read_only = self.member.is_read_only or self.manner.direction is Direction.PULL
-        action = decide(case.sight.local, case.view.state, case.known, is_read_only=is_read_only)
-        is_unknown = case.known is None and isinstance(case.sight.local, Absent)
-        if action is Action.REPORT_CONFLICT and is_unknown:
+        state, local = case.view.state, case.sight.local
+        if case.doc_id in self.disk.stubborn and isinstance(state, Live):
+            state = replace(state, path=local.path if isinstance(local, Present) else state.path)
+        action = decide(local, state, case.known, is_read_only=self.is_read_only)
+        is_new = case.known is None and isinstance(local, Absent) and isinstance(state, Conflicted)
+        if is_new and case.view.entry is not None and not case.view.entry.is_deleted:
             action = Action.WRITE  # there is nothing of ours that the winner could overwrite
-        if action in _TAKES and self.manner.direction is Direction.PUSH:
-            action = Action.NOTHING
+        if self.manner.direction is Direction.PUSH:
+            if action is Action.MERGE_OR_CONFLICT:
+                action = Action.REPORT_CONFLICT
+            elif action in _TAKES:
+                action = Action.NOTHING
         return replace(case, action=action)
 
     def _with_content(self, cases: list[Case]) -> list[Case]:
-        needed = [case for case in cases if case.action in _NEEDS_CONTENT and case.view.entry]
-        if not needed:
-            return cases
-        entries = [case.view.entry for case in needed if case.view.entry is not None]
-        found = self.looker.contents(entries)
-        self.stats.add(chunks_fetched=sum(len(entry.children) for entry in entries))
+        """The cases with what the database holds of them, where the decision needs it."""
+        entries = {
+            case.doc_id: case.view.entry
+            for case in cases
+            if case.action in _NEEDS_CONTENT and case.view.entry is not None
+        }
+        found = self.looker.contents(entries.values()) if entries else {}
+        self.stats.add(chunks_fetched=sum(len(entry.children) for entry in entries.values()))
         complete = []
         for case in cases:
-            content = found.get(case.doc_id) if case in needed else None
+            content = found.get(case.doc_id)
             if isinstance(content, LivesyncUnreadable):
                 self._set_aside(case.doc_id, case.view, content)
                 continue
@@ -201,245 +276,83 @@ class Settler:
 
     def _act(self, cases: Sequence[Case]) -> list[str]:
         """Do what was decided; the documents that must be looked at again."""
-        again: list[str] = []
         by_action: dict[Action, list[Case]] = {}
         for case in cases:
+            if case.action not in _DISPUTES:
+                self._conflicts.may_be_over(case)
             by_action.setdefault(case.action, []).append(case)
-        for case in by_action.pop(Action.NOTHING, []):
-            self._seen(case)
-        again += self._write(by_action.pop(Action.WRITE, []))
-        pushes = [
-            *by_action.pop(Action.PUSH, []),
-            *by_action.pop(Action.PUSH_REVIVED, []),
-            *by_action.pop(Action.SOFT_DELETE, []),
-        ]
-        again += self._push(pushes)
-        for action, some in by_action.items():
-            for case in some:
-                if self._one(action, case):
-                    again.append(case.doc_id)
+        again = self.taker.write(by_action.pop(Action.WRITE, []))
+        pushes = [case for action in _PUSHES for case in by_action.pop(action, [])]
+        again += self.pusher.push(pushes)
+        for some in by_action.values():
+            again += [case.doc_id for case in some if self._one(case)]
         return again
 
-    def _one(self, action: Action, case: Case) -> bool:
+    def _one(self, case: Case) -> bool:
         """Do one of the rarer things; whether to look again."""
         try:
-            match action:
-                case Action.RECORD:
-                    self._record(case)
-                case Action.FORGET:
-                    self.records.forget(case.doc_id)
-                case Action.REBASE | Action.WARN_TOMBSTONE:
-                    return self._rebase(case)
-                case Action.RENAME_LOCAL:
-                    return self._rename(case)
-                case Action.TRASH:
-                    self._trash(case)
-                case Action.MERGE_OR_CONFLICT:
-                    return self._conflicts.merge_or_keep(case)
-                case Action.REPORT_CONFLICT:
-                    return self._conflicts.report(case)
-                case _:
-                    return True
+            is_again = self._done(case)
         except NoteChanged:
-            self.disk.look()
+            self.disk.doubt(case.doc_id)
             return True
+        except _ENDS:
+            raise
         except ObsidianRagError as error:
-            self._fail(case, error)
-        return False
-
-    # -- towards the vault
-
-    def _write(self, cases: Sequence[Case]) -> list[str]:
-        if not cases:
-            return []
-        with ThreadPoolExecutor(_WRITERS) as pool:
-            outcomes = list(pool.map(self._write_one, cases))
-        written, again = [], []
-        for case, outcome in zip(cases, outcomes, strict=True):
-            if isinstance(outcome, FileEntry):
-                self.disk.put(case.doc_id, outcome)
-                assert case.content is not None
-                written.append(self._synced(case, content_hash(case.content), outcome))
-                self.records.release(case.doc_id)
-                _log.info("Pulled: %s", case.path)
-            elif isinstance(outcome, NoteChanged):
-                again.append(case.doc_id)
-            else:
-                self._fail(case, outcome)
-        if again:
-            self.disk.look()
-        self.records.put(*written)
-        self.stats.add(pulled=len(written))
-        return again
-
-    def _write_one(self, case: Case) -> FileEntry | ObsidianRagError:
-        assert case.content is not None and case.view.entry is not None
-        local, entry = case.sight.local, case.sight.entry
-        expected = local.content_hash if isinstance(local, Present) else None
-        path = entry.rel_path if entry is not None else case.view.entry.path
-        try:
-            return replace_file(
-                self.disk.root, path, expected, case.content, case.view.entry.mtime_ms * 1_000_000
-            )
-        except ObsidianRagError as error:
-            return error
-
-    def _trash(self, case: Case) -> None:
-        local, entry = case.sight.local, case.sight.entry
-        assert isinstance(local, Present) and entry is not None
-        self.keep(entry, local.content_hash, "deleted on another device")
-        self.disk.drop(case.doc_id)
-        self._record_deleted(case)
-        self.stats.add(deleted_here=1)
-        _log.info("Deleted here: %s (`livesync restore` brings it back)", case.path)
-
-    def keep(self, entry: FileEntry, expected: str, reason: str) -> None:
-        """Move a file into the trash, from where it can be restored."""
-        kept = self.manner.trash / f"{time.time_ns()}-{secrets.token_hex(4)}"
-        # The row first: a file in the trash that nobody lists is as good as lost.
-        self.records.add_trash(entry.rel_path, str(kept), entry.size_bytes, now(), reason)
-        remove_file(self.disk.root, entry.rel_path, expected, kept)
-
-    def _rename(self, case: Case) -> bool:
-        local, entry = case.sight.local, case.sight.entry
-        assert isinstance(local, Present) and entry is not None and case.view.entry is not None
-        try:
-            moved = rename_file(
-                self.disk.root, entry.rel_path, case.view.entry.path, local.content_hash
-            )
-        except IndexerFailed:
-            # The disk knows one spelling only: it has the file, which is what matters.
-            self._record(case, path=local.path)
+            self.fail(case, error)
             return False
-        self.disk.put(case.doc_id, moved)
-        self.stats.add(renamed=1)
-        return True
+        self.release(case.doc_id)
+        return is_again
 
-    # -- towards the database
-
-    def _push(self, cases: Sequence[Case]) -> list[str]:
-        entries, ready, again = [], [], []
-        chunks: dict[str, dict[str, object]] = {}
-        for case in cases:
-            try:
-                document = self._outgoing(case, chunks)
-            except ObsidianRagError as error:
-                self._fail(case, error)
-                continue
-            if document is None:
-                again.append(case.doc_id)
-            else:
-                entries.append(document)
-                ready.append(case)
-        if not entries:
-            return again
-        refused = self._send_chunks(list(chunks.values()))
-        if refused:
-            raise refused
-        deleted = 0
-        synced = []
-        for case, document, row in zip(ready, entries, self.couch.bulk_docs(entries), strict=True):
-            if row.error == "conflict":
-                again.append(case.doc_id)
-            elif row.rev is None:
-                self._fail(case, _refused(case, row.error))
-            elif document.get("deleted") is True:
-                synced.append(self._deleted_at(case, row.rev))
-                deleted += 1
-                _log.info("Deleted there: %s", case.path)
-            else:
-                synced.append(self._pushed_at(case, row.rev))
-                count = self._chunks_of.pop(case.doc_id, 0)
-                plural = "" if count == 1 else "s"
-                _log.info("Pushed: %s (%d chunk%s)", case.path, count, plural)
-        self.records.put(*synced)
-        self.stats.add(pushed=len(synced) - deleted, deleted_there=deleted)
-        return again
-
-    def _outgoing(
-        self, case: Case, chunks: dict[str, dict[str, object]]
-    ) -> dict[str, object] | None:
-        """The entry to write, its chunks added to those to be written first."""
-        if case.action is Action.SOFT_DELETE:
-            assert case.view.document is not None
-            return self.member.codec.deleted(case.view.document, mtime_ms=time.time_ns() // 10**6)
-        data = self.disk.bytes_of(case.sight)
-        entry = case.sight.entry
-        if data is None or entry is None:
-            self.disk.look()
-            return None
-        before = case.view.entry
-        mtime_ms = entry.mtime_ns // 1_000_000
-        encoded = self.member.codec.encode(
-            normalise(entry.rel_path),
-            data,
-            ctime_ms=before.ctime_ms if before and before.ctime_ms else mtime_ms,
-            mtime_ms=mtime_ms,
-        )
-        for chunk in encoded.chunks:
-            chunks[str(chunk["_id"])] = chunk
-        self._chunks_of[case.doc_id] = len(encoded.chunks)
-        parent = self._parent(case)
-        return encoded.entry | ({"_rev": parent} if parent else {})
-
-    def _parent(self, case: Case) -> str | None:
-        """The revision that the new one follows: ours, or the deletion it undoes."""
-        if case.action is Action.PUSH_REVIVED:
-            rev = getattr(case.view.state, "rev", None)
-            return None if case.view.document and case.view.document.get("_deleted") else rev
-        has_document = case.view.document is not None
-        return case.known.rev if case.known is not None and has_document else None
-
-    def _send_chunks(self, chunks: Sequence[dict[str, object]]) -> ObsidianRagError | None:
-        for row in self.couch.bulk_docs(chunks):
-            # A chunk that is there already is the same: its id is made from its content.
-            if row.rev is None and row.error != "conflict":
-                return LivesyncUnreadable(
-                    f"The server refuses a chunk ({row.error}).",
-                    "Raise couchdb/max_document_size on the server.",
-                )
-        return None
+    def _done(self, case: Case) -> bool:
+        match case.action:
+            case Action.NOTHING:
+                self._seen(case)
+            case Action.RECORD:
+                return self._record(case)
+            case Action.FORGET:
+                self.records.forget(case.doc_id)
+            case Action.REBASE | Action.WARN_TOMBSTONE:
+                return self._rebase(case)
+            case Action.RENAME_LOCAL:
+                return self.taker.rename(case)
+            case Action.TRASH:
+                self.taker.trash(case)
+            case Action.MERGE_OR_CONFLICT:
+                return self._conflicts.merge_or_keep(case)
+            case Action.REPORT_CONFLICT:
+                return self._conflicts.report(case)
+            case _:
+                return True
+        return False
 
     # -- what we remember
 
-    def _record(self, case: Case, path: str | None = None) -> None:
+    def _record(self, case: Case) -> bool:
+        """Both sides agree; a spelling that was changed here is still to be sent."""
         local, entry = case.sight.local, case.sight.entry
         if isinstance(local, Absent) or entry is None:
-            self._record_deleted(case)
-            return
-        synced = self._synced(case, local.content_hash, entry)
-        self.records.put(synced if path is None else replace(synced, path=path))
-        self.records.release(case.doc_id)
-        self.records.settle_conflict(case.doc_id)
+            self.records.put(self.deleted_at(case, case.rev))
+            return False
+        self.records.put(self.synced(case, local.content_hash, entry))
+        is_spelled = case.doc_id in self.disk.stubborn or local.path == normalise(case.path)
+        return not is_spelled and not self.is_read_only
 
     def _rebase(self, case: Case) -> bool:
         assert case.known is not None
-        rev = str(getattr(case.view.state, "rev", case.known.rev))
-        self.records.put(replace(case.known, rev=rev))
+        self.records.put(replace(case.known, rev=case.rev or case.known.rev))
         if case.action is Action.WARN_TOMBSTONE:
             _log.warning("%s was removed from the database, but not deleted; it stays", case.path)
         return case.action is Action.REBASE
 
-    def _record_deleted(self, case: Case) -> None:
-        rev = str(getattr(case.view.state, "rev", ""))
-        self.records.put(SyncedFile(case.doc_id, case.path, rev, None, 0, 0))
-        self.records.settle_conflict(case.doc_id)
-
-    def _synced(self, case: Case, content: str, entry: FileEntry) -> SyncedFile:
+    def synced(self, case: Case, content: str, entry: FileEntry) -> SyncedFile:
+        """The record of a file that is what the document says."""
         assert case.view.entry is not None
-        state = case.view.state
-        rev = state.winner if isinstance(state, Conflicted) else str(getattr(state, "rev", ""))
-        path = case.view.entry.path
-        return SyncedFile(case.doc_id, path, rev, content, entry.size_bytes, entry.mtime_ns)
+        is_stubborn = case.doc_id in self.disk.stubborn
+        path = normalise(entry.rel_path if is_stubborn else case.view.entry.path)
+        return SyncedFile(case.doc_id, path, case.rev, content, entry.size_bytes, entry.mtime_ns)
 
-    def _pushed_at(self, case: Case, rev: str) -> SyncedFile:
-        local, entry = case.sight.local, case.sight.entry
-        assert isinstance(local, Present) and entry is not None
-        return SyncedFile(
-            case.doc_id, local.path, rev, local.content_hash, entry.size_bytes, entry.mtime_ns
-        )
-
-    def _deleted_at(self, case: Case, rev: str) -> SyncedFile:
+    def deleted_at(self, case: Case, rev: str) -> SyncedFile:
+        """The record of a file that is gone on both sides."""
         return SyncedFile(case.doc_id, case.path, rev, None, 0, 0)
 
     def _seen(self, case: Case) -> None:
@@ -454,25 +367,33 @@ class Settler:
     # -- what goes wrong
 
     def _set_aside(self, doc_id: str, view: View, trouble: LivesyncUnreadable) -> None:
-        rev = str((view.document or {}).get("_rev", ""))
         path = view.entry.path if view.entry is not None else None
-        if isinstance(view.state, Live) or view.entry is not None:
-            self.records.quarantine(doc_id, rev, path, trouble.code, trouble.message)
+        # A document of another kind is no trouble unless a file wants its place.
+        is_ours = isinstance(view.state, Live | Conflicted) or self.disk.entry(doc_id) is not None
+        if is_ours:
+            rev = str((view.document or {}).get("_rev", ""))
+            self._quarantine(doc_id, rev, path, trouble)
+        else:
+            self.release(doc_id)
         if is_missing(trouble):
             self.owed.add(doc_id)
 
-    def _fail(self, case: Case, error: ObsidianRagError) -> None:
+    def fail(self, case: Case, error: ObsidianRagError) -> None:
+        """Something is wrong with one document: report it, and try again later."""
         rev = str((case.view.document or {}).get("_rev", ""))
-        self.records.quarantine(case.doc_id, rev, case.path, error.code, error.message)
+        self._quarantine(case.doc_id, rev, case.path, error)
         _log.warning("%s waits: %s", case.path, error.message)
         self.owed.add(case.doc_id)
 
-    def note_merge(self, doc_id: str, intent: dict[str, str] | None) -> None:
-        """Remember a merge that is being written, so that a crash does not merge twice."""
-        self.records.put_fact(f"merge:{doc_id}", json.dumps(intent) if intent else None)
+    def _quarantine(
+        self, doc_id: str, rev: str, path: str | None, trouble: ObsidianRagError
+    ) -> None:
+        self._aside.add(doc_id)
+        if not self.manner.is_dry:
+            self.records.quarantine(doc_id, rev, path, trouble.code, trouble.message)
 
-
-def _refused(case: Case, why: str | None) -> LivesyncUnreadable:
-    return LivesyncUnreadable(
-        f"The server refuses {case.path!r} ({why}).", "Look at the server's log."
-    )
+    def release(self, doc_id: str) -> None:
+        """Nothing is wrong with a document any more."""
+        if doc_id in self._aside:
+            self._aside.discard(doc_id)
+            self.records.release(doc_id)

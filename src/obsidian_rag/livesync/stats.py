@@ -19,6 +19,7 @@ class Stats:
     renamed: int = 0
     merged: int = 0
     conflicts: int = 0
+    quarantined: int = 0
     waiting: int = 0
     chunks_fetched: int = 0
     last_seq: str = ""
@@ -48,6 +49,7 @@ class Stats:
             "renamed": self.renamed,
             "merged": self.merged,
             "conflicts": self.conflicts,
+            "quarantined": self.quarantined,
             "waiting": self.waiting,
             "last_seq": self.last_seq,
             "last_change_at": self.last_change_at,

@@ -5,7 +5,8 @@ from obsidian_rag.relations.heldout import LinksFound, evaluate_links
 from obsidian_rag.relations.ids import AddedId, AddOutcome, IdReport, add_ids, check_ids
 from obsidian_rag.relations.loaded import Loaded
 from obsidian_rag.relations.rows import Rows, discard, find_rows, open_rows
-from obsidian_rag.relations.score import related, weights_of
+from obsidian_rag.relations.score import is_hiding, related, weights_of
+from obsidian_rag.relations.signals import Source
 from obsidian_rag.relations.source import note_source, text_source
 from obsidian_rag.relations.update import Ground, Updated, format_of, update
 from obsidian_rag.relations.vectors import refresh_vectors
@@ -20,6 +21,7 @@ __all__ = [
     "LinksFound",
     "Loaded",
     "Rows",
+    "Source",
     "Updated",
     "WrittenRelation",
     "add_ids",
@@ -30,6 +32,7 @@ __all__ = [
     "explain",
     "find_rows",
     "format_of",
+    "is_hiding",
     "note_source",
     "open_rows",
     "refresh_vectors",

@@ -39,28 +39,29 @@ def explain(
     loaded: Loaded, source: Source, found: Sequence[Scored], weights: Mapping[Signal, float]
 ) -> list[Explained]:
     """Say why each of these notes was found."""
+    own = None if source.slot is None else loaded.cards[source.slot].number
     numbers = [loaded.cards[one.slot].number for one in found]
-    places = loaded.rows.places(numbers)
-    asked, _ = source.terms
-    own = None
-    if source.slot is not None:
-        number = loaded.cards[source.slot].number
-        own = loaded.rows.places([number]).get(number)
-    explained = []
-    for one, number in zip(found, numbers, strict=True):
-        shared = _rare(loaded, np.intersect1d(asked, _terms(loaded, number, places.get(number))))
-        words = loaded.rows.words_of(shared[:_MOST_TERMS].tolist())
-        explained.append(
-            _explained(
-                loaded,
-                source,
-                one,
-                weights,
-                tuple(words[term] for term in shared[:_MOST_TERMS].tolist() if term in words),
-                (_best_line(loaded, own, shared), _best_line(loaded, places.get(number), shared)),
-            )
+    places = loaded.rows.places(numbers if own is None else [own, *numbers])
+    is_telling = _telling(loaded, source)
+    shared = [
+        _rarest_first(loaded, is_telling, _terms(loaded, number, places.get(number)))
+        for number in numbers
+    ]
+    words = loaded.rows.words_of({term for terms in shared for term in terms[:_MOST_TERMS]})
+    return [
+        _explained(
+            loaded,
+            source,
+            one,
+            weights,
+            tuple(words[term] for term in terms[:_MOST_TERMS] if term in words),
+            (
+                _best_line(loaded, places.get(own or -1), terms),
+                _best_line(loaded, places.get(number), terms),
+            ),
         )
-    return explained
+        for one, number, terms in zip(found, numbers, shared, strict=True)
+    ]
 
 
 def _explained(
@@ -127,22 +128,36 @@ def _terms(loaded: Loaded, number: int, places: Places | None) -> NDArray[np.int
     return np.frombuffer(cast("bytes", row[0]) if row else b"", np.int32)
 
 
-def _rare(loaded: Loaded, terms: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The telling ones, the rarest first."""
+def _telling(loaded: Loaded, source: Source) -> NDArray[np.bool_]:
+    """For each term whether the source has it and few notes do."""
+    terms, _ = source.terms
     known = terms[terms < len(loaded.frequency)]
-    kept = known[loaded.frequency[known] <= max(2, _RARE_SHARE * loaded.count)]
-    return kept[np.argsort(-loaded.idf[kept], kind="stable")]
+    is_telling = np.zeros(len(loaded.frequency), dtype=bool)
+    is_telling[known] = loaded.frequency[known] <= max(2, _RARE_SHARE * loaded.count)
+    return is_telling
 
 
-def _best_line(loaded: Loaded, places: Places | None, shared: NDArray[np.int32]) -> int | None:
+def _rarest_first(
+    loaded: Loaded, is_telling: NDArray[np.bool_], terms: NDArray[np.int32]
+) -> list[int]:
+    # The rows may be newer than what is loaded.
+    known = terms[terms < len(is_telling)]
+    shared = np.unique(known[is_telling[known]])
+    found: list[int] = shared[np.argsort(-loaded.idf[shared], kind="stable")].tolist()
+    return found
+
+
+def _best_line(loaded: Loaded, places: Places | None, shared: list[int]) -> int | None:
     """The line around which the shared terms stand closest together."""
-    if places is None or not len(places.terms) or not len(shared):
+    if places is None:
         return None
-    telling = np.isin(places.terms, shared)
-    if not telling.any():
+    weights = np.zeros(max(len(loaded.idf), int(places.terms.max(initial=0)) + 1))
+    weights[shared] = loaded.idf[shared]
+    found = weights[places.terms]
+    lines, found = places.lines[found > 0], found[found > 0]
+    if not len(lines):
         return None
-    lines = places.lines[telling]
     first = int(lines.min())
-    weights = np.bincount(lines - first, loaded.idf[places.terms[telling]])
-    near = np.convolve(weights, np.ones(_WINDOW), mode="same")
-    return first + int(np.argmax(near[: len(weights)]))
+    by_line = np.bincount(lines - first, found)
+    near = np.convolve(by_line, np.ones(_WINDOW), mode="same")
+    return first + int(np.argmax(near[: len(by_line)]))

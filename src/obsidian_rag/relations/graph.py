@@ -53,7 +53,7 @@ class Graph:
     def find(self, target: str, source: int | None = None) -> int | None:
         """The note that a link's target means, as Obsidian finds it."""
         plain = target.strip().lower().strip("/")
-        if not plain:
+        if not self._called.get(_asked(plain)):
             return None
         folder = posixpath.dirname(self._notes[source].path.lower()) if source is not None else ""
         near = posixpath.normpath(posixpath.join(folder, plain))

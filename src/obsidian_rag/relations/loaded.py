@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obsidian_rag.relations.graph import Graph, Ties
+from obsidian_rag.relations.meanings import Meanings
 from obsidian_rag.relations.postings import Entries, Postings
 from obsidian_rag.relations.rows import Rows, phrases_in
 
@@ -74,7 +75,7 @@ class Loaded:
         terms, names = self._take(found)
         self.terms, self.name_terms = Postings(terms), Postings(names)
         self.frequency = np.bincount(terms.terms, minlength=1)
-        for name in ("graph", "vectors"):
+        for name in ("graph", "meanings"):
             self.__dict__.pop(name, None)
         self._renew()
 
@@ -92,8 +93,10 @@ class Loaded:
                 self._load()
                 return
             since, self.change = self.change, change
+            if not found:
+                return
             self._replace(found)
-            if "vectors" in self.__dict__:
+            if "meanings" in self.__dict__:
                 self._follow_vectors(since)
 
     def _replace(self, found: list[tuple[object, ...]]) -> None:
@@ -217,38 +220,37 @@ class Loaded:
         return Ties(card.path, card.uid, card.links if self._use_links else (), card.related)
 
     @cached_property
-    def vectors(self) -> NDArray[np.float16] | None:
-        """The meaning of each slot, as a row of length one or nothing; None if none is known."""
+    def meanings(self) -> Meanings | None:
+        """The meaning of each slot; None if none is known."""
         found = self._vectors_since(-1)
-        width = max((len(data) for _, data in found), default=0) // 2
+        width = max((len(vector) for _, vector in found), default=0)
         if not width:
             return None
-        matrix = np.zeros((self.size, width), dtype=np.float16)
-        _fill(matrix, found)
-        return matrix
+        meanings = Meanings(self.size, width)
+        for slot, vector in found:
+            # A model that was replaced leaves vectors of another width until they are made anew.
+            meanings.put(slot, vector if len(vector) == width else None)
+        return meanings
 
-    def _vectors_since(self, change: int) -> list[tuple[int, bytes]]:
+    def _vectors_since(self, change: int) -> list[tuple[int, NDArray[np.float32]]]:
         found = self.rows.database.rows(
-            "SELECT number, vector FROM note WHERE is_gone = 0 AND change > ?", (change,)
+            "SELECT number, vector FROM note WHERE change > ?", (change,)
         )
-        slots = ((self.slot_of.get(cast("int", number)), data) for number, data in found)
-        return [(slot, cast("bytes", data or b"")) for slot, data in slots if slot is not None]
+        slots = ((self._slots.get(cast("int", number)), data) for number, data in found)
+        return [
+            (slot, np.frombuffer(cast("bytes", data or b""), np.float16).astype(np.float32))
+            for slot, data in slots
+            if slot is not None
+        ]
 
     def _follow_vectors(self, since: int) -> None:
         found = self._vectors_since(since)
-        matrix = self.vectors
-        if matrix is None or any(len(data) not in (0, 2 * matrix.shape[1]) for _, data in found):
-            del self.vectors
+        if self.meanings is None or any(len(v) not in (0, self.meanings.width) for _, v in found):
+            del self.meanings
             return
-        self.vectors = np.pad(matrix, ((0, self.size - len(matrix)), (0, 0)))
-        _fill(self.vectors, found)
-
-
-def _fill(matrix: NDArray[np.float16], found: list[tuple[int, bytes]]) -> None:
-    for slot, data in found:
-        # A model that was replaced leaves vectors of another width until they are made anew.
-        is_fit = len(data) == 2 * matrix.shape[1]
-        matrix[slot] = np.frombuffer(data, dtype=np.float16) if is_fit else 0
+        self.meanings.grow(self.size)
+        for slot, vector in found:
+            self.meanings.put(slot, vector if len(vector) else None)
 
 
 def _joined(found: list[tuple[object, ...]], column: int, kind: type = np.int32) -> NDArray[Any]:

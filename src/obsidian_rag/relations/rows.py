@@ -154,7 +154,10 @@ class Rows:
 
     def move(self, old: str, new: str) -> None:
         """A note has another path: it stays the note it was; what is left is read again."""
-        self.database.run("DELETE FROM note WHERE path = ? AND is_gone = 1", (new,))
+        # A note that was there and is gone stays known, for readers that have yet to hear of it.
+        self.database.run(
+            "UPDATE note SET path = '//' || number WHERE path = ? AND is_gone = 1", (new,)
+        )
         self.database.run(
             "UPDATE note SET path = ?, change = ? WHERE path = ?", (new, self._change, old)
         )
@@ -219,9 +222,10 @@ class Rows:
         """Take a note out of all indexes; its number stays its own, should it come back."""
         number = self._clear(path, ngram_size)
         self.database.run(
-            "UPDATE note SET is_gone = 1, change = ?, uid = NULL, tags = '[]', links = '[]',"
-            " related = '[]', words = 0, terms = x'', counts = x'', phrases = x'', places = NULL,"
-            " vector = NULL, vector_hash = NULL WHERE number = ?",
+            "UPDATE note SET is_gone = 1, change = ?, content_hash = '', uid = NULL, kind = '',"
+            " title = '', summary = '', tags = '[]', links = '[]', related = '[]', words = 0,"
+            " terms = x'', counts = x'', phrases = x'', places = NULL, vector = NULL,"
+            " vector_hash = NULL WHERE number = ?",
             (self._change, number),
         )
 

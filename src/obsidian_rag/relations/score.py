@@ -56,6 +56,11 @@ def weights_of(settings: RelationsSettings) -> dict[Signal, float]:
     return {signal: weight for signal, weight in weights.items() if weight > 0}
 
 
+def is_hiding(settings: RelationsSettings, asked: bool | None) -> bool:
+    """Whether notes that the source links to already are left out; the seed shows them."""
+    return settings.hide_linked and settings.profile != "seed" if asked is None else asked
+
+
 def related(
     loaded: Loaded,
     source: Source,
@@ -78,11 +83,9 @@ def related(
     if not is_seed and settings.discount_daily:
         total[loaded.is_daily] *= _daily_counts(loaded, source)
     total[~loaded.is_alive] = 0
-    if hide_linked is None:
-        hide_linked = settings.hide_linked and not is_seed
     if source.slot is not None:
         total[source.slot] = 0
-        if hide_linked:
+        if is_hiding(settings, hide_linked):
             linked = loaded.graph.outgoing.get(source.slot, frozenset()) - {source.without}
             total[list(linked)] = 0
     found = np.nonzero((total >= settings.min_score) & (total > 0))[0]

@@ -130,15 +130,15 @@ def names(loaded: Loaded, source: Source) -> Scores:
 
 def meaning(loaded: Loaded, source: Source) -> Scores:
     """Cosine of the vectors, of what lies above the average note."""
-    matrix = loaded.vectors
-    vector = source.vector
-    if vector is None and source.slot is not None and matrix is not None:
-        vector = matrix[source.slot].astype(np.float32)
-    if matrix is None or vector is None or len(vector) != matrix.shape[1] or not vector.any():
+    known = loaded.meanings
+    if known is None:
         return np.zeros(loaded.size)
-    found = (matrix @ vector.astype(np.float32)).astype(np.float64)
-    is_known = loaded.is_alive & matrix.any(axis=1)
-    return np.where(is_known, np.maximum(0, found - found[is_known].mean()), 0)
+    vector = source.vector
+    if vector is None and source.slot is not None:
+        vector = known.of(source.slot)
+    if vector is None or len(vector) != known.width or not vector.any():
+        return np.zeros(loaded.size)
+    return known.above_average(vector.astype(np.float32))
 
 
 def _mentions(loaded: Loaded, source: Source) -> Scores:

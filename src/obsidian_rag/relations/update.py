@@ -1,6 +1,7 @@
 """Bring the indexes of related notes in line with the vault: all of it, or some paths."""
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,10 @@ from obsidian_rag.vault import (
     scan_paths,
 )
 
+# File systems tell times in ticks: of up to 10 ms mostly, of whole or even seconds some.
+_TICK_NS = 20_000_000
+_COARSE_TICK_NS = 2_000_000_000
+_UNSETTLED = 0
 _log = logging.getLogger(__name__)
 _VERSION = 1
 _NOTES_PER_COMMIT = 256
@@ -49,13 +54,15 @@ class Ground:
 def format_of(settings: RelationsSettings) -> str:
     """What indexes must agree in to be used together: our version, and how notes are read."""
     made_by = (settings.ngram_size, settings.max_chars, settings.store_positions)
-    return f"{_VERSION} {made_by} {settings.discount_boilerplate}"
+    # Who has ids added wants them in all notes, not only in those that change.
+    return f"{_VERSION} {made_by} {settings.discount_boilerplate} {settings.auto_add_ids}"
 
 
 @dataclass(slots=True)
 class Updated:
-    """What an update did."""
+    """What an update did; one that is not complete has not seen or not read everything."""
 
+    is_complete: bool = False
     written: int = 0
     removed: int = 0
     unchanged: int = 0
@@ -67,10 +74,13 @@ def update(
     ground: Ground,
     paths: Sequence[str] | None = None,
     *,
+    may_be_empty: bool = False,
     listener: Counted = lambda _done, _total: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Updated:
     """Read what changed and forget what is gone; what was done before a stop is kept.
+
+    A folder among `paths` is for an update of everything to look into.
 
     Raises:
         NotFound: the vault's folder is not there.
@@ -84,44 +94,52 @@ def update(
     )
     done = Updated()
     # A mount point without its disk looks like a vault whose notes were all deleted.
-    is_emptied = paths is None and known and not found.files and found.folders <= 1
-    if not found.is_complete or is_emptied:
+    is_emptied = paths is None and not found.files and found.folders <= 1
+    if not found.is_complete or (is_emptied and not may_be_empty):
         return done
     files = [entry for entry in found.files if not _is_excluded(entry.rel_path, ground.settings)]
     work = [entry for entry in files if known.get(entry.rel_path, (None,))[:3] != entry[1:]]
     done.unchanged = len(files) - len(work)
     gone = _gone(known, files, found)
-    if not work and not gone:
-        return done
     rows.forget_terms()
-    _write(rows, ground, known, files, work, gone, done, listener, stop)
+    if gone:
+        _forget(rows, ground.settings, known, work, gone)
+        done.removed = sum(path in known for path in gone)
+    is_much = len(work) >= max(_MANY, _MANY_SHARE * len(files))
+    if is_much and paths is None and ground.settings.discount_boilerplate:
+        with rows.database.transaction():
+            rows.put_boilerplate(_shared_lines(ground, files, stop))
+    _read_all(rows, ground, known, work, done, listener, stop)
+    done.is_complete = not stop()
     return done
 
 
-def _write(
+def _forget(
     rows: Rows,
-    ground: Ground,
+    settings: RelationsSettings,
     known: dict[str, Seen],
-    files: list[FileEntry],
-    work: list[FileEntry],
-    gone: list[str],
-    done: Updated,
-    listener: Counted,
-    stop: Callable[[], bool],
+    work: Sequence[FileEntry],
+    gone: Sequence[str],
 ) -> None:
-    size = ground.settings.ngram_size
+    """Take out what is gone; what has only moved is known by its new path afterwards."""
     with rows.changing():
         for old, new in _moved(known, gone, work):
             rows.move(old, new)
             known[new] = known.pop(old)._replace(content_hash="")
-            gone.remove(old)
         for path in gone:
-            rows.remove(path, size)
-    done.removed = len(gone)
-    is_much = len(work) >= max(_MANY, _MANY_SHARE * len(files))
-    if is_much and ground.settings.discount_boilerplate:
-        with rows.database.transaction():
-            rows.put_boilerplate(_shared_lines(ground, files, stop))
+            if path in known:
+                rows.remove(path, settings.ngram_size)
+
+
+def _read_all(
+    rows: Rows,
+    ground: Ground,
+    known: dict[str, Seen],
+    work: Sequence[FileEntry],
+    done: Updated,
+    listener: Counted,
+    stop: Callable[[], bool],
+) -> None:
     reader = _Reader(rows, ground)
     for start in range(0, len(work), _NOTES_PER_COMMIT):
         if stop():
@@ -160,15 +178,15 @@ class _Reader:
             if read is None:
                 return
             file, note = read
-        found = content_hash(file.data)
+        found, entry = content_hash(file.data), _settled(file.entry)
         if before is not None and before.content_hash == found:
-            self._rows.confirm(path, file.entry)
+            self._rows.confirm(path, entry)
             done.unchanged += 1
             return
         content = read_content(note, self._speller, settings.max_chars, self._boilerplate)
         self._rows.put(
             content,
-            file.entry,
+            entry,
             found,
             self._speller,
             ngram_size=settings.ngram_size,
@@ -208,11 +226,19 @@ def _moved(
     known: dict[str, Seen], gone: Iterable[str], work: Iterable[FileEntry]
 ) -> Iterator[tuple[str, str]]:
     """Files that have another path and are otherwise what they were."""
-    places = {known[path][:3]: path for path in gone if known[path].file_id is not None}
-    for entry in work:
-        old = places.pop(entry[1:], None) if entry.rel_path not in known else None
-        if old is not None:
-            yield old, entry.rel_path
+    places = {known[path].file_id: path for path in gone}
+    for path, size, mtime, file_id in work:
+        old = places.get(file_id) if file_id is not None and path not in known else None
+        if old is not None and known[old][:2] in ((size, mtime), (size, _UNSETTLED)):
+            del places[file_id]
+            yield old, path
+
+
+def _settled(entry: FileEntry) -> FileEntry:
+    """A file without its time if it was written just now: the next write could have the same."""
+    tick = _COARSE_TICK_NS if entry.mtime_ns % 1_000_000_000 == 0 else _TICK_NS
+    is_settled = time.time_ns() - entry.mtime_ns > tick
+    return entry if is_settled else entry._replace(mtime_ns=_UNSETTLED)
 
 
 def _is_excluded(path: str, settings: RelationsSettings) -> bool:

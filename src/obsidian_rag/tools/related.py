@@ -4,6 +4,7 @@ Threat: why two notes belong together quotes both of them. So a passage of a sen
 back like any other passage, and the words that it shares with it; only the owner sees them unasked.
 """
 
+import contextlib
 import time
 from collections.abc import Iterable
 from functools import partial
@@ -118,7 +119,9 @@ def add(engine: Engine, params: AddRelationParams, *, is_owner: bool = False) ->
         is_owner=is_owner,
         max_bytes=engine.rules.max_file_bytes,
     )
-    update_relations(engine, [source, target])
+    # It is written; should the indexes fail now, the next sync takes it up.
+    with contextlib.suppress(ObsidianRagError):
+        update_relations(engine, [source, target])
     data = {
         "source": written.source,
         "target": written.target,

@@ -19,6 +19,7 @@ from obsidian_rag.transports.cli import (
     eval_cmd,
     index_cmd,
     init_cmd,
+    livesync_cmd,
     mcp_cmd,
     memory_cmd,
     model_cmd,
@@ -53,6 +54,7 @@ app.command("suggest")(suggest_cmd.suggest)
 app.command("relate")(relate_cmd.relate)
 app.add_typer(uuid_cmd.app, name="uuid")
 app.add_typer(memory_cmd.app, name="memory")
+app.add_typer(livesync_cmd.app, name="livesync")
 app.command("serve")(serve_cmd.serve)
 app.command("mcp")(mcp_cmd.mcp)
 app.add_typer(autostart_cmd.app, name="service")

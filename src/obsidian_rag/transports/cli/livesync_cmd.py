@@ -11,7 +11,11 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.transports.cli import livesync_care_cmd, livesync_setup_cmd
+from obsidian_rag.transports.cli import (
+    livesync_care_cmd,
+    livesync_setup_cmd,
+    livesync_status_cmd,
+)
 from obsidian_rag.transports.cli.livesync_flags import (
     CaseFlag,
     ChunkSizeOption,
@@ -53,7 +57,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 OnceFlag = Annotated[bool, typer.Option("--once", help="Sync once and end")]
-ReadOnlyFlag = Annotated[bool, typer.Option("--read-only", help="Take changes, send none")]
 DryRunFlag = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing, print what would happen")
 ]
@@ -91,6 +94,7 @@ class _Asked:
     passphrase_env: str | None
     vault: "Path | None"
     consent: bool
+    is_init: bool
     is_once: bool
     is_read_only: bool
     is_dry: bool
@@ -100,16 +104,17 @@ class _Asked:
     def wish(self) -> "Wish":
         from obsidian_rag.engine import Direction, Wish
 
-        passphrase = from_environment(self.passphrase_env)
         return Wish(
             url=self.url,
             database=self.database,
             user=self.user,
             password=from_environment(self.password_env),
-            passphrase=passphrase,
+            passphrase=from_environment(self.passphrase_env),
             vault=self.vault,
             has_consent=self.consent,
-            tweaks=self.configuration.tweaks(passphrase is not None),
+            is_init=self.is_init,
+            tweaks=self.configuration.tweaks(),
+            encrypts=self.configuration.encrypts,
             direction=Direction(self.direction),
             is_read_only=self.is_read_only,
             is_dry=self.is_dry,
@@ -123,7 +128,10 @@ def _command(direction: str, text: str) -> Callable[..., int]:
     def sync(
         once: OnceFlag = False,
         dry_run: DryRunFlag = False,
-        read_only: ReadOnlyFlag = False,
+        read_only: Annotated[
+            bool,
+            typer.Option("--read-only", help="Take changes, send none", hidden=direction != "both"),
+        ] = False,
         allow_deletions: AllowFlag = False,
         url: UrlOption = None,
         db: DbOption = None,
@@ -145,7 +153,6 @@ def _command(direction: str, text: str) -> Callable[..., int]:
         json_output: JsonFlag = False,
     ) -> int:
         configuration = Configuration(
-            init,
             encrypt,
             e2ee,
             obfuscate_paths,
@@ -165,6 +172,7 @@ def _command(direction: str, text: str) -> Callable[..., int]:
             passphrase_env,
             vault,
             consent,
+            init,
             once,
             read_only,
             dry_run,
@@ -233,4 +241,5 @@ livesync_setup_cmd.add_to(app)
 app.command("run")(_command("both", _RUN))
 app.command("push")(_command("push", _PUSH))
 app.command("pull")(_command("pull", _PULL))
+livesync_status_cmd.add_to(app)
 livesync_care_cmd.add_to(app)

@@ -30,8 +30,6 @@ ConsentFlag = Annotated[
     bool, typer.Option("--consent", help="Notes may go to this server outside this machine")
 ]
 
-_CONFIGURATION = "For a database that does not say how it keeps notes"
-
 
 class E2ee(StrEnum):
     """Ways in which LiveSync encrypts."""
@@ -50,31 +48,24 @@ class HashAlg(StrEnum):
     LEGACY = "legacy"
 
 
-InitFlag = Annotated[
-    bool,
-    typer.Option(
-        "--init", help="Set up a database that is new or empty", rich_help_panel=_CONFIGURATION
-    ),
-]
+InitFlag = Annotated[bool, typer.Option("--init", help="Set up a database that is new or empty")]
 EncryptFlag = Annotated[
-    bool | None, typer.Option("--encrypt/--no-encrypt", help="Encrypt end to end")
+    bool | None,
+    typer.Option(
+        "--encrypt/--no-encrypt",
+        help="Encrypt end to end; this and what follows is for a database that does not say itself"
+        " how it keeps notes",
+    ),
 ]
 E2eeOption = Annotated[E2ee | None, typer.Option("--e2ee", help="How to encrypt")]
-ObfuscateFlag = Annotated[
-    bool | None, typer.Option("--obfuscate-paths/--no-obfuscate-paths", help="Hide paths as well")
-]
+ObfuscateFlag = Annotated[bool | None, typer.Option("--obfuscate-paths", help="Hide paths as well")]
 DynamicFlag = Annotated[
-    bool | None,
-    typer.Option(
-        "--dynamic-iterations/--no-dynamic-iterations", help="Of v1: fewer rounds, faster"
-    ),
+    bool | None, typer.Option("--dynamic-iterations", help="Of v1: fewer rounds, faster")
 ]
-CompressFlag = Annotated[
-    bool | None, typer.Option("--compress/--no-compress", help="Compress chunks")
-]
+CompressFlag = Annotated[bool | None, typer.Option("--compress", help="Compress chunks")]
 CaseFlag = Annotated[
     bool | None,
-    typer.Option("--case-sensitive/--no-case-sensitive", help="A.md and a.md are two files"),
+    typer.Option("--case-sensitive", help="A.md and a.md are two files"),
 ]
 HashOption = Annotated[HashAlg | None, typer.Option("--hash-alg", help="How chunks are named")]
 ChunkSizeOption = Annotated[
@@ -89,7 +80,6 @@ MinimumSizeOption = Annotated[
 class Configuration:
     """How a database shall keep notes; None is what LiveSync does by default."""
 
-    is_wanted: bool = False
     encrypt: bool | None = None
     e2ee: E2ee | None = None
     obfuscate: bool | None = None
@@ -100,29 +90,22 @@ class Configuration:
     chunk_size: int | None = None
     minimum_size: int | None = None
 
-    def tweaks(self, has_passphrase: bool) -> "Tweaks | None":
-        """The settings for the database; None if no option says anything about them.
+    @property
+    def encrypts(self) -> bool | None:
+        """Whether to encrypt, as far as the options say."""
+        is_told = bool(self.e2ee or self.obfuscate or self.dynamic)
+        return True if self.encrypt is None and is_told else self.encrypt
 
-        Raises:
-            InvalidArgument: it shall encrypt, and there is no passphrase.
-        """
+    def tweaks(self) -> "Tweaks | None":
+        """The settings for the database; None if no option says anything about them."""
         from obsidian_rag.engine import Tweaks
 
-        said = [getattr(self, name) for name in self.__slots__ if name != "is_wanted"]
-        if not self.is_wanted and all(one is None for one in said):
+        if self == Configuration():
             return None
-        encrypt = self.encrypt
-        if encrypt is None:
-            encrypt = has_passphrase or bool(self.e2ee or self.obfuscate or self.dynamic)
-        if encrypt and not has_passphrase:
-            raise InvalidArgument(
-                "An encrypted database needs a passphrase.",
-                "Put it into an environment variable, and name that with --passphrase-env.",
-            )
         usual = Tweaks()
         names = {HashAlg.LEGACY: ""}
         return Tweaks(
-            encrypt=encrypt,
+            encrypt=bool(self.encrypts),
             use_path_obfuscation=bool(self.obfuscate),
             e2ee_algorithm="" if self.e2ee is E2ee.V1 else usual.e2ee_algorithm,
             use_dynamic_iteration_count=bool(self.dynamic),

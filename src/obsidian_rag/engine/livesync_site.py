@@ -1,0 +1,168 @@
+"""Where a node works: from the settings, and what a command asks for besides, to a database.
+
+The settings name one server. Its password, and the consent to use it, are for that server only:
+who names another one on the command line brings both along.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from obsidian_rag.config import Config
+from obsidian_rag.errors import ConfigInvalid
+from obsidian_rag.livesync import (
+    Direction,
+    Remote,
+    Secrets,
+    SecretStore,
+    Tweaks,
+    check_consent,
+    remote_key,
+)
+
+PASSWORD_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSWORD"
+PASSPHRASE_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSPHRASE"
+_FROM_ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SETUP = "Run `obsidian-rag livesync setup`, or name the database with --url and --db."
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a command asks for besides the settings; what it leaves out is as they say."""
+
+    url: str | None = field(default=None, repr=False)  # it may hold a user and a password
+    database: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    passphrase: str | None = field(default=None, repr=False)
+    vault: Path | None = None
+    has_consent: bool = False
+    # How a database shall be kept that does not say so itself.
+    is_init: bool = False
+    tweaks: Tweaks | None = None
+    encrypts: bool | None = None
+    direction: Direction = Direction.BOTH
+    is_read_only: bool = False
+    is_dry: bool = False
+    allows_deletions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a node works: a database, what opens it, and the folder that is synced with it."""
+
+    remote: Remote
+    root: Path
+    passphrase: str | None = field(default=None, repr=False)
+
+    @property
+    def key(self) -> str:
+        """The name under which we remember the database."""
+        return remote_key(self.remote)
+
+
+def is_configured(config: Config) -> bool:
+    """Whether the settings name a database."""
+    return bool(config.settings.livesync.couchdbUrl and config.settings.livesync.dbName)
+
+
+def place_of(config: Config, wish: Wish | None = None) -> Site:
+    """The database and the folder, without what opens the database.
+
+    Raises:
+        ConfigInvalid: they are not named, or cannot be used.
+    """
+    wish = wish or Wish()
+    settings = config.settings.livesync
+    url, user, _ = split_login(wish.url) if wish.url else (settings.couchdbUrl, None, None)
+    database = wish.database or settings.dbName
+    if not url or not database:
+        raise ConfigInvalid("LiveSync is not set up.", _SETUP)
+    if _is_settings_server(config, wish):
+        user = wish.user or user or settings.couchdbUser
+    else:
+        user = wish.user or user
+    return Site(Remote(url, database, user), _root(config, wish))
+
+
+def site_of(
+    config: Config, wish: Wish | None = None, environ: Mapping[str, str] = os.environ
+) -> Site:
+    """The database and the folder, with what opens the database.
+
+    Raises:
+        ConfigInvalid: they are not named or cannot be used, or a secret cannot be had.
+        LivesyncRefused: the server is outside this machine, and nobody has consented to it.
+    """
+    wish = wish or Wish()
+    place = place_of(config, wish)
+    is_ours = _is_settings_server(config, wish)
+    check_consent(
+        place.remote, wish.has_consent or (is_ours and config.settings.livesync.remote_consent)
+    )
+    kept = SecretStore(config.home).get(place.key) or Secrets()
+    given = wish.password or (split_login(wish.url)[2] if wish.url else None)
+    written = _written_password(config, environ) if is_ours and given is None else None
+    password = given or written or kept.password or environ.get(PASSWORD_VARIABLE)
+    remote = replace(
+        place.remote,
+        password=password,
+        headers=kept.headers,
+        # Who brings a password does not mean the token.
+        jwt=kept.jwt if given is None and written is None else None,
+    )
+    passphrase = wish.passphrase or kept.passphrase or environ.get(PASSPHRASE_VARIABLE)
+    return Site(remote, place.root, passphrase)
+
+
+def split_login(url: str) -> tuple[str, str | None, str | None]:
+    """An address without the user and password in it, and those two."""
+    try:
+        parts = urlsplit(url.strip())
+        user, password = parts.username, parts.password
+    except ValueError:
+        return url, None, None  # whoever uses it will say what is wrong, without quoting it
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
+    return bare, unquote(user) if user else None, unquote(password) if password else None
+
+
+def _is_settings_server(config: Config, wish: Wish) -> bool:
+    """Whether a command means the server of the settings."""
+    known = config.settings.livesync.couchdbUrl
+    return wish.url is None or (known or "").rstrip("/") == split_login(wish.url)[0]
+
+
+def _written_password(config: Config, environ: Mapping[str, str]) -> str | None:
+    written = config.settings.livesync.couchdbPassword
+    if written is None:
+        return None
+    text = written.get_secret_value()
+    named = _FROM_ENVIRONMENT.fullmatch(text)
+    if named is None:
+        return text
+    if named[1] not in environ:
+        raise ConfigInvalid(
+            f"livesync.couchdbPassword names the variable {named[1]}, which is not set.",
+            "Set it where this process starts, or run `obsidian-rag livesync setup`.",
+        )
+    return environ[named[1]]
+
+
+def _root(config: Config, wish: Wish) -> Path:
+    written = config.settings.livesync.vaultPath
+    if wish.vault is not None:
+        root = Path(os.path.abspath(wish.vault.expanduser()))  # noqa: PTH100  (keeps symlinks)
+    elif written is not None:
+        from_file = config.file.parent / Path(written).expanduser()
+        root = Path(os.path.abspath(from_file))  # noqa: PTH100
+    else:
+        root = config.vault_root
+    if config.home.resolve().is_relative_to(root.resolve()):
+        raise ConfigInvalid(
+            f"The data folder {config.home} lies inside the folder that is synced.",
+            "Keep it elsewhere: set OBSIDIAN_RAG_HOME.",
+        )
+    return root

@@ -1,0 +1,129 @@
+"""What the database says goes into the vault: write, rename, and move to the trash."""
+
+import logging
+import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from obsidian_rag.errors import IndexerFailed, LivesyncUnreadable, NoteChanged, ObsidianRagError
+from obsidian_rag.livesync.decision import Conflicted, Present
+from obsidian_rag.livesync.path_ids import normalise
+from obsidian_rag.store import SyncedFile, now
+from obsidian_rag.vault import (
+    FileEntry,
+    content_hash,
+    keep_copy,
+    remove_file,
+    rename_file,
+    replace_file,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from obsidian_rag.livesync.settling import Case, Settler
+
+_log = logging.getLogger(__name__)
+_WRITERS = 4
+
+
+class Taker:
+    """Changes files for one settler; never one whose content is not what was decided on."""
+
+    def __init__(self, settler: "Settler") -> None:
+        self._settler = settler
+
+    def write(self, cases: "Sequence[Case]") -> list[str]:
+        """Write files; the documents that must be looked at again."""
+        if not cases:
+            return []
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            outcomes = list(pool.map(self._write, cases))
+        written: list[SyncedFile] = []
+        again: list[str] = []
+        for case, outcome in zip(cases, outcomes, strict=True):
+            if isinstance(outcome, FileEntry):
+                written.append(self._written(case, outcome))
+                # A spelling that was changed here is still to be sent, rivals to be reported.
+                is_spelled = normalise(outcome.rel_path) == written[-1].path
+                if not is_spelled or isinstance(case.view.state, Conflicted):
+                    again.append(case.doc_id)
+            elif isinstance(outcome, NoteChanged):
+                self._settler.disk.doubt(case.doc_id)
+                again.append(case.doc_id)
+            else:
+                self._settler.fail(case, outcome)
+        self._settler.records.put(*written)
+        for file in written:
+            self._settler.release(file.doc_id)
+        self._settler.stats.add(pulled=len(written))
+        return again
+
+    def trash(self, case: "Case") -> None:
+        """Take a file out of the vault, since it was deleted elsewhere."""
+        settler, local, entry = self._settler, case.sight.local, case.sight.entry
+        assert isinstance(local, Present) and entry is not None
+        kept = settler.manner.trash / _fresh_name()
+        # The row first: a file in the trash that nobody lists is as good as lost.
+        row = settler.records.add_trash(
+            entry.rel_path, str(kept), entry.size_bytes, now(), "deleted on another device"
+        )
+        try:
+            remove_file(settler.disk.root, entry.rel_path, local.content_hash, kept)
+        except ObsidianRagError:
+            if not kept.exists():
+                settler.records.drop_trash(row)
+            raise
+        settler.disk.drop(case.doc_id)
+        settler.records.put(settler.deleted_at(case, case.rev))
+        settler.stats.add(deleted_here=1)
+        _log.info("Deleted here: %s (`livesync restore` brings it back)", case.path)
+
+    def keep_copy(self, path: str, content: bytes, mtime_ns: int, reason: str) -> None:
+        """Put a copy of a version into the trash, from where it can be restored."""
+        settler = self._settler
+        kept = settler.manner.trash / _fresh_name()
+        settler.records.add_trash(path, str(kept), len(content), now(), reason)
+        keep_copy(settler.disk.root, content, mtime_ns, kept)
+
+    def rename(self, case: "Case") -> bool:
+        """Spell a file's path as the document does; whether to look again."""
+        settler, local, entry = self._settler, case.sight.local, case.sight.entry
+        assert isinstance(local, Present) and entry is not None and case.view.entry is not None
+        wanted = case.view.entry.path
+        if wanted in settler.disk.left_out:
+            raise LivesyncUnreadable(
+                f"'{wanted}' and '{entry.rel_path}' differ only in case, and both are here.",
+                "Rename or remove one of them.",
+            )
+        try:
+            moved = rename_file(settler.disk.root, entry.rel_path, wanted, local.content_hash)
+        except IndexerFailed:
+            # The disk knows one spelling only: what is in the file matters more.
+            settler.disk.stubborn.add(case.doc_id)
+            return True
+        settler.disk.put(case.doc_id, moved)
+        settler.stats.add(renamed=1)
+        return True
+
+    def _write(self, case: "Case") -> FileEntry | ObsidianRagError:
+        assert case.content is not None and case.view.entry is not None
+        local, entry = case.sight.local, case.sight.entry
+        expected = local.content_hash if isinstance(local, Present) else None
+        path = entry.rel_path if entry is not None else case.view.entry.path
+        mtime_ns = case.view.entry.mtime_ms * 1_000_000
+        try:
+            return replace_file(self._settler.disk.root, path, expected, case.content, mtime_ns)
+        except ObsidianRagError as error:
+            return error
+
+    def _written(self, case: "Case", entry: FileEntry) -> SyncedFile:
+        assert case.content is not None
+        self._settler.disk.put(case.doc_id, entry)
+        _log.info("Pulled: %s", case.path)
+        return self._settler.synced(case, content_hash(case.content), entry)
+
+
+def _fresh_name() -> str:
+    return f"{time.time_ns()}-{secrets.token_hex(4)}"

@@ -1,0 +1,176 @@
+"""livesync resolve, restore and unlock: what waits for the user's decision."""
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from obsidian_rag.config import Config, load
+from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.transports.cli.livesync_show import said
+from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
+from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.running import DaemonGone
+
+if TYPE_CHECKING:
+    from obsidian_rag.engine import WaitingConflict
+
+
+def add_to(app: typer.Typer) -> None:
+    """Offer the commands."""
+    app.command("resolve")(resolve)
+    app.command("restore")(restore)
+    app.command("unlock")(unlock)
+
+
+def resolve(
+    note: Annotated[
+        str | None, typer.Argument(help="The note to settle; without it, all are listed")
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option("--keep", help="ours, theirs, both, or the revision to keep"),
+    ] = None,
+    json_output: JsonFlag = False,
+) -> int:
+    """List notes that were changed in two places, or settle one
+
+    The version that is not kept goes to the trash: `livesync restore` brings it back.
+
+    Example:  obsidian-rag livesync resolve Notes/Plan.md --keep theirs
+    """
+    from obsidian_rag import tools
+    from obsidian_rag.engine import finish_resolving, resolve_conflict, waiting_conflicts
+
+    config = load()
+    if note is None:
+        if keep is not None:
+            raise InvalidArgument("--keep needs a note.", "Name the note to settle.")
+        waiting = waiting_conflicts(config)
+        if json_output:
+            print_envelope(tools.success({"conflicts": [_conflict(one) for one in waiting]}))
+        else:
+            _print_conflicts(waiting)
+        return 0
+    if keep is None:
+        raise InvalidArgument(
+            "Which version shall be kept?", "Add --keep ours, theirs, both, or a revision."
+        )
+    done = resolve_conflict(config, note, keep)
+    if json_output:
+        fields = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
+        print_envelope(tools.success(fields))
+    else:
+        beside = f"; the other version is {', '.join(map(plain, done.kept_as))}"
+        print(f"{plain(done.path)} is settled{beside if done.kept_as else ''}")
+    try:
+        with said("warning"):
+            finish_resolving(config)
+    except ObsidianRagError as error:
+        print(f"It goes over with the next sync ({error.message})", file=sys.stderr)
+    return 0
+
+
+def restore(
+    file: Annotated[
+        str | None, typer.Argument(help="Number or path; without it, all are listed")
+    ] = None,
+    json_output: JsonFlag = False,
+) -> int:
+    """List files that sync took out of the vault, or put one back
+
+    If there is a file of that name by now, it comes back beside it.
+
+    Example:  obsidian-rag livesync restore Notes/Plan.md
+    """
+    from obsidian_rag import tools
+    from obsidian_rag.engine import restore_trashed, trashed_files
+
+    config = load()
+    if file is not None:
+        done = restore_trashed(config, file)
+        if json_output:
+            print_envelope(tools.success({"path": done.path, "was": done.file.path}))
+        else:
+            print(f"{plain(done.path)} is back; the next sync sends it to the other devices")
+        return 0
+    files = trashed_files(config)
+    if json_output:
+        listed = [
+            {
+                "id": one.trash_id,
+                "path": one.path,
+                "size": one.size,
+                "removed_at": one.removed_at,
+                "reason": one.reason,
+            }
+            for one in files
+        ]
+        print_envelope(tools.success({"files": listed}))
+        return 0
+    for one in files:
+        when = one.removed_at[:16].replace("T", " ")
+        print(f"{one.trash_id:>6}  {when}  {one.size:>9} B  {plain(one.path)}  ({one.reason})")
+    if not files:
+        print("The trash is empty.", file=sys.stderr)
+    return 0
+
+
+def unlock(json_output: JsonFlag = False) -> int:
+    """Take part again in a database that another device locked or rebuilt
+
+    What we knew of the old database is forgotten, files stay as they are; the next sync compares
+    everything anew and deletes nothing.
+
+    Example:  obsidian-rag livesync unlock
+    """
+    from obsidian_rag import tools
+    from obsidian_rag.engine import unlock_database
+
+    config = load()
+    unlock_database(config)
+    if json_output:
+        print_envelope(tools.success({"unlocked": True}))
+    else:
+        print("This device is accepted; the next sync compares everything anew")
+    _wake_daemon(config)
+    return 0
+
+
+def _wake_daemon(config: Config) -> None:
+    """A daemon whose node has stopped tries again when somebody asks."""
+    daemon = the_daemon(config)
+    if daemon is not None:
+        with contextlib.suppress(DaemonGone):
+            daemon.call("obsidian_sync_status", {})
+
+
+def _conflict(one: "WaitingConflict") -> dict[str, object]:
+    conflict = one.conflict
+    return {
+        "path": conflict.path,
+        "since": conflict.since,
+        "kept_as": conflict.kept_as,
+        "versions": [{"rev": rev, "ours": rev == one.ours} for rev in conflict.revs],
+    }
+
+
+def _print_conflicts(waiting: "tuple[WaitingConflict, ...]") -> None:
+    for one in waiting:
+        conflict = one.conflict
+        print(f"{plain(conflict.path)}  since {conflict.since[:16].replace('T', ' ')}")
+        if conflict.kept_as is not None:
+            print(f"  ours    {plain(conflict.kept_as)}")
+            print("  theirs  in the note itself")
+            continue
+        for rev in conflict.revs:
+            is_ours = rev == one.ours and len(conflict.revs) > 1
+            print(f"  {'ours  ' if is_ours else 'theirs'}  {rev}")
+    if waiting:
+        print(
+            "\nSettle one: `obsidian-rag livesync resolve NOTE --keep ours|theirs|both|REVISION`",
+            file=sys.stderr,
+        )
+    else:
+        print("No note waits.", file=sys.stderr)

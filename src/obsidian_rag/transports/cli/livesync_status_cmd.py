@@ -1,0 +1,142 @@
+"""livesync status and check: how the sync is doing, and what is not synced."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from obsidian_rag.config import load
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope, print_failure
+from obsidian_rag.transports.cli.related_text import plain
+
+if TYPE_CHECKING:
+    from obsidian_rag.engine import LivesyncCheck
+
+_SHOWN = 20
+
+
+def add_to(app: typer.Typer) -> None:
+    """Offer the commands."""
+    app.command("status")(status)
+    app.command("check")(check)
+
+
+def status(json_output: JsonFlag = False) -> int:
+    """Show whether the vault is in sync, what was synced, and what waits
+
+    Example:  obsidian-rag livesync status
+    """
+    envelope = ask_tool("obsidian_sync_status", {})
+    if json_output:
+        print_envelope(envelope)
+        return 0
+    data: Any = envelope["data"]
+    if not data["configured"]:
+        print(data["message"])
+        return 0
+    for name, value in _lines(data):
+        print(f"{name:<10} {value}")
+    if error := envelope["error"]:
+        print(f"\n{error['code']}: {error['message']}\n  {error['suggestion']}")
+    return 0
+
+
+def check(
+    show_all: Annotated[
+        bool, typer.Option("--all", help="List everything, not only 20 each")
+    ] = False,
+    json_output: JsonFlag = False,
+) -> int:
+    """List what is not synced and why: documents, files, conflicts, names that others cannot write
+
+    Asks the database, changes nothing. Ends with 1 if something is to be looked at.
+
+    Example:  obsidian-rag livesync check
+    """
+    from obsidian_rag import tools
+    from obsidian_rag.engine import check_livesync
+
+    found = check_livesync(load())
+    if json_output:
+        print_envelope(tools.success(_check_fields(found), trouble=found.trouble))
+    else:
+        _print_check(found, None if show_all else _SHOWN)
+    return 0 if found.is_clean else 1
+
+
+def _lines(data: Any) -> Iterable[tuple[str, object]]:
+    stats = data["stats"]
+    yield "sync", _state(data)
+    yield "server", data["server"]
+    yield "database", data["database"]
+    yield "vault", data["vault"]
+    yield "files", data["files"]
+    yield "taken", f"{stats['pulled']}, deleted here {stats['deleted_here']}"
+    yield "sent", f"{stats['pushed']}, deleted there {stats['deleted_there']}"
+    yield "merged", stats["merged"]
+    yield "conflicts", _waiting(stats["conflicts"], "resolve")
+    yield "unread", _waiting(stats["quarantined"], "check")
+    yield "trash", _waiting(stats["trash"], "restore")
+    if stats["lag"]:
+        yield "behind", f"{stats['lag']} changes"
+
+
+def _state(data: Any) -> str:
+    if not data["running"]:
+        return "not running"
+    progress = data["progress"]
+    if progress is not None and progress["total"]:
+        return f"catching up ({progress['current']} of {progress['total']})"
+    connected = "connected" if data["connected"] else "not connected"
+    return f"running, {connected}{', watching the vault' if data['watching'] else ''}"
+
+
+def _waiting(number: int, command: str) -> str:
+    return f"{number} (`obsidian-rag livesync {command}`)" if number else "0"
+
+
+def _check_fields(found: "LivesyncCheck") -> dict[str, object]:
+    return {
+        "is_clean": found.is_clean,
+        "files": found.files,
+        "quarantined": [
+            {
+                "path": one.path,
+                "id": one.doc_id,
+                "code": one.code,
+                "message": one.message,
+                "since": one.since,
+            }
+            for one in found.quarantined
+        ],
+        "conflicts": [{"path": one.path, "kept_as": one.kept_as} for one in found.conflicts],
+        "left_out": [{"path": path, "reason": why} for path, why in found.left_out],
+        "warnings": [{"path": path, "reason": why} for path, why in found.warnings],
+    }
+
+
+def _print_check(found: "LivesyncCheck", most: int | None) -> None:
+    sections: tuple[tuple[str, list[str]], ...] = (
+        (
+            "Set aside",
+            [f"{one.path or one.doc_id}: {one.message}" for one in found.quarantined],
+        ),
+        ("Changed in two places", [one.path for one in found.conflicts]),
+        ("Not synced", [f"{path or 'the vault'}: {why}" for path, why in found.left_out]),
+        (
+            "Synced, but not written by every system",
+            [f"{path}: {why}" for path, why in found.warnings],
+        ),
+    )
+    for title, lines in sections:
+        if lines:
+            print(f"{title} ({len(lines)})")
+            for line in lines[:most]:
+                print(f"  {plain(line)}")
+            if most is not None and len(lines) > most:
+                print(f"  … and {len(lines) - most} more; --all lists them")
+            print()
+    if found.trouble is not None:
+        print_failure(found.trouble)
+    if found.is_clean:
+        print(f"{found.files} files are synced, and nothing is left out")

@@ -1,0 +1,356 @@
+"""`livesync setup` keeps nothing before it has seen the database, and shows no secret."""
+
+import json
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.livesync.keyrings import MemoryKeyring
+from tests.livesync.pouch import Server
+from tests.livesync.setup_uris import qr_address, settings_of, setup_uri
+from tests.transports.command_line import Done
+from tests.transports.livesync_site import PASSPHRASE, answering, device_of, forms_of
+
+from obsidian_rag.config import load, read_file
+from obsidian_rag.engine.livesync_site import place_of, site_of
+from obsidian_rag.livesync import Remote, SecretStore, Tweaks
+from obsidian_rag.livesync.milestone import MILESTONE_NAME
+
+Cli = Callable[..., Done]
+MakeVault = Callable[[Mapping[str, str | bytes]], Path]
+Configure = Callable[[Path, Mapping[str, object]], None]
+URI_PASSPHRASE = "setup-päss"
+HIDDEN = Tweaks(encrypt=True, use_path_obfuscation=True)
+
+pytestmark = pytest.mark.usefixtures("no_keyring")
+
+
+@pytest.fixture(autouse=True)
+def secrets_in_the_environment(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COUCH_PASSWORD", remote.password or "")
+    monkeypatch.setenv("NOTES_PASSPHRASE", PASSPHRASE)
+    monkeypatch.setenv("URI_PASSPHRASE", URI_PASSPHRASE)
+
+
+def uri_of(remote: Remote, **others: object) -> str:
+    given = {"encrypt": True, "passphrase": PASSPHRASE, "usePathObfuscation": True, **others}
+    return setup_uri(settings_of(remote, **given), URI_PASSPHRASE)
+
+
+def by_address(remote: Remote, vault: Path) -> list[str]:
+    return [
+        *("livesync", "setup", "--url", remote.url, "--db", remote.database),
+        *("--user", remote.user or "", "--password-env", "COUCH_PASSWORD", "--vault", str(vault)),
+    ]
+
+
+def shows_no_secret(remote: Remote, *texts: str) -> None:
+    for text in texts:
+        for secret in (remote.password or "", PASSPHRASE, URI_PASSPHRASE):
+            assert [form for form in forms_of(secret) if form in text] == []
+
+
+def is_untouched(home: Path) -> bool:
+    return not (home / "config.json").exists() and not (home / "livesync-secrets.json").exists()
+
+
+def test_a_setup_uri_is_enough(
+    cli: Cli, remote: Remote, make_vault: MakeVault, home: Path, tmp_path: Path
+) -> None:
+    device = device_of(tmp_path / "device", remote, HIDDEN, PASSPHRASE)
+    device.write("a.md", "x\n")
+    device.write("gone.md", "x\n")
+    device.sync()
+    (device.root / "gone.md").unlink()
+    device.sync()
+    vault = make_vault({})
+    before = device.couch.info()
+    done = cli(
+        "livesync", "setup", uri_of(remote), "--passphrase-env", "URI_PASSPHRASE",
+        "--vault", str(vault),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    told = dict(line.split(None, 1) for line in done.out.splitlines())
+    assert told["server"] == remote.url
+    assert told["database"] == remote.database
+    assert "(headless)" in told["devices"]
+    assert (told["encrypted"], told["notes"]) == ("end to end, paths too", "1")
+    assert told["secrets"] == "in a file"
+    shows_no_secret(remote, done.out, done.err, (home / "config.json").read_text())
+    assert stat.S_IMODE((home / "livesync-secrets.json").stat().st_mode) == 0o600
+    assert device.couch.info() == before, "setup wrote to the database"
+    assert cli("livesync", "run", "--once").code == 0
+    assert (vault / "a.md").read_text() == "x\n"
+    device.close()
+
+
+def test_a_qr_address_needs_no_passphrase_and_can_come_from_stdin(
+    remote: Remote, make_vault: MakeVault, tmp_path: Path, home: Path
+) -> None:
+    device_of(tmp_path / "device", remote, HIDDEN, PASSPHRASE).close()
+    settings = settings_of(remote, encrypt=True, passphrase=PASSPHRASE, usePathObfuscation=True)
+    vault = make_vault({})
+    done = answering(
+        "livesync", "setup", "-", "--vault", str(vault), answers=[("", qr_address(settings))]
+    )
+    assert done.code == 0, done.err
+    site = site_of(load())
+    assert (site.remote.password, site.passphrase) == (remote.password, PASSPHRASE)
+
+
+def test_the_passphrase_is_asked_without_showing_it(
+    remote: Remote, make_vault: MakeVault, tmp_path: Path
+) -> None:
+    device_of(tmp_path / "device", remote, HIDDEN, PASSPHRASE).close()
+    vault = make_vault({})
+    done = answering(
+        "livesync", "setup", uri_of(remote), "--vault", str(vault),
+        answers=[("Passphrase of the setup URI", URI_PASSPHRASE)],
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    shows_no_secret(remote, done.err)
+    assert site_of(load()).passphrase == PASSPHRASE
+
+
+def test_an_address_is_enough_and_what_is_missing_is_asked(
+    remote: Remote, make_vault: MakeVault, tmp_path: Path
+) -> None:
+    device_of(tmp_path / "device", remote, Tweaks(encrypt=True), PASSPHRASE).close()
+    vault = make_vault({})
+    done = answering(
+        "livesync", "setup", "--url", remote.url, "--db", remote.database,
+        "--user", remote.user or "", "--vault", str(vault),
+        answers=[("Password of", remote.password or ""), ("Passphrase of your notes", PASSPHRASE)],
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    shows_no_secret(remote, done.err)
+    site = site_of(load())
+    assert (site.remote.password, site.passphrase) == (remote.password, PASSPHRASE)
+
+
+def test_all_can_come_from_variables(
+    cli: Cli, remote: Remote, make_vault: MakeVault, tmp_path: Path
+) -> None:
+    device_of(tmp_path / "device", remote, Tweaks(encrypt=True), PASSPHRASE).close()
+    arguments = [*by_address(remote, make_vault({})), "--passphrase-env", "NOTES_PASSPHRASE"]
+    done = cli(*arguments, "--json")
+    assert done.code == 0, done.err
+    data = done.json["data"]
+    assert (data["encrypted"], data["paths_hidden"], data["notes"]) == (True, False, 0)
+    assert (data["secrets"], data["locked"], data["empty"]) == ("file", False, False)
+    shows_no_secret(remote, done.out, done.err)
+
+
+def test_a_plain_database_needs_no_passphrase_and_none_is_kept(
+    cli: Cli, remote: Remote, make_vault: MakeVault, tmp_path: Path, home: Path
+) -> None:
+    device_of(tmp_path / "device", remote).close()
+    arguments = [*by_address(remote, make_vault({})), "--passphrase-env", "NOTES_PASSPHRASE"]
+    assert cli(*arguments).code == 0
+    kept = SecretStore(home).get(place_of(load()).key)
+    assert kept is not None
+    assert (kept.password, kept.passphrase) == (remote.password, None)
+
+
+def test_a_login_in_the_address_is_split_off(
+    cli: Cli, remote: Remote, make_vault: MakeVault, tmp_path: Path, home: Path
+) -> None:
+    device_of(tmp_path / "device", remote).close()
+    url = remote.url.replace("://", f"://{remote.user}:a-password-f%C3%B6r-tests@")
+    done = cli(
+        "livesync", "setup", "--url", url, "--db", remote.database, "--vault", str(make_vault({}))
+    )
+    assert done.code == 0, done.err
+    written = (home / "config.json").read_text()
+    shows_no_secret(remote, done.out, done.err, written)
+    assert "f%C3%B6r" not in done.out + done.err + written
+    assert read_file(home / "config.json")["livesync"]["couchdbUser"] == remote.user
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ("URI_PASSPHRASE", "LIVESYNC_PASSPHRASE"),
+        ("NOTES_PASSPHRASE", "LIVESYNC_PASSPHRASE"),
+        ("password", "LIVESYNC_REFUSED"),
+        ("database", "LIVESYNC_INCOMPATIBLE"),
+        ("server", "LIVESYNC_UNREACHABLE"),
+        ("uri", "INVALID_ARGUMENT"),
+        ("vault", "NOT_FOUND"),
+    ],
+)
+def test_nothing_is_kept_when_something_is_wrong(
+    cli: Cli,
+    remote: Remote,
+    pouch: Server,
+    make_vault: MakeVault,
+    tmp_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    wrong: str,
+    code: str,
+) -> None:
+    device_of(tmp_path / "device", remote, HIDDEN, PASSPHRASE).close()
+    vault = str(tmp_path / "nowhere") if wrong == "vault" else str(make_vault({}))
+    others: dict[str, object] = {
+        "NOTES_PASSPHRASE": {"passphrase": "another"},
+        "password": {"couchDB_PASSWORD": "another"},
+        "database": {"couchDB_DBNAME": "another"},
+        "server": {"couchDB_URI": "http://127.0.0.1:9"},
+    }.get(wrong, {})
+    assert isinstance(others, dict)
+    uri = "obsidian://open?vault=x" if wrong == "uri" else uri_of(remote, **others)
+    if wrong == "URI_PASSPHRASE":
+        monkeypatch.setenv("URI_PASSPHRASE", "another")
+    arguments = ("--passphrase-env", "URI_PASSPHRASE", "--vault", vault, "--json")
+    done = cli("livesync", "setup", uri, *arguments)
+    assert (done.code, done.json["error"]["code"]) == (2, code)
+    assert done.json["error"]["suggestion"]
+    assert is_untouched(home)
+    shows_no_secret(remote, done.out, done.err)
+
+
+def test_a_server_elsewhere_is_asked_about_and_consent_is_kept_for_it_only(
+    cli: Cli, remote: Remote, make_vault: MakeVault, home: Path, tmp_path: Path
+) -> None:
+    away = uri_of(remote, couchDB_URI="http://couch.invalid:5984")
+    arguments = ("--passphrase-env", "URI_PASSPHRASE", "--vault", str(make_vault({})))
+    done = cli("livesync", "setup", away, *arguments, "--json")
+    assert (done.code, done.json["error"]["code"]) == (2, "LIVESYNC_REFUSED")
+    assert "--consent" in done.json["error"]["suggestion"]
+    done = cli("livesync", "setup", away, *arguments, "--consent", "--json")
+    assert done.json["error"]["code"] == "LIVESYNC_UNREACHABLE", "it would have been asked"
+    assert is_untouched(home)
+    asked = answering("livesync", "setup", away, *arguments, answers=[("May your notes", "n")])
+    assert (asked.code, "LIVESYNC_REFUSED" in asked.err) == (2, True)
+    device_of(tmp_path / "device", remote, HIDDEN, PASSPHRASE).close()
+    assert cli("livesync", "setup", uri_of(remote), *arguments, "--consent").code == 0
+    assert load().settings.livesync.remote_consent is False, "this machine needs none"
+
+
+def test_a_password_from_before_does_not_win_over_the_new_one(
+    cli: Cli,
+    remote: Remote,
+    make_vault: MakeVault,
+    configure: Configure,
+    tmp_path: Path,
+    home: Path,
+) -> None:
+    device_of(tmp_path / "device", remote).close()
+    vault = make_vault({})
+    configure(vault, {"livesync.couchdbPassword": "old", "livesync.trash_days": 5})
+    assert cli(*by_address(remote, vault)).code == 0
+    written = read_file(home / "config.json")["livesync"]
+    assert ("couchdbPassword" in written, written["trash_days"]) == (False, 5)
+    assert site_of(load()).remote.password == remote.password
+
+
+def test_the_vault_is_chosen_for_everything_or_for_sync_only(
+    cli: Cli, remote: Remote, make_vault: MakeVault, tmp_path: Path, home: Path
+) -> None:
+    device_of(tmp_path / "device", remote).close()
+    vault = make_vault({})
+    done = cli(*by_address(remote, vault)[:-2])
+    assert "init --vault" in done.err
+    assert cli(*by_address(remote, vault)).code == 0
+    assert load().vault_root == vault
+    other = tmp_path / "other"
+    other.mkdir()
+    assert cli(*by_address(remote, other)).code == 0
+    assert (load().vault_root, place_of(load()).root) == (vault, other)
+    assert cli(*by_address(remote, vault)).code == 0
+    assert place_of(load()).root == vault
+
+
+def test_a_vault_that_holds_our_own_files_is_refused(
+    cli: Cli, remote: Remote, tmp_path: Path, home: Path
+) -> None:
+    device_of(tmp_path / "device", remote).close()
+    done = cli(*by_address(remote, tmp_path), "--json")
+    assert (done.code, done.json["error"]["code"]) == (2, "CONFIG_INVALID")
+    assert is_untouched(home)
+
+
+def test_a_locked_database_is_kept_with_the_next_step(
+    cli: Cli, remote: Remote, make_vault: MakeVault, tmp_path: Path
+) -> None:
+    device = device_of(tmp_path / "device", remote, Tweaks(encrypt=True), PASSPHRASE)
+    milestone = device.couch.get_local(MILESTONE_NAME)
+    assert milestone is not None
+    device.couch.put_local(MILESTONE_NAME, {**milestone, "locked": True})
+    arguments = by_address(remote, make_vault({}))
+    assert cli(*arguments, "--json").json["error"]["code"] == "LIVESYNC_PASSPHRASE"
+    done = cli(*arguments, "--passphrase-env", "NOTES_PASSPHRASE")
+    assert (done.code, "livesync unlock" in done.err) == (0, True)
+    assert cli("livesync", "run", "--once", "--json").json["error"]["code"] == "LIVESYNC_LOCKED"
+    assert cli("livesync", "unlock").code == 0
+    assert cli("livesync", "run", "--once").code == 0
+    device.close()
+
+
+def test_an_empty_database_is_set_up_as_the_uri_wants_it(
+    cli: Cli, remote: Remote, make_vault: MakeVault, tmp_path: Path
+) -> None:
+    vault = make_vault({"n.md": "x\n"})
+    uri = uri_of(remote, hashAlg="sha1", enableCompression=True)
+    arguments = ("--passphrase-env", "URI_PASSPHRASE", "--vault", str(vault))
+    done = cli("livesync", "setup", uri, *arguments)
+    assert (done.code, "--init" in done.err) == (0, True)
+    refused = cli("livesync", "push", "--once", "--json")
+    assert refused.json["error"]["code"] == "LIVESYNC_INCOMPATIBLE"
+    assert cli("livesync", "push", "--once", "--init").code == 0
+    device = device_of(tmp_path / "device", remote, passphrase=PASSPHRASE)
+    tweaks = device.sync().member.tweaks
+    assert (tweaks.encrypt, tweaks.use_path_obfuscation) == (True, True)
+    assert (tweaks.hash_alg, tweaks.enable_compression) == ("sha1", True)
+    assert device.files() == {"n.md": b"x\n"}
+    device.close()
+
+
+def test_the_keyring_is_used_unless_told_otherwise(
+    cli: Cli,
+    remote: Remote,
+    make_vault: MakeVault,
+    tmp_path: Path,
+    home: Path,
+    memory_keyring: MemoryKeyring,
+) -> None:
+    device_of(tmp_path / "device", remote).close()
+    arguments = by_address(remote, make_vault({}))
+    assert cli(*arguments, "--json").json["data"]["secrets"] == "keyring"
+    written = "".join(file.read_text(errors="replace") for file in home.glob("*.json"))
+    shows_no_secret(remote, written)
+    assert cli("livesync", "run", "--once").code == 0
+    assert cli(*arguments, "--no-keyring", "--json").json["data"]["secrets"] == "file"
+    assert memory_keyring.kept == {}
+
+
+def test_a_headless_machine_is_told_which_option_to_use(
+    cli: Cli, remote: Remote, make_vault: MakeVault, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", (home.parent / "nothing").open("w+"))
+    done = cli("livesync", "setup", uri_of(remote), "--json")
+    assert (done.code, done.json["error"]["code"]) == (2, "INVALID_ARGUMENT")
+    assert "--passphrase-env" in done.json["error"]["suggestion"]
+    done = cli("livesync", "setup", "--url", remote.url, "--db", "d", "--user", "u", "--json")
+    assert "--password-env" in done.json["error"]["suggestion"]
+    monkeypatch.delenv("COUCH_PASSWORD")
+    done = cli(*by_address(remote, make_vault({})), "--json")
+    assert "COUCH_PASSWORD" in done.json["error"]["message"]
+
+
+def test_a_uri_and_an_address_exclude_each_other(cli: Cli, remote: Remote) -> None:
+    done = cli("livesync", "setup", uri_of(remote), "--url", remote.url, "--json")
+    assert done.json["error"]["code"] == "INVALID_ARGUMENT"
+    assert cli("livesync", "setup", "--json").json["error"]["code"] == "CONFIG_INVALID"
+
+
+def test_the_settings_show_no_password(
+    cli: Cli, make_vault: MakeVault, configure: Configure
+) -> None:
+    configure(make_vault({}), {"livesync.couchdbPassword": "pass-w0rd"})
+    for arguments in (("config", "show"), ("config", "show", "--json")):
+        done = cli(*arguments)
+        assert (done.code, "pass-w0rd" in done.out) == (0, False)
+    assert json.loads(cli("config", "show").out)["livesync"]["couchdbPassword"]
