@@ -399,6 +399,27 @@ def test_an_unreachable_server_is_remembered_for_the_status(
     engine.close()
 
 
+def test_another_folder_is_no_vault_with_files_gone(
+    joined: Callable[..., Config], device: TestNode, vault: Path, tmp_path: Path
+) -> None:
+    for number in range(30):
+        device.write(f"{number}.md", "x\n")
+    device.sync()
+    sync_once(joined())
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "0.md").write_text("another\n")
+    with pytest.raises(NotFound):
+        sync_once(joined(vaultPath=str(tmp_path / "typo")))
+    sync_once(joined(vaultPath=str(other)))
+    assert len(list(other.iterdir())) == 31, "what was there is kept beside"
+    device.sync()
+    assert len(device.files()) == 31
+    (vault / "5.md").unlink()
+    sync_once(joined())
+    assert (vault / "5.md").exists(), "nobody remembers that it was there"
+
+
 # -- the trash
 
 

@@ -20,7 +20,9 @@ a conflict file, say) is given up when its reader removes one of the copies.
 import os
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,15 +37,43 @@ from obsidian_rag.errors import LivesyncUnreachable
 from obsidian_rag.livesync.settling import Manner
 from obsidian_rag.store import Database
 
-NAMES = ("a.md", "Dir/b.md", "c.canvas", "d.bin")
+NAMES = ("a.md", "a.md", "Dir/b.md", "c.canvas", "d.bin")
 STYLES = ("whole", "append", "top", "same_size")
 ROUNDS = 8
 TOKEN = re.compile(rb"<t\d{4}>")
 
 devices = st.sampled_from((0, 1))
-names = st.sampled_from(NAMES)
-styles = st.sampled_from(STYLES)
-picks = st.integers(0, 7)
+# What is done to a file: by whom and what, the name or number says to which, and how.
+THIRD = 2
+acts = st.one_of(
+    st.tuples(
+        devices,
+        st.sampled_from(("save", "save", "edit", "edit", "delete", "rename", "respell", "touch")),
+        st.sampled_from(NAMES),
+        st.integers(0, 5),
+        st.sampled_from(STYLES),
+    ),
+    st.tuples(
+        st.just(THIRD),
+        st.sampled_from(
+            ("save", "late", "deliver", "delete", "rename", "respell", "away", "away", "twin")
+        ),
+        st.sampled_from(NAMES),
+        st.integers(0, 2),
+        st.sampled_from(STYLES),
+    ),
+)
+Act = tuple[int, str, str, int, str]
+# What comes between: nothing, a crash, a lost connection, somebody at work, the other node.
+steps = st.integers(1, 24)
+faults = st.one_of(
+    st.just(("none", 0, None)),
+    st.tuples(st.just("crash"), steps, st.none()),
+    st.tuples(st.just("drop"), st.integers(1, 16), st.booleans()),
+    st.tuples(st.just("work"), steps, acts),
+    st.tuples(st.just("other"), steps, st.none()),
+)
+Fault = tuple[str, int, Any]
 
 
 def tokens_in(content: bytes) -> set[bytes]:
@@ -70,133 +100,20 @@ class Network(RuleBasedStateMachine):
             (folder / name / "vault" / "Folder").mkdir(parents=True)
             shutil.copy(template, folder / name / "state.db")
         self._nodes = [self._open("0"), self._open("1")]
-        # The database gets its papers.
+        self._save(self._nodes[0], "a.md", "whole")
         self._nodes[0].sync()
+        self._nodes[1].sync()
 
-    # -- what users do, connected or not
-
-    @rule(device=devices, name=names, style=styles)
-    def save(self, device: int, name: str, style: str) -> None:
-        node = self._nodes[device]
-        path = self._spelled(node, name) or name
-        self._save(node, path, style)
-
-    @rule(device=devices, pick=picks, style=styles)
-    def edit_any(self, device: int, pick: int, style: str) -> None:
-        if path := self._picked(device, pick):
-            self._save(self._nodes[device], path, style)
-
-    @rule(device=devices, pick=picks)
-    def delete(self, device: int, pick: int) -> None:
-        if path := self._picked(device, pick):
-            file = self._nodes[device].root / path
-            self._given_up |= tokens_in(file.read_bytes())
-            file.unlink()
-
-    @rule(device=devices, pick=picks, name=names)
-    def rename(self, device: int, pick: int, name: str) -> None:
-        node, path = self._nodes[device], self._picked(device, pick)
-        if path and self._spelled(node, name) is None:
-            (node.root / name).parent.mkdir(exist_ok=True)
-            (node.root / path).rename(node.root / name)
-
-    @rule(device=devices, pick=picks)
-    def respell(self, device: int, pick: int) -> None:
-        if path := self._picked(device, pick):
-            folder, slash, name = path.rpartition("/")
-            root = self._nodes[device].root
-            (root / path).rename(root / f"{folder}{slash}{name.swapcase()}")
-
-    @rule(device=devices, pick=picks)
-    def touch(self, device: int, pick: int) -> None:
-        if path := self._picked(device, pick):
-            self._date(self._nodes[device].root / path)
-
-    # -- what the third client does
-
-    @rule(name=names, style=styles, is_late=st.sampled_from((False, False, True)))
-    def third_saves(self, name: str, style: str, is_late: bool) -> None:
-        path, before = self._winner(name)
-        after = self._edited(before, path, style)
-        self._third.save(path, after, is_late=is_late, is_timed=style != "same_size")
-        self._given_up |= tokens_in(before) - tokens_in(after)
-
-    @rule(name=names)
-    def third_deletes(self, name: str) -> None:
-        path, before = self._winner(name)
-        if before:
-            self._third.delete(path)
-            self._given_up |= tokens_in(before)
-
-    @rule(name=names, new=names)
-    def third_renames(self, name: str, new: str) -> None:
-        path, before = self._winner(name)
-        if before and not self._winner(new)[1] and name != new:
-            self._third.save(new, before)
-            self._third.delete(path)
-
-    @rule(name=names)
-    def third_respells(self, name: str) -> None:
-        path, before = self._winner(name)
-        if before:
-            self._third.save(path.swapcase(), before)
-
-    @rule(name=names, style=styles, back=st.integers(0, 2))
-    def third_was_away(self, name: str, style: str, back: int) -> None:
-        path, before = self._winner(name)
-        if before:
-            revs = self._third.history(path)
-            parent = self._third.revision(path, revs[min(back, len(revs) - 1)])
-            after = self._edited(parent.content, path, style)
-            self._third.branch(path, after, parent.rev)
-            self._given_up |= tokens_in(parent.content) - tokens_in(after)
-
-    @rule()
-    def third_delivers(self) -> None:
-        self._third.deliver()
-
-    # -- syncs, and what comes between
-
-    @rule(device=devices)
-    def sync(self, device: int) -> None:
-        self._nodes[device].sync()
-
-    @rule(device=devices, at=st.integers(1, 24))
-    def crash(self, device: int, at: int) -> None:
-        try:
-            with crashing(at):
-                self._nodes[device].sync()
-        except Crash:
-            self._nodes[device].close()
-            self._nodes[device] = self._open(str(device))
-
-    @rule(device=devices, at=st.integers(1, 16), is_heard=st.booleans())
-    def drop(self, device: int, at: int, is_heard: bool) -> None:
-        try:
-            with dropping(at, is_heard=is_heard):
-                self._nodes[device].sync()
-        except LivesyncUnreachable:
-            pass
-
-    @rule(device=devices, at=st.integers(1, 24), pick=picks, style=styles)
-    def edit_meanwhile(self, device: int, at: int, pick: int, style: str) -> None:
-        with meddling(at, lambda: self.edit_any(device, pick, style)):
-            self._nodes[device].sync()
-
-    @rule(device=devices, at=st.integers(1, 24), pick=picks)
-    def delete_meanwhile(self, device: int, at: int, pick: int) -> None:
-        with meddling(at, lambda: self.delete(device, pick)):
-            self._nodes[device].sync()
-
-    @rule(device=devices, at=st.integers(1, 24), name=names, style=styles)
-    def third_saves_meanwhile(self, device: int, at: int, name: str, style: str) -> None:
-        with meddling(at, lambda: self.third_saves(name, style, False)):
-            self._nodes[device].sync()
-
-    @rule(device=devices, at=st.integers(1, 24))
-    def other_syncs_meanwhile(self, device: int, at: int) -> None:
-        with meddling(at, lambda: self.sync(1 - device)):
-            self._nodes[device].sync()
+    @rule(
+        work=st.lists(acts, min_size=1, max_size=3),
+        syncs=st.lists(st.tuples(devices, faults), max_size=2),
+    )
+    def turn(self, work: list[Act], syncs: list[tuple[int, Fault]]) -> None:
+        """Somebody works on some devices, and some devices sync, well or badly."""
+        for act in work:
+            self._do(act)
+        for device, fault in syncs:
+            self._sync(device, fault)
 
     # -- what must be true in the end
 
@@ -244,6 +161,86 @@ class Network(RuleBasedStateMachine):
 
     # -- how it is done
 
+    def _sync(self, device: int, fault: Fault) -> None:
+        node, (what, at, how) = self._nodes[device], fault
+        if what == "none":
+            node.sync()
+        elif what == "crash":
+            try:
+                with crashing(at):
+                    node.sync()
+            except Crash:
+                node.close()
+                self._nodes[device] = self._open(str(device))
+        elif what == "drop":
+            with suppress(LivesyncUnreachable), dropping(at, is_heard=how):
+                node.sync()
+        elif what == "work":
+            with meddling(at, lambda: self._do(how)):
+                node.sync()
+        else:
+            with meddling(at, lambda: self._sync(1 - device, ("none", 0, None))):
+                node.sync()
+
+    def _do(self, act: Act) -> None:
+        who, what, name, pick, style = act
+        if who == THIRD:
+            self._third_does(what, name, pick, style)
+        else:
+            self._user_does(self._nodes[who], what, name, pick, style)
+
+    def _user_does(self, node: TestNode, what: str, name: str, pick: int, style: str) -> None:
+        paths = sorted(self._files(node))
+        path = paths[pick % len(paths)] if paths else None
+        if what == "save":
+            self._save(node, self._spelled(node, name) or name, style)
+        elif path is None:
+            return
+        elif what == "edit":
+            self._save(node, path, style)
+        elif what == "delete":
+            self._given_up |= tokens_in((node.root / path).read_bytes())
+            (node.root / path).unlink()
+        elif what == "rename" and self._spelled(node, name) is None:
+            (node.root / name).parent.mkdir(exist_ok=True)
+            (node.root / path).rename(node.root / name)
+        elif what == "respell":
+            folder, slash, last = path.rpartition("/")
+            (node.root / path).rename(node.root / f"{folder}{slash}{last.swapcase()}")
+        elif what == "touch":
+            self._date(node.root / path)
+
+    def _third_does(self, what: str, name: str, back: int, style: str) -> None:
+        """Change the database by hand; `away` continues an older revision, `twin` does what the winner did."""
+        third = self._third
+        path, before = self._winner(name)
+        if what == "deliver":
+            third.deliver()
+        elif what in ("save", "late"):
+            after = self._edited(before, path, style)
+            third.save(path, after, is_late=what == "late", is_timed=style != "same_size")
+            self._given_up |= tokens_in(before) - tokens_in(after)
+        elif not before:
+            return
+        elif what == "delete":
+            third.delete(path)
+            self._given_up |= tokens_in(before)
+        elif what == "rename":
+            new = NAMES[back + 2]
+            if new.lower() != path.lower() and not self._winner(new)[1]:
+                third.save(new, before)
+                third.delete(path)
+        elif what == "respell":
+            third.save(path.swapcase(), before)
+        elif what == "twin" and len(revs := third.history(path)) > 1:
+            third.branch(path, before, revs[1])
+        elif what == "away":
+            revs = third.history(path)
+            parent = third.revision(path, revs[min(back, len(revs) - 1)])
+            after = self._edited(parent.content, path, style)
+            third.branch(path, after, parent.rev)
+            self._given_up |= tokens_in(parent.content) - tokens_in(after)
+
     def _open(self, name: str) -> TestNode:
         return TestNode(self._folder / name, self._remote, manner=self._manner)
 
@@ -281,10 +278,6 @@ class Network(RuleBasedStateMachine):
             for path, content in node.files().items()
             if not path.rpartition("/")[2].startswith(".")
         }
-
-    def _picked(self, device: int, pick: int) -> str | None:
-        paths = sorted(self._files(self._nodes[device]))
-        return paths[pick % len(paths)] if paths else None
 
     def _spelled(self, node: TestNode, name: str) -> str | None:
         return next((path for path in self._files(node) if path.lower() == name.lower()), None)
@@ -324,7 +317,7 @@ def test_all_devices_agree_in_the_end_and_nothing_is_lost(
         network,  # type: ignore[arg-type]  # anything that makes a machine will do
         settings=settings(
             max_examples=examples,
-            stateful_step_count=10,
+            stateful_step_count=6,
             deadline=None,
             derandomize=True,
             database=None,

@@ -203,9 +203,7 @@ def empty(file: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [damage_by_truncation, damage_at_the_start, empty])
-def test_a_damaged_file_is_found_out_when_it_is_read(
-    vault: RelatedVault, damage: object
-) -> None:
+def test_a_damaged_file_is_found_out_when_it_is_read(vault: RelatedVault, damage: object) -> None:
     assert callable(damage)
     damage(vault.home / FILE)
     try:

@@ -103,9 +103,7 @@ def test_tags_are_jaccard_of_the_tags(tmp_path: Path) -> None:
     with indexed(tmp_path, TAGS).loaded() as loaded:
         found = by_path(loaded, signals.tags(loaded, source(loaded, "a.md").tags))
         none = by_path(loaded, signals.tags(loaded, frozenset()))
-    assert found == pytest.approx(
-        {"a.md": 1, "b.md": 2 / 3, "c.md": 1 / 2, "d.md": 0, "e.md": 0}
-    )
+    assert found == pytest.approx({"a.md": 1, "b.md": 2 / 3, "c.md": 1 / 2, "d.md": 0, "e.md": 0})
     assert set(none.values()) == {0.0}
 
 
@@ -210,18 +208,20 @@ def put_vectors(vault: RelatedVault, vectors: dict[str, list[float]]) -> None:
         )
 
 
-def test_meaning_is_what_lies_above_the_average_note(tmp_path: Path) -> None:
+def test_meaning_is_the_cosine_seen_from_the_average_note(tmp_path: Path) -> None:
     vault = indexed(tmp_path, NOTES)
-    put_vectors(vault, {"a.md": [1, 0], "b.md": [0.8, 0.6], "c.md": [0, 1]})
+    vectors = {"a.md": [1, 0], "b.md": [0.8, 0.6], "c.md": [0, 1]}
+    put_vectors(vault, vectors)
+    centre = np.mean([*vectors.values()], axis=0)
+    a, b = vectors["a.md"] - centre, vectors["b.md"] - centre
     with vault.loaded() as loaded:
         found = by_path(loaded, signals.meaning(loaded, source(loaded, "a.md")))
-        average = (1 + 0.8 + 0) / 3
-        assert found["b.md"] == pytest.approx(0.8 - average, abs=0.01)
-        assert (found["c.md"], found["d.md"]) == (0, 0)
-        text = Source(loaded.terms.all().slots[:0], frozenset(), vector=np.array([0, 1.0]))
-        assert max(by_path(loaded, signals.meaning(loaded, text)).items(), key=lambda x: x[1])[
-            0
-        ] == "c.md"
+        asked = Source(source(loaded, "d.md").sequence, frozenset(), vector=np.array([0, 1.0]))
+        by_text = by_path(loaded, signals.meaning(loaded, asked))
+    expected = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+    assert found["b.md"] == pytest.approx(expected, abs=0.02)
+    assert (found["c.md"], found["d.md"]) == (0, 0)
+    assert max(by_text, key=lambda path: by_text[path]) == "c.md"
 
 
 def test_there_is_no_meaning_without_vectors_or_of_another_width(tmp_path: Path) -> None:
@@ -230,6 +230,6 @@ def test_there_is_no_meaning_without_vectors_or_of_another_width(tmp_path: Path)
         assert not signals.meaning(loaded, source(loaded, "a.md")).any()
     put_vectors(vault, {"a.md": [1, 0], "b.md": [1, 0]})
     with vault.loaded() as loaded:
-        wide = Source(loaded.terms.all().slots[:0], frozenset(), vector=np.ones(3, np.float32))
+        wide = Source(source(loaded, "d.md").sequence, frozenset(), vector=np.ones(3, np.float32))
         assert not signals.meaning(loaded, wide).any()
         assert not signals.meaning(loaded, source(loaded, "d.md")).any()

@@ -216,7 +216,9 @@ def test_a_note_moved_into_an_excluded_folder_is_forgotten(vault: RelatedVault) 
 
 @pytest.mark.parametrize("word", ["false", "never"])
 def test_a_note_that_says_rag_false_is_not_related(vault: RelatedVault, word: str) -> None:
-    vault.write({"Pond.md": f"---\nrag: {word}\n---\nsecret sedge", "New.md": "---\nrag: false\n---"})
+    vault.write(
+        {"Pond.md": f"---\nrag: {word}\n---\nsecret sedge", "New.md": "---\nrag: false\n---"}
+    )
     done = vault.update()
     assert (done.written, done.removed) == (0, 1)
     assert set(titles(vault)) == {"Garden/Bog.md", "Bread.md"}

@@ -1,15 +1,16 @@
 """`livesync setup` keeps nothing before it has seen the database, and shows no secret."""
 
+import io
 import json
 import stat
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from tests.livesync.keyrings import MemoryKeyring
-from tests.livesync.pouch import Server
 from tests.livesync.setup_uris import qr_address, settings_of, setup_uri
-from tests.transports.command_line import Done
+from tests.transports.command_line import COMMAND, Done
 from tests.transports.livesync_site import PASSPHRASE, answering, device_of, forms_of
 
 from obsidian_rag.config import load, read_file
@@ -91,10 +92,15 @@ def test_a_qr_address_needs_no_passphrase_and_can_come_from_stdin(
     device_of(tmp_path / "device", remote, HIDDEN, PASSPHRASE).close()
     settings = settings_of(remote, encrypt=True, passphrase=PASSPHRASE, usePathObfuscation=True)
     vault = make_vault({})
-    done = answering(
-        "livesync", "setup", "-", "--vault", str(vault), answers=[("", qr_address(settings))]
+    done = subprocess.run(
+        [*COMMAND, "livesync", "setup", "-", "--vault", str(vault)],
+        input=qr_address(settings),
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
-    assert done.code == 0, done.err
+    assert done.returncode == 0, done.stderr
+    shows_no_secret(remote, done.stdout, done.stderr)
     site = site_of(load())
     assert (site.remote.password, site.passphrase) == (remote.password, PASSPHRASE)
 
@@ -183,7 +189,6 @@ def test_a_login_in_the_address_is_split_off(
 def test_nothing_is_kept_when_something_is_wrong(
     cli: Cli,
     remote: Remote,
-    pouch: Server,
     make_vault: MakeVault,
     tmp_path: Path,
     home: Path,
@@ -191,7 +196,10 @@ def test_nothing_is_kept_when_something_is_wrong(
     wrong: str,
     code: str,
 ) -> None:
-    device_of(tmp_path / "device", remote, HIDDEN, PASSPHRASE).close()
+    device = device_of(tmp_path / "device", remote, HIDDEN, PASSPHRASE)
+    device.write("a.md", "x\n")
+    device.sync()
+    device.close()
     vault = str(tmp_path / "nowhere") if wrong == "vault" else str(make_vault({}))
     others: dict[str, object] = {
         "NOTES_PASSPHRASE": {"passphrase": "another"},
@@ -327,9 +335,9 @@ def test_the_keyring_is_used_unless_told_otherwise(
 
 
 def test_a_headless_machine_is_told_which_option_to_use(
-    cli: Cli, remote: Remote, make_vault: MakeVault, home: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, remote: Remote, make_vault: MakeVault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", (home.parent / "nothing").open("w+"))
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     done = cli("livesync", "setup", uri_of(remote), "--json")
     assert (done.code, done.json["error"]["code"]) == (2, "INVALID_ARGUMENT")
     assert "--passphrase-env" in done.json["error"]["suggestion"]

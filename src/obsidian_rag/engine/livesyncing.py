@@ -19,6 +19,7 @@ from obsidian_rag.vault import discard_kept
 
 _TRASH = "livesync-trash"
 _TWEAKS = "tweaks"
+_ROOT = "root"
 # Whoever asks whether a node runs holds its lock for a moment.
 _PATIENCE_S = 1.0
 
@@ -108,7 +109,7 @@ def open_node(config: Config, wish: Wish | None = None) -> Iterator[OpenNode]:
     site = site_of(config, wish)
     with contextlib.closing(Database(config.database)) as database, node_lock(config, site.key):
         records = LivesyncRecords(database, site.key)
-        _require_root(site, records)
+        _note_root(site, records)
         drop_old_trash(config, records)
         with contextlib.closing(Couch(site.remote)) as couch:
             plan = _plan(config, site, wish, _tweaks(site, wish, records))
@@ -197,10 +198,19 @@ def _lock(config: Config, key: str) -> FileLock:
     return FileLock(config.home / f"livesync-{key[:16]}.lock")
 
 
-def _require_root(site: Site, records: LivesyncRecords) -> None:
-    """A folder that never had a file may be a typo; for one that had, there is the brake."""
-    if not site.root.is_dir() and not records.count():
+def _note_root(site: Site, records: LivesyncRecords) -> None:
+    """Remember which folder is synced; with another one, all that we knew of the last is void.
+
+    A folder that never had a file may be a typo; for one that had, there is the brake.
+    """
+    root = str(site.root)
+    is_new = records.get_fact(_ROOT) != root
+    if not site.root.is_dir() and (is_new or not records.count()):
         raise NotFound(
-            f"There is no folder {site.root}.",
+            f"There is no folder {root}.",
             "Make it, or name another one with --vault or livesync.vaultPath.",
         )
+    if is_new:
+        # Or what this folder lacks would be taken for deleted.
+        records.clear()
+        records.put_fact(_ROOT, root)

@@ -51,11 +51,15 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class RelatedNote:
-    """A related note, why it is one, and the passages in which the two notes meet."""
+    """A related note, why it is one, and the passages in which the two notes meet.
+
+    `text` is all that is known of the note's text, for whoever judges what may be told of it.
+    """
 
     found: Explained
     source_passage: FoundRow | None
     passage: FoundRow | None
+    text: tuple[FoundRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class RelatedAnswer:
     hidden: int
     compared: int
     is_private: bool = False
+    text: tuple[FoundRow, ...] = ()
 
 
 def relate(
@@ -162,35 +167,28 @@ def loaded_relations(engine: Engine) -> Loaded:
             except IndexCorrupted:
                 discard(engine.config.home)
         engine.let_go_of_relations()
-        for _ in range(2):
-            try:
-                rows = _made(engine)
-                if rows is None:
-                    _make(engine)
-                    continue
-                engine.relations = _loaded(engine, rows)
-                return engine.relations
-            except IndexCorrupted:
-                discard(engine.config.home)
-    raise _not_yet()
+        engine.relations = _opened(engine)
+        if engine.relations is None:
+            _make(engine)
+            engine.relations = _opened(engine)
+        if engine.relations is None:
+            raise _not_yet()
+        return engine.relations
 
 
-def _loaded(engine: Engine, rows: Rows) -> Loaded:
+def _opened(engine: Engine) -> Loaded | None:
+    """All notes at hand; None if the indexes are missing, damaged or not begun."""
     settings = engine.config.settings.relations
-    try:
-        return Loaded(rows, use_links=settings.use_links and settings.profile == "default")
-    except IndexCorrupted:
-        rows.close()
-        raise
-
-
-def _made(engine: Engine) -> Rows | None:
-    """The indexes, unless they have yet to be made: a first run may have ended before it began."""
     rows = find_rows(engine.config.home, _format(engine))
-    if rows is not None and rows.mark is None and not rows.count:
-        rows.close()
+    if rows is None:
         return None
-    return rows
+    try:
+        if rows.mark is not None or rows.count:
+            return Loaded(rows, use_links=settings.use_links and settings.profile != "seed")
+    except IndexCorrupted:
+        discard(engine.config.home)
+    rows.close()
+    return None
 
 
 def _make(engine: Engine) -> None:
@@ -252,15 +250,12 @@ def related_notes(
 
     explained, hidden, compared, is_private = _told(engine, ask)
     passages = _passages(engine, note, explained) if with_passages else {}
-    notes = [
-        RelatedNote(
-            one,
-            _around(passages.get(note or "", ()), one.source_line),
-            _around(passages.get(one.card.path, ()), one.line),
-        )
-        for one in explained
-    ]
-    return RelatedAnswer(note, notes, hidden, compared, is_private)
+    own = tuple(passages.get(note or "", ()))
+    notes = []
+    for one in explained:
+        rows = tuple(passages.get(one.card.path, ()))
+        notes.append(RelatedNote(one, _around(own, one.source_line), _around(rows, one.line), rows))
+    return RelatedAnswer(note, notes, hidden, compared, is_private, own)
 
 
 def _source(

@@ -159,5 +159,6 @@ def _best_line(loaded: Loaded, places: Places | None, shared: list[int]) -> int 
         return None
     first = int(lines.min())
     by_line = np.bincount(lines - first, found)
-    near = np.convolve(by_line, np.ones(_WINDOW), mode="same")
-    return first + int(np.argmax(near[: len(by_line)]))
+    near = np.convolve(by_line, np.ones(_WINDOW), mode="same")[: len(by_line)]
+    # A line of its own: a blank one between two passages belongs to neither.
+    return first + int(np.argmax(np.where(by_line > 0, near, 0)))

@@ -55,11 +55,12 @@ def evaluate_links(
 def _pairs(loaded: Loaded, limit: int) -> Iterator[tuple[int, int]]:
     """Links, shuffled: the first of every note, then the second of every note, and so on."""
     chance = random.Random(_SEED)
-    by_path = sorted(loaded.graph.outgoing.items(), key=lambda item: loaded.cards[item[0]].path)
     links = {}
-    for slot, targets in by_path:
+    # Not from the graph's ties: a profile that does not count links is asked the same questions.
+    for slot in sorted(loaded.slot_of.values(), key=lambda one: loaded.cards[one].path):
         linked = {loaded.graph.find(link, slot) for link in loaded.cards[slot].links}
-        links[slot] = sorted(targets & linked, key=lambda one: loaded.cards[one].path)
+        targets = [one for one in linked if one is not None and one != slot]
+        links[slot] = sorted(targets, key=lambda one: loaded.cards[one].path)
         chance.shuffle(links[slot])
     sources = [slot for slot, targets in links.items() if targets]
     chance.shuffle(sources)

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 _HIGHEST = 127
 _ROWS_AT_ONCE = 4096
+_TINY = 1e-12
 
 
 class Meanings:
@@ -14,17 +15,20 @@ class Meanings:
         self.width = width
         self._rows = np.zeros((size, width), dtype=np.int8)
         self._scales = np.zeros(size, dtype=np.float32)
+        self._centred: tuple[NDArray[np.float32], NDArray[np.float64]] | None = None
 
     def grow(self, size: int) -> None:
         """Make room for more slots."""
         more = size - len(self._scales)
         self._rows = np.pad(self._rows, ((0, more), (0, 0)))
         self._scales = np.pad(self._scales, (0, more))
+        self._centred = None
 
     def put(self, slot: int, vector: NDArray[np.floating] | None) -> None:
         """Give a slot its vector, or take it away."""
         scale = 0.0 if vector is None else float(np.abs(vector).max(initial=0)) / _HIGHEST
         self._scales[slot] = scale
+        self._centred = None
         self._rows[slot] = np.rint(vector / scale) if vector is not None and scale else 0
 
     def of(self, slot: int) -> NDArray[np.float32] | None:
@@ -32,14 +36,42 @@ class Meanings:
         scale = self._scales[slot]
         return self._rows[slot].astype(np.float32) * scale if scale else None
 
-    def above_average(self, vector: NDArray[np.float32]) -> NDArray[np.float64]:
-        """How much closer to a vector each slot is than the average one; never below zero."""
+    def alike(self, vector: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The cosine of each slot with a vector, both seen from the centre of all notes.
+
+        Notes of one vault all point into much the same direction; what tells them apart is how
+        they differ from the average one. Below zero counts as nothing in common.
+        """
+        is_known = self._scales > 0
+        if not is_known.any():
+            return np.zeros(len(self._scales))
+        centre, lengths = self._seen_from_centre()
+        turned = vector - centre
+        turned /= float(np.linalg.norm(turned)) or 1.0
+        found = (self._times(turned) - float(centre @ turned)) / lengths
+        return np.where(is_known, np.maximum(0, found), 0)
+
+    def _seen_from_centre(self) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """The average vector, and how far each slot is from it."""
+        if self._centred is None:
+            known = np.nonzero(self._scales > 0)[0]
+            total = np.zeros(self.width, dtype=np.float64)
+            for start in range(0, len(known), _ROWS_AT_ONCE):
+                few = known[start : start + _ROWS_AT_ONCE]
+                total += self._scales[few] @ self._rows[few].astype(np.float32)
+            centre = (total / len(known)).astype(np.float32)
+            squares = np.zeros(len(self._scales))
+            for start in range(0, len(squares), _ROWS_AT_ONCE):
+                some = slice(start, start + _ROWS_AT_ONCE)
+                away = self._rows[some] * self._scales[some, None] - centre
+                squares[some] = np.einsum("ij,ij->i", away, away)
+            self._centred = centre, np.sqrt(np.maximum(squares, _TINY))
+        return self._centred
+
+    def _times(self, vector: NDArray[np.float32]) -> NDArray[np.float64]:
         found = np.zeros(len(self._scales))
         # Whole numbers are multiplied slowly, and all of them as floats would fill the memory.
         for start in range(0, len(found), _ROWS_AT_ONCE):
             few = slice(start, start + _ROWS_AT_ONCE)
             found[few] = self._rows[few].astype(np.float32) @ vector
-        found *= self._scales
-        is_known = self._scales > 0
-        average = found[is_known].mean() if is_known.any() else 0.0
-        return np.where(is_known, np.maximum(0, found - average), 0)
+        return found * self._scales

@@ -28,6 +28,11 @@ _MOST_IN_QUERY = 500
 _BETWEEN_PHRASES = -1
 _UNKNOWN = -1
 _FIRST_TERM = NEXT_LINE + 1
+_PUT = (
+    "number, path, change, size_bytes, mtime_ns, file_id, content_hash, uid, kind, title, summary,"
+    " is_daily, is_private, tags, links, related, words, terms, counts, phrases, places"
+)
+_PUT_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in _PUT.split(", "))
 _SEEN = "path, size_bytes, mtime_ns, file_id, content_hash"
 
 
@@ -206,15 +211,17 @@ class Rows:
             _packed(sequence, lines) if with_places else None,
         )
         self.database.run(
-            "INSERT OR REPLACE INTO note (number, path, change, size_bytes, mtime_ns, file_id,"
-            " content_hash, uid, kind, title, summary, is_daily, is_private, tags, links, related,"
-            f" words, terms, counts, phrases, places) VALUES ({', '.join('?' * len(values))})",
+            f"INSERT INTO note ({_PUT}) VALUES ({', '.join('?' * len(values))})"
+            # The vector of what the note said before is better than none until the next sync.
+            f" ON CONFLICT (number) DO UPDATE SET is_gone = 0, {_PUT_AGAIN},"
+            " vector = CASE WHEN excluded.words > 0 THEN vector END,"
+            " vector_hash = CASE WHEN excluded.words > 0 THEN vector_hash END",
             values,
         )
         self._count_tags(content.tags, 1)
         groups = letter_groups(f"{content.title} {content.summary}", ngram_size)
         self.database.run_many(
-            "INSERT INTO letter_group (letters, number) VALUES (?, ?)",
+            "INSERT OR IGNORE INTO letter_group (letters, number) VALUES (?, ?)",
             [(letters, number) for letters in groups],
         )
 

@@ -17,12 +17,13 @@ DEFAULT_WEIGHTS = {
     Signal.BM25: 0.05,
     Signal.TAGS: 0.10,
     Signal.TERMS: 0.05,
-    Signal.GRAPH: 0.20,
-    Signal.COSINE: 0.20,
+    Signal.GRAPH: 0.15,
+    Signal.COSINE: 0.15,
     Signal.NEIGHBOURS: 0.10,
     Signal.TITLE: 0.20,
-    Signal.VECTOR: 0.10,
+    Signal.VECTOR: 0.20,
 }
+# A daily note holds a bit of everything: it is worth less than one about a thing.
 DAILY_COUNTS = 0.5
 
 
@@ -81,7 +82,7 @@ def related(
     for signal, scores in parts.items():
         total += weights[signal] * scores
     if not is_seed and settings.discount_daily:
-        total[loaded.is_daily] *= _daily_counts(loaded, source)
+        total[loaded.is_daily] *= DAILY_COUNTS
     total[~loaded.is_alive] = 0
     if source.slot is not None:
         total[source.slot] = 0
@@ -150,9 +151,3 @@ def _scale(source: int | None) -> Callable[[Scores], Scores]:
         return others / highest if highest > 0 else others
 
     return scaled
-
-
-def _daily_counts(loaded: Loaded, source: Source) -> float:
-    """What the score of a daily note is worth: it holds a bit of everything."""
-    is_of_a_day = source.slot is not None and loaded.cards[source.slot].is_daily
-    return 1.0 if is_of_a_day else DAILY_COUNTS

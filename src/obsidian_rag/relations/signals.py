@@ -129,7 +129,7 @@ def names(loaded: Loaded, source: Source) -> Scores:
 
 
 def meaning(loaded: Loaded, source: Source) -> Scores:
-    """Cosine of the vectors, of what lies above the average note."""
+    """Cosine of the vectors, seen from the average note."""
     known = loaded.meanings
     if known is None:
         return np.zeros(loaded.size)
@@ -138,7 +138,7 @@ def meaning(loaded: Loaded, source: Source) -> Scores:
         vector = known.of(source.slot)
     if vector is None or len(vector) != known.width or not vector.any():
         return np.zeros(loaded.size)
-    return known.above_average(vector.astype(np.float32))
+    return known.alike(vector.astype(np.float32))
 
 
 def _mentions(loaded: Loaded, source: Source) -> Scores:

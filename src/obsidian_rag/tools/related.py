@@ -2,6 +2,8 @@
 
 Threat: why two notes belong together quotes both of them. So a passage of a sensitive note stays
 back like any other passage, and the words that it shares with it; only the owner sees them unasked.
+Words come from anywhere in a note: where sensitive passages are withheld, they are told only of
+notes that are known to have none.
 """
 
 import contextlib
@@ -163,6 +165,7 @@ def _result(
         category for verdict in (private, *verdicts) for category in verdict.categories
     )
     is_withheld = any(verdict.withholds(is_open) for verdict in (private, *verdicts))
+    is_mute = is_withheld or not (is_open or _may_be_told(answer, one, settings))
     return {
         "source_file": card.path,
         "title": card.title,
@@ -177,9 +180,9 @@ def _result(
             }
             for signal in found.parts
         },
-        "reasons": list(_reasons(one, is_withheld)),
+        "reasons": list(_reasons(one, is_mute)),
         "shared_tags": list(found.shared_tags),
-        "shared_terms": [] if is_withheld else list(found.shared_terms),
+        "shared_terms": [] if is_mute else list(found.shared_terms),
         "path": [step.title for step in found.path],
         "linked": found.is_linked,
         "passages": [_passage(row, is_withheld) for row in passages],
@@ -189,9 +192,19 @@ def _result(
     }
 
 
-def _reasons(one: RelatedNote, is_withheld: bool) -> Iterable[str]:
+def _may_be_told(answer: RelatedAnswer, one: RelatedNote, settings: GuardSettings) -> bool:
+    """Whether words of both notes are harmless, wherever in them they stand."""
+    if not settings.is_withholding:
+        return True
+    is_known = bool(one.text) and (answer.source is None or bool(answer.text))
+    return is_known and not any(
+        _judged(row, settings).is_withheld for row in (*answer.text, *one.text)
+    )
+
+
+def _reasons(one: RelatedNote, is_mute: bool) -> Iterable[str]:
     told = one.found.reasons
-    return (reason for reason in told if not (is_withheld and reason.startswith("rare words")))
+    return (reason for reason in told if not (is_mute and reason.startswith("rare words")))
 
 
 def _passage(row: FoundRow, is_withheld: bool) -> dict[str, Any]:

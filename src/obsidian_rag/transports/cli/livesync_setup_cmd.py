@@ -1,5 +1,6 @@
 """livesync setup: take the address and the secrets of a database, check them, and keep them."""
 
+import getpass
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -99,7 +100,9 @@ def setup(
 
 def _by_uri(wish: "SetupWish", uri: str, passphrase_env: str | None) -> "SetupWish":
     if uri == _FROM_STDIN:
-        uri = sys.stdin.readline().strip()
+        # Hidden, because a QR address is not encrypted.
+        is_asked = sys.stdin.isatty()
+        uri = _asked("Setup URI", "-") if is_asked else sys.stdin.readline().strip()
     passphrase = from_environment(passphrase_env)
     if passphrase is None and _QR not in uri:
         passphrase = _asked("Passphrase of the setup URI", "--passphrase-env")
@@ -143,7 +146,11 @@ def _asked(what: str, option: str) -> str:
             f"{what}: there is no terminal to ask on.",
             f"Put it into an environment variable, and name that with {option}.",
         )
-    return str(typer.prompt(what, hide_input=True, err=True))
+    try:
+        # Not typer's: it asks first and stops showing what is typed afterwards.
+        return getpass.getpass(f"{what}: ")
+    except EOFError:
+        raise typer.Abort from None
 
 
 def _fields(done: "SetUp") -> dict[str, Any]:
