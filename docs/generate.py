@@ -148,7 +148,7 @@ def _tools() -> str:
 
 
 def _tool(tool: Tool[Any]) -> str:
-    writes = "Only reads." if tool.is_read_only else "Changes the index or the memory, never notes."
+    writes = "Only reads." if tool.is_read_only else "Writes what it says, and nothing else."
     rows = [
         f"| `{name}` | {_kind_of(field.annotation)}{_bounds(field)} | "
         f"{'required' if field.is_required() else _default(field)} | {field.description} |"
@@ -194,7 +194,7 @@ stdout. Colour is used on a terminal only, and not when `NO_COLOR` is set.
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | done, but some notes failed (`index`, `sync`, `reindex`) |
+| 1 | done, but some notes failed (`index`, `sync`, `reindex`, `suggest --apply`, `uuid add`), or something is to be corrected (`uuid check`) |
 | 2 | fatal: a known error, wrong usage, or a problem found by `doctor` |
 | 130 | interrupted |
 """

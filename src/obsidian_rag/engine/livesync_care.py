@@ -10,6 +10,7 @@ from obsidian_rag.engine.livesyncing import (
     is_node_running,
     kept_at,
     node_lock,
+    open_books,
     sync_once,
     trash_folder,
 )
@@ -27,7 +28,7 @@ from obsidian_rag.livesync import (
     unlock,
     warns,
 )
-from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined, TrashedFile
+from obsidian_rag.store import Conflict, LivesyncRecords, Quarantined, TrashedFile
 from obsidian_rag.vault import discard_kept, restore_file
 
 _MB = 1024 * 1024
@@ -183,7 +184,7 @@ def unlock_database(config: Config) -> None:
 @contextlib.contextmanager
 def _records(config: Config) -> Iterator[_Records]:
     site = place_of(config)
-    with contextlib.closing(Database(config.database)) as database:
+    with contextlib.closing(open_books(config)) as database:
         yield _Records(site, LivesyncRecords(database, site.key))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from obsidian_rag.config import CONFIG_VERSION, Config, read_file, save, validate
 from obsidian_rag.engine.livesync_site import place_of, split_login
-from obsidian_rag.engine.livesyncing import keep_tweaks
+from obsidian_rag.engine.livesyncing import keep_tweaks, open_books
 from obsidian_rag.errors import ConfigInvalid, NotFound
 from obsidian_rag.livesync import (
     Access,
@@ -26,7 +26,7 @@ from obsidian_rag.livesync import (
     remote_key,
     survey,
 )
-from obsidian_rag.store import Database, LivesyncRecords
+from obsidian_rag.store import LivesyncRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def livesync_setup(config: Config, wish: SetupWish) -> SetUp:
     tree = _tree(config, wish, found.remote, vault)
     root = _root(Config(config.home, config.file, validate(tree, config.file)))
     # The folder must be there before the secrets are, and a database makes its own.
-    with contextlib.closing(Database(config.database)) as database:
+    with contextlib.closing(open_books(config)) as database:
         if wish.uri is not None:
             keep_tweaks(LivesyncRecords(database, remote_key(found.remote)), found.tweaks)
     place = SecretStore(config.home).put(

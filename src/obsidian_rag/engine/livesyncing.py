@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from filelock import FileLock, Timeout
 from obsidian_rag.config import Config
 from obsidian_rag.engine.livesync_site import Site, Wish, site_of
 from obsidian_rag.engine.livesync_state import LivesyncState, leave_word
-from obsidian_rag.errors import Busy, NotFound, ObsidianRagError
+from obsidian_rag.errors import Busy, IndexerFailed, NotFound, ObsidianRagError
 from obsidian_rag.livesync import Access, Couch, Listener, Manner, Node, Plan, Stats, Tweaks
 from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined
 from obsidian_rag.vault import discard_kept
@@ -22,6 +23,7 @@ _TWEAKS = "tweaks"
 _ROOT = "root"
 # Whoever asks whether a node runs holds its lock for a moment.
 _PATIENCE_S = 1.0
+_HALF_MADE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def open_node(config: Config, wish: Wish | None = None) -> Iterator[OpenNode]:
     """
     wish = wish or Wish()
     site = site_of(config, wish)
-    with contextlib.closing(Database(config.database)) as database, node_lock(config, site.key):
+    with contextlib.closing(open_books(config)) as database, node_lock(config, site.key):
         records = LivesyncRecords(database, site.key)
         _note_root(site, records)
         drop_old_trash(config, records)
@@ -175,6 +177,16 @@ def _tweaks(site: Site, wish: Wish, records: LivesyncRecords) -> Tweaks | None:
     # Who has a passphrase means to use it.
     encrypts = site.passphrase is not None if wish.encrypts is None else wish.encrypts
     return replace(tweaks, encrypt=encrypts)
+
+
+def open_books(config: Config) -> Database:
+    """The SQLite file, on a connection of our own."""
+    try:
+        return Database(config.database)
+    except IndexerFailed:
+        # Two who make a new file at once: whoever is second finds it half made, and then whole.
+        time.sleep(_HALF_MADE_S)
+        return Database(config.database)
 
 
 def _plan(config: Config, site: Site, wish: Wish, tweaks: Tweaks | None) -> Plan:
