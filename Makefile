@@ -10,7 +10,7 @@ VAULT := samples/vault
 export OBSIDIAN_RAG_HOME ?= $(CURDIR)/.cache/demo
 endif
 
-.PHONY: start stop test test-slow check fix bench bench-search bench-daemon bench-openclaw bench-livesync test-openclaw lock clean
+.PHONY: start stop test test-slow check fix bench bench-search bench-daemon bench-relations bench-openclaw bench-livesync test-openclaw lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)"
@@ -55,6 +55,9 @@ bench-search: $(VENV)/dev
 
 bench-daemon: $(VENV)/dev
 	$(BIN)/python -m benchmarks.daemon --write docs/performance.md
+
+bench-relations: $(VENV)/dev
+	$(BIN)/python -m benchmarks.relations --write docs/performance.md
 
 OPENCLAW := $(CURDIR)/.cache/openclaw
 WITH_NODE := PATH="$(OPENCLAW)/node_modules/node/bin:$$PATH"

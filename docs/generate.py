@@ -194,7 +194,7 @@ stdout. Colour is used on a terminal only, and not when `NO_COLOR` is set.
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | done, but some notes failed (`index`, `sync`, `reindex`, `suggest --apply`, `uuid add`), or something is to be corrected (`uuid check`) |
+| 1 | done, but some notes failed, or `uuid check` found something to correct |
 | 2 | fatal: a known error, wrong usage, or a problem found by `doctor` |
 | 130 | interrupted |
 """

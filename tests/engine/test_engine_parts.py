@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from obsidian_rag.engine import Engine
-from obsidian_rag.store import Database
 
 
 def test_threads_that_meet_at_the_first_use_share_one_database(
@@ -14,7 +13,7 @@ def test_threads_that_meet_at_the_first_use_share_one_database(
 ) -> None:
     one = engine(make_vault({"a.md": "text"}))
     meet = threading.Barrier(8)
-    seen: list[Database] = []
+    seen: list[object] = []
 
     def use() -> None:
         meet.wait()

@@ -12,10 +12,10 @@ from keyring.errors import KeyringLocked, PasswordDeleteError
 class MemoryKeyring(KeyringBackend):
     """A real keyring, as far as anybody can tell."""
 
-    priority = 5  # type: ignore[assignment]
+    priority = 5
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # keyring has no types there
         self.kept: dict[tuple[str, str], str] = {}
         self.is_locked = False
 
@@ -42,7 +42,7 @@ def no_keyring(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No keyring, here and in every process that is started: the developer's own is left alone."""
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     before = keyring.get_keyring()
-    keyring.set_keyring(fail.Keyring())
+    keyring.set_keyring(fail.Keyring())  # type: ignore[no-untyped-call]  # as above
     yield
     keyring.set_keyring(before)
 

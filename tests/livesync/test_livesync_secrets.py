@@ -85,7 +85,7 @@ def test_a_locked_keyring_is_told_with_the_next_step(
     with pytest.raises(ConfigInvalid) as caught:
         SecretStore(folder).get("remote")
     assert "--no-keyring" in caught.value.suggestion
-    keyring.set_keyring(fail.Keyring())
+    keyring.set_keyring(fail.Keyring())  # type: ignore[no-untyped-call]  # keyring has no types
     with pytest.raises(ConfigInvalid):
         SecretStore(folder).get("remote")
 

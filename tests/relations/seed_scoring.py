@@ -54,7 +54,7 @@ def proximity(notes: Notes, source: str) -> dict[str, float]:
     for distance in (1, 2, 3):
         edge = {other for path in edge for other in near[path]} - seen
         seen |= edge
-        found |= {path: 1 / (distance + 1) for path in edge}
+        found |= dict.fromkeys(edge, 1 / (distance + 1))
     return found
 
 

@@ -223,7 +223,7 @@ def test_vectors_are_followed_too(tmp_path: Path) -> None:
         follower = load(rows, DEFAULT)
         assert vectors_of(follower) == {"a.md": [1, 0], "b.md": [0, 1], "c.md": None}
         put(vault, b=[0.6, 0.8])
-        vault.write({"d.md": "tiq", "a.md": "other"})
+        vault.write({"d.md": "tiq", "a.md": "bax"})
         vault.update()
         put(vault, d=[1, 0])
         (vault.root / "c.md").unlink()

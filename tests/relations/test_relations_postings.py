@@ -43,7 +43,7 @@ def test_an_empty_index_answers() -> None:
 
 def test_an_index_is_worn_when_much_of_it_has_changed() -> None:
     made = Postings(entries({0: {2: 1}}))
-    terms = {term: 1 for term in range(2, 30_000)}
+    terms = dict.fromkeys(range(2, 30000), 1)
     made.replace(np.array([0], dtype=np.int32), entries({0: terms}))
     assert made.is_worn
 

@@ -15,7 +15,7 @@ from obsidian_rag.relations.update import format_of
 from obsidian_rag.relations.words import Speller
 
 NOTES = {
-    "Pond.md": "---\ntags: [water, garden]\nsummary: A still water\n---\n# Pond\nsedge sedge frog\n",
+    "Pond.md": "---\ntags: [water, garden]\nsummary: Still water\n---\n# Pond\nsedge sedge frog\n",
     "Bog.md": "---\ntags: [water]\n---\n# Bog\n\nsedge and moss\n",
     "Bread.md": "# Bread\nrye, salt\n",
 }
@@ -121,7 +121,7 @@ def test_a_removed_note_is_in_none_of_the_indexes_but_its_number_is_kept(
         assert rows.alike("Pond", 3, 10) == []
         assert rows.tags_beside("garden", 10) == []
         (left,) = rows.database.rows("SELECT * FROM note WHERE number = ?", (pond,))
-        assert not any(value in left for value in ("Pond", "A still water", "garden"))
+        assert not any(value in left for value in ("Pond", "Still water", "garden"))
     vault.write({"Pond.md": "# Pond\nback again"})
     vault.update()
     with vault.rows() as rows:

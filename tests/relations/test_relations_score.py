@@ -92,7 +92,7 @@ def test_our_own_signals_have_no_weight_in_the_seeds_profile() -> None:
 def test_linked_notes_are_hidden_by_default_but_not_by_the_seed(
     values: dict[str, object], asked: bool | None, expected: bool
 ) -> None:
-    assert is_hiding(chosen(**values), asked) is expected
+    assert is_hiding(RelationsSettings.model_validate(values), asked) is expected
 
 
 SMALL = {

@@ -10,7 +10,7 @@ from tests.relations.seed_scoring import SeedNote, bm25, idf
 
 from obsidian_rag.relations import signals
 from obsidian_rag.relations.loaded import Loaded
-from obsidian_rag.relations.signals import B, K1, Scores, Source, Touched
+from obsidian_rag.relations.signals import K1, B, Scores, Source, Touched
 from obsidian_rag.relations.source import note_source, text_source
 
 # Four notes of made-up words, which no stemmer changes: 3, 2, 5 and 0 terms.
@@ -210,10 +210,10 @@ def put_vectors(vault: RelatedVault, vectors: dict[str, list[float]]) -> None:
 
 def test_meaning_is_the_cosine_seen_from_the_average_note(tmp_path: Path) -> None:
     vault = indexed(tmp_path, NOTES)
-    vectors = {"a.md": [1, 0], "b.md": [0.8, 0.6], "c.md": [0, 1]}
+    vectors: dict[str, list[float]] = {"a.md": [1, 0], "b.md": [0.8, 0.6], "c.md": [0, 1]}
     put_vectors(vault, vectors)
     centre = np.mean([*vectors.values()], axis=0)
-    a, b = vectors["a.md"] - centre, vectors["b.md"] - centre
+    a, b = np.array(vectors["a.md"]) - centre, np.array(vectors["b.md"]) - centre
     with vault.loaded() as loaded:
         found = by_path(loaded, signals.meaning(loaded, source(loaded, "a.md")))
         asked = Source(source(loaded, "d.md").sequence, frozenset(), vector=np.array([0, 1.0]))

@@ -142,7 +142,8 @@ def seen_from_centre(rows: NDArray[np.float32], asked: NDArray[np.float32]) -> N
     centre = rows.mean(axis=0)
     away, turned = rows - centre, asked - centre
     lengths = np.linalg.norm(away, axis=1) * np.linalg.norm(turned)
-    return np.maximum(0, away @ turned / lengths)
+    cosines: NDArray[np.float64] = np.maximum(0, away @ turned / lengths)
+    return cosines
 
 
 def test_meanings_are_kept_with_an_error_too_small_to_matter() -> None:

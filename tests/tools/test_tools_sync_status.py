@@ -90,7 +90,7 @@ def test_without_a_daemon_the_records_tell_of_the_last_sync(
     stats = data["stats"]
     assert (stats["pulled"], stats["pushed"], stats["quarantined"]) == (1, 1, 1)
     assert stats["last_seq"]
-    assert remote.password not in json.dumps(envelope)
+    assert (remote.password or "") not in json.dumps(envelope, ensure_ascii=False)
     device.close()
 
 

@@ -201,13 +201,12 @@ def test_nothing_is_kept_when_something_is_wrong(
     device.sync()
     device.close()
     vault = str(tmp_path / "nowhere") if wrong == "vault" else str(make_vault({}))
-    others: dict[str, object] = {
+    others: dict[str, str] = {
         "NOTES_PASSPHRASE": {"passphrase": "another"},
         "password": {"couchDB_PASSWORD": "another"},
         "database": {"couchDB_DBNAME": "another"},
         "server": {"couchDB_URI": "http://127.0.0.1:9"},
     }.get(wrong, {})
-    assert isinstance(others, dict)
     uri = "obsidian://open?vault=x" if wrong == "uri" else uri_of(remote, **others)
     if wrong == "URI_PASSPHRASE":
         monkeypatch.setenv("URI_PASSPHRASE", "another")
@@ -252,6 +251,26 @@ def test_a_password_from_before_does_not_win_over_the_new_one(
     written = read_file(home / "config.json")["livesync"]
     assert ("couchdbPassword" in written, written["trash_days"]) == (False, 5)
     assert site_of(load()).remote.password == remote.password
+
+
+def test_setting_up_the_same_database_again_needs_only_what_has_changed(
+    cli: Cli, remote: Remote, make_vault: MakeVault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = device_of(tmp_path / "device", remote, Tweaks(encrypt=True), PASSPHRASE)
+    device.write("a.md", "x\n")
+    device.sync()
+    device.close()
+    arguments = [*by_address(remote, make_vault({})), "--passphrase-env", "NOTES_PASSPHRASE"]
+    assert cli(*arguments).code == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert cli("livesync", "setup").code == 0
+    assert site_of(load()).passphrase == PASSPHRASE
+    monkeypatch.setenv("NOTES_PASSPHRASE", "another")
+    done = cli("livesync", "setup", "--passphrase-env", "NOTES_PASSPHRASE", "--json")
+    assert done.json["error"]["code"] == "LIVESYNC_PASSPHRASE"
+    assert site_of(load()).passphrase == PASSPHRASE
+    asked = answering("livesync", "setup", answers=[("Password of admin", "wrong")])
+    assert (asked.code, "LIVESYNC_REFUSED" in asked.err) == (2, True)
 
 
 def test_the_vault_is_chosen_for_everything_or_for_sync_only(

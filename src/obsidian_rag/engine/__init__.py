@@ -55,7 +55,13 @@ from obsidian_rag.engine.livesync_care import (
     waiting_conflicts,
 )
 from obsidian_rag.engine.livesync_loop import run_livesync
-from obsidian_rag.engine.livesync_setup import SetUp, SetupWish, livesync_setup, needs_consent
+from obsidian_rag.engine.livesync_setup import (
+    SetUp,
+    SetupWish,
+    livesync_setup,
+    needs_consent,
+    needs_password,
+)
 from obsidian_rag.engine.livesync_site import Wish
 from obsidian_rag.engine.livesync_state import LivesyncState
 from obsidian_rag.engine.livesync_status import LivesyncStatus, livesync_status
@@ -169,6 +175,7 @@ __all__ = [
     "load_golden",
     "look",
     "needs_consent",
+    "needs_password",
     "note_for_id",
     "notes_without_id",
     "observe_entry",

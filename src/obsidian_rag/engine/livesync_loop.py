@@ -98,7 +98,7 @@ class Session:
     def _lag(self, opened: OpenNode) -> int | None:
         if self._progress is not None:
             _, done, total = self._progress
-            return max(0, total - done)
+            return max(0, total - done) if total else None
         return opened.node.arrived if opened.node.stats.is_connected else None
 
     def _heard(self, what: str, done: int, total: int) -> None:
@@ -129,7 +129,7 @@ class Session:
     ) -> None:
         identity = file_identity(self._config.database)
         word_at, trash_at = 0.0, time.monotonic() + _TRASH_EVERY_S
-        was_connected = False
+        told = LivesyncState()
         while not over.wait(_PULSE_S):
             if stop.is_set() or file_identity(self._config.database) != identity:
                 ended.set()
@@ -139,9 +139,11 @@ class Session:
                 _log.info("In sync: %d files, following changes", opened.records.count())
             if stats.trouble is not None or stats.is_connected:
                 self._tell(stats.trouble)
-            if now >= word_at or stats.is_connected != was_connected:
-                word_at, was_connected = now + _WORD_EVERY_S, stats.is_connected
-                leave_word(opened.records, self._state_of(opened, is_running=True))
+            state = self._state_of(opened, is_running=True)
+            is_due = now >= word_at or state.is_connected != told.is_connected
+            if is_due and state != told:
+                word_at, told = now + _WORD_EVERY_S, state
+                leave_word(opened.records, state)
             if now >= trash_at:
                 trash_at = now + _TRASH_EVERY_S
                 drop_old_trash(self._config, opened.records)

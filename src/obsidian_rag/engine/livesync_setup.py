@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ class SetupWish:
     vault: Path | None = None
     has_consent: bool = False
     may_use_keyring: bool = True
+    may_reuse: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,17 @@ class SetUp:
 def needs_consent(config: Config, wish: SetupWish) -> str | None:
     """The server that the user must be asked about; None if there is nothing to ask."""
     remote = _connection(config, wish).remote
-    return None if wish.has_consent or is_on_this_machine(remote.url) else remote.url
+    if is_on_this_machine(remote.url) or _has_consent(config, wish, remote):
+        return None
+    return remote.url
+
+
+def needs_password(config: Config, wish: SetupWish) -> str | None:
+    """The user whose password nobody has told us; None if there is no need of one."""
+    if wish.uri is not None:
+        return None
+    remote = _connection(config, wish).remote
+    return remote.user if remote.password is None else None
 
 
 def livesync_setup(config: Config, wish: SetupWish) -> SetUp:
@@ -75,11 +86,12 @@ def livesync_setup(config: Config, wish: SetupWish) -> SetUp:
     """
     vault = _existing(wish.vault) if wish.vault is not None else None
     found = _connection(config, wish)
-    check_consent(found.remote, wish.has_consent)
+    has_consent = _has_consent(config, wish, found.remote)
+    check_consent(found.remote, has_consent)
     access = Access(found.remote, found.passphrase, "vault", found.tweaks if wish.uri else None)
     with contextlib.closing(Couch(found.remote)) as couch:
         seen = survey(couch, access)
-    tree = _tree(config, wish, found.remote, vault)
+    tree = _tree(config, found.remote, vault, has_consent=has_consent)
     root = _root(Config(config.home, config.file, validate(tree, config.file)))
     # The folder must be there before the secrets are, and a database makes its own.
     with contextlib.closing(open_books(config)) as database:
@@ -121,10 +133,29 @@ def _connection(config: Config, wish: SetupWish) -> Connection:
     is_known = url.rstrip("/") == (settings.couchdbUrl or "").rstrip("/")
     user = wish.user or user or (settings.couchdbUser if is_known else None)
     remote = Remote(url, database, user, wish.password or password)
-    return Connection(remote, Tweaks(), wish.passphrase)
+    # Who sets up the same database again need not tell what has not changed.
+    kept = _kept(config, remote) or Secrets()
+    given = remote.password or (kept.password if wish.may_reuse else None)
+    remote = replace(remote, password=given, headers=kept.headers, jwt=kept.jwt)
+    return Connection(remote, Tweaks(), wish.passphrase or kept.passphrase)
 
 
-def _tree(config: Config, wish: SetupWish, remote: Remote, vault: Path | None) -> dict[str, Any]:
+def _kept(config: Config, remote: Remote) -> Secrets | None:
+    try:
+        return SecretStore(config.home).get(remote_key(remote))
+    except ConfigInvalid:
+        return None  # what is locked or damaged is about to be replaced
+
+
+def _has_consent(config: Config, wish: SetupWish, remote: Remote) -> bool:
+    """Consent given now, or before for the same server."""
+    settings = config.settings.livesync
+    return wish.has_consent or (settings.remote_consent and settings.couchdbUrl == remote.url)
+
+
+def _tree(
+    config: Config, remote: Remote, vault: Path | None, *, has_consent: bool
+) -> dict[str, Any]:
     """The config file with the database in it, and without a password from before."""
     tree = read_file(config.file)
     tree.setdefault("version", CONFIG_VERSION)
@@ -138,7 +169,7 @@ def _tree(config: Config, wish: SetupWish, remote: Remote, vault: Path | None) -
         section["couchdbUser"] = remote.user
     section["dbName"] = remote.database
     # Consent is for one server: a new one needs it anew.
-    section["remote_consent"] = wish.has_consent and not is_on_this_machine(remote.url)
+    section["remote_consent"] = has_consent and not is_on_this_machine(remote.url)
     if vault is not None:
         if not tree.get("vault_path"):
             tree["vault_path"] = str(vault)

@@ -36,6 +36,8 @@ class Conflicts:
         state, theirs = case.view.state, case.content
         assert isinstance(local, Present) and isinstance(state, Live)
         assert entry is not None and theirs is not None and case.view.entry is not None
+        if self._is_spelled_anew(case, local, state):
+            return settler.taker.respell(case)
         if self._is_merged_already(case, local, state):
             self._take_as_base(case, state, theirs)
             return True
@@ -101,6 +103,12 @@ class Conflicts:
         mtimes = (case.sight.entry.mtime_ns // 1_000_000, entry.mtime_ms)
         return merged_bytes(case.path, base[1], ours, theirs, mtimes)
 
+    def _is_spelled_anew(self, case: "Case", local: Present, state: Live) -> bool:
+        """Whether the path was changed in case elsewhere, and not here."""
+        is_ours = case.known is not None and case.known.path == state.path
+        is_stubborn = case.doc_id in self._settler.disk.stubborn
+        return local.path != state.path and not is_ours and not is_stubborn
+
     def _is_merged_already(self, case: "Case", local: Present, state: Live) -> bool:
         """Whether a merge was written just before we died."""
         told = self._settler.records.get_fact(f"merge:{case.doc_id}")
@@ -145,16 +153,20 @@ class Conflicts:
         short = posixpath.join(folder, stem.encode()[:room].decode(errors="ignore"))
         mark = hashlib.sha256(ours).hexdigest()[:8]
         kept_as = f"{short} (conflict {mark}){extension}"
+        disk = self._settler.disk
+        # Somebody may have changed the case of its name since.
+        before = disk.entry(self._settler.member.codec.path_to_id(kept_as))
+        kept_as = kept_as if before is None else before.rel_path
         try:
-            replace_file(self._settler.disk.root, kept_as, None, ours, mtime_ns)
+            replace_file(disk.root, kept_as, None, ours, mtime_ns)
         except NoteChanged:
             try:
-                present, _ = read_bytes(self._settler.disk.root, kept_as)
+                present, _ = read_bytes(disk.root, kept_as)
             except NotFound:
                 raise NoteChanged(f"'{kept_as}' has just gone.", "Try again.") from None
             if present != ours:  # somebody edited the copy: that is theirs now
                 kept_as = f"{short} (conflict {mark} {secrets.token_hex(3)}){extension}"
-                replace_file(self._settler.disk.root, kept_as, None, ours, mtime_ns)
+                replace_file(disk.root, kept_as, None, ours, mtime_ns)
         return kept_as
 
     def _keep_as_branch(self, case: "Case", ours: bytes) -> bool:

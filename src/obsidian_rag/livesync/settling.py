@@ -314,7 +314,7 @@ class Settler:
             case Action.REBASE | Action.WARN_TOMBSTONE:
                 return self._rebase(case)
             case Action.RENAME_LOCAL:
-                return self.taker.rename(case)
+                return self.taker.respell(case)
             case Action.TRASH:
                 self.taker.trash(case)
             case Action.MERGE_OR_CONFLICT:

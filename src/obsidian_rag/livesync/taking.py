@@ -87,18 +87,20 @@ class Taker:
         settler.records.add_trash(path, str(kept), len(content), now(), reason)
         keep_copy(settler.disk.root, content, mtime_ns, kept)
 
-    def rename(self, case: "Case") -> bool:
+    def respell(self, case: "Case") -> bool:
         """Spell a file's path as the document does; whether to look again."""
         settler, local, entry = self._settler, case.sight.local, case.sight.entry
         assert isinstance(local, Present) and entry is not None and case.view.entry is not None
         wanted = case.view.entry.path
-        if wanted in settler.disk.left_out:
+        try:
+            moved = rename_file(settler.disk.root, entry.rel_path, wanted, local.content_hash)
+        except NoteChanged:
+            if wanted not in settler.disk.left_out:
+                raise
             raise LivesyncUnreadable(
                 f"'{wanted}' and '{entry.rel_path}' differ only in case, and both are here.",
                 "Rename or remove one of them.",
-            )
-        try:
-            moved = rename_file(settler.disk.root, entry.rel_path, wanted, local.content_hash)
+            ) from None
         except IndexerFailed:
             # The disk knows one spelling only: what is in the file matters more.
             settler.disk.stubborn.add(case.doc_id)

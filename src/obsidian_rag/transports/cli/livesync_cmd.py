@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -213,11 +213,16 @@ def _once(config: Config, asked: _Asked, json_output: bool) -> int:
 
 
 def _until_stopped(config: Config, asked: _Asked) -> int:
-    from obsidian_rag.engine import run_livesync
+    from obsidian_rag.engine import run_livesync, sync_once
 
     stop = _stop_on_signals()
+    wish = asked.wish()
     with said(config.settings.livesync.logLevel), first_sync() as show:
-        run_livesync(config, stop, asked.wish(), show)
+        if wish.allows_deletions:
+            # Once: what goes missing later is asked about again.
+            sync_once(config, wish, show, stop.is_set)
+            wish = replace(wish, allows_deletions=False)
+        run_livesync(config, stop, wish, show)
     return 0
 
 

@@ -110,10 +110,11 @@ def _by_uri(wish: "SetupWish", uri: str, passphrase_env: str | None) -> "SetupWi
 
 
 def _with_password(config: "Config", wish: "SetupWish") -> "SetupWish":
-    """Ask for the password of a user who has none yet."""
-    has_login = "@" in (wish.url or "")
-    user = wish.user or config.settings.livesync.couchdbUser
-    if wish.password is not None or has_login or user is None or not (wish.url or wish.database):
+    """Ask for the password of a user; who is at a terminal may want to change a kept one."""
+    from obsidian_rag.engine import needs_password
+
+    user = needs_password(config, replace(wish, may_reuse=not sys.stdin.isatty()))
+    if user is None:
         return wish
     return replace(wish, password=_asked(f"Password of {user}", "--password-env"))
 

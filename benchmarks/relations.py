@@ -1,0 +1,275 @@
+"""Related notes: how fast they are indexed, loaded, edited and asked, and how well they are found.
+
+Each number stands beside a floor or a peer of the same run: plain parsing of the same notes, one
+look at the whole file, bm25 of the same terms by SQLite FTS5, words alone. Run by
+`make bench-relations`.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+from benchmarks.index import CACHE, best, made_vault, put_between, shared_vaults
+
+from obsidian_rag.config import RelationsSettings, Settings, load
+from obsidian_rag.engine import Engine, Mode, links_found, run_index
+from obsidian_rag.notes import parse_note
+from obsidian_rag.relations import (
+    Ground,
+    LinksFound,
+    Loaded,
+    Rows,
+    explain,
+    format_of,
+    note_source,
+    open_rows,
+    related,
+    update,
+    weights_of,
+)
+from obsidian_rag.vault import NoteFile, Rules, read_note, scan
+
+MARKS = ("<!-- relations benchmark -->", "<!-- end of relations benchmark -->")
+SETTINGS = RelationsSettings()
+EDITS, WIDTH = 15, 256
+WORDS_ALONE = {"tag_weight": 0, "term_weight": 0, "graph_weight": 0}
+PROFILES: dict[str, dict[str, object]] = {
+    "words alone: bm25 of the seed": {"profile": "seed", **WORDS_ALONE},
+    "`seed`": {"profile": "seed"},
+    "`default` without vectors": {"vector_weight": 0},
+    "**`default`**": {},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--vault", type=Path, help="instead of the larger shared vault")
+    parser.add_argument("--notes", type=int, default=65_000, help="size of the made vault")
+    parser.add_argument("--questions", type=int, default=200, help="how many notes are asked about")
+    parser.add_argument("--links", type=int, default=1000, help="how many links are held out")
+    parser.add_argument("--write", type=Path, help="put the tables into this file")
+    chosen = parser.parse_args()
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    (small_name, small), *_, (name, root) = shared_vaults()
+    if chosen.vault:
+        name, root = chosen.vault.name, chosen.vault
+    vaults = {
+        name: root,
+        f"{chosen.notes:,} made notes": made_vault(chosen.notes, small),
+    }
+    columns = {name: measured(root, chosen.questions) for name, root in vaults.items()}
+    text = f"{speeds(columns)}\n{hits(small_name, held_out(small, chosen.links))}"
+    print(text)
+    if chosen.write:
+        put_between(chosen.write, MARKS, text)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def measured(root: Path, questions: int) -> list[tuple[str, str]]:
+    ground = Ground(root, Rules.from_settings(Settings().indexing), SETTINGS)
+    work = Path(tempfile.mkdtemp(dir=CACHE))
+    try:
+        say(f"{root.name}: parsing, indexing …")
+        notes = len(scan(root, ground.rules).files)
+        parse_s = best(lambda: parse_all(ground), times=2)
+        index_s = min(index(ground, work / str(turn)) for turn in range(2))
+        home = work / "0"
+        with closing(open_rows(home, format_of(SETTINGS))) as rows:
+            give_vectors(rows)
+            say("loading, asking …")
+            size = (home / "relations.db").stat().st_size / 1e6
+            table = [
+                ("notes / MB on disk", f"{notes:,} / {size:.0f}"),
+                ("read and parse all notes (floor)", f"{parse_s:.1f} s"),
+                (
+                    "**index, beyond parsing** (target 10 s at 15,000)",
+                    f"{index_s - parse_s:.1f} s = {(index_s - parse_s) / parse_s:.1f} × floor",
+                ),
+                *loading(home, rows),
+            ]
+            return table + asking(ground, rows, questions) + editing(ground, rows)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def parse_all(ground: Ground) -> None:
+    for entry in scan(ground.root, ground.rules).files:
+        file = read_note(ground.root, entry.rel_path, ground.rules.max_file_bytes)
+        if isinstance(file, NoteFile):
+            parse_note(entry.rel_path, file.text)
+
+
+def index(ground: Ground, home: Path) -> float:
+    """Seconds of a first index of related notes, vectors aside."""
+    with closing(open_rows(home, format_of(SETTINGS))) as rows:
+        return best(lambda: update(rows, ground), times=1)
+
+
+def give_vectors(rows: Rows) -> None:
+    """A vector for each note, as an embedder would give it: what it says costs the same."""
+    chance = np.random.default_rng(1)
+    paths = list(rows.seen())
+    matrix = chance.standard_normal((len(paths), WIDTH)).astype(np.float16)
+    with rows.changing():
+        rows.put_vectors(
+            (path, "made", vector.tobytes()) for path, vector in zip(paths, matrix, strict=True)
+        )
+
+
+def loading(home: Path, rows: Rows) -> list[tuple[str, str]]:
+    def whole() -> Loaded:
+        loaded = Loaded(rows, use_links=True)
+        assert loaded.graph.outgoing is not None
+        return loaded
+
+    look_s = best(lambda: (home / "relations.db").read_bytes())
+    load_s, whole_s = best(lambda: Loaded(rows, use_links=True)), best(whole)
+    return [
+        ("read the file's bytes (floor)", f"{look_s:.3f} s"),
+        ("**load** (target 0.5 s at 15,000)", f"{load_s:.2f} s"),
+        ("load, and tie all notes by their links", f"{whole_s:.2f} s"),
+    ]
+
+
+def asking(ground: Ground, rows: Rows, questions: int) -> list[tuple[str, str]]:
+    loaded = Loaded(rows, use_links=True)
+    slots = random.Random(3).sample(range(loaded.size), min(questions, loaded.size))
+    taken = timed(lambda slot: ask(loaded, slot), slots)
+    with closing(fts5(rows)) as peer:
+        few = slots[: max(1, len(slots) // 4)]
+        beside = timed(lambda slot: ask_fts5(peer, loaded, slot), few)
+    return [
+        ("SQLite FTS5, bm25 of the same terms, p50 / p95", pair(beside)),
+        (
+            "**related notes with reasons**, p50 / p95 (target p95 50 ms at 15,000, 150 at 65,000)",
+            f"{pair(taken)} = {statistics.median(taken) / statistics.median(beside):.2f} × FTS5",
+        ),
+    ]
+
+
+def ask(loaded: Loaded, slot: int) -> None:
+    source = note_source(loaded, slot)
+    explain(loaded, source, related(loaded, source, SETTINGS), weights_of(SETTINGS))
+
+
+def fts5(rows: Rows) -> sqlite3.Connection:
+    """A full-text index of the same terms, each under its number."""
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE VIRTUAL TABLE note USING fts5(terms, detail = none)")
+    numbers = [number for (number,) in rows.database.rows("SELECT number FROM note")]
+    for start in range(0, len(numbers), 500):
+        places = rows.places([int(str(number)) for number in numbers[start : start + 500]])
+        database.executemany(
+            "INSERT INTO note VALUES (?)",
+            ((" ".join(map(str, place.terms.tolist())),) for place in places.values()),
+        )
+    return database
+
+
+def ask_fts5(database: sqlite3.Connection, loaded: Loaded, slot: int) -> None:
+    terms, _ = note_source(loaded, slot).terms
+    if len(terms):
+        wanted = " OR ".join(map(str, terms.tolist()))
+        database.execute(
+            "SELECT rowid FROM note WHERE note MATCH ? ORDER BY bm25(note) LIMIT 20", (wanted,)
+        ).fetchall()
+
+
+def editing(ground: Ground, rows: Rows) -> list[tuple[str, str]]:
+    """One note saved again and again: until the indexes have it, and until an answer has."""
+    loaded = Loaded(rows, use_links=True)
+    card = max(loaded.cards[:500], key=lambda one: len(one.links))
+    note = ground.root / card.path
+    before = note.read_bytes()
+    ask(loaded, loaded.by_path[card.path])
+    parsed, written, answered = [], [], []
+    try:
+        for turn in range(EDITS):
+            note.write_bytes(before + f"\n\nquixotic{turn}\n".encode())
+            parsed.append(best(lambda: parse_note(card.path, note.read_text("utf-8")), 1) * 1000)
+            started = time.perf_counter()
+            done = update(rows, ground, [card.path])
+            loaded.follow()
+            written.append((time.perf_counter() - started) * 1000)
+            assert done.written == 1
+            ask(loaded, loaded.by_path[card.path])
+            answered.append((time.perf_counter() - started) * 1000)
+    finally:
+        note.write_bytes(before)
+    return [
+        ("read and parse one note (floor)", f"{statistics.median(parsed):.1f} ms"),
+        (
+            f"**one edit**, median / worst of {EDITS} (target 50 ms at 15,000)",
+            f"{statistics.median(written):.0f} / {max(written):.0f} ms",
+        ),
+        (
+            "one edit and the first answer after it, median / worst",
+            f"{statistics.median(answered):.0f} / {max(answered):.0f} ms",
+        ),
+    ]
+
+
+def timed(ask: Callable[[int], None], slots: list[int]) -> list[float]:
+    """Milliseconds of each question, warm."""
+    for slot in slots[:10]:
+        ask(slot)
+    taken = []
+    for slot in slots:
+        started = time.perf_counter()
+        ask(slot)
+        taken.append((time.perf_counter() - started) * 1000)
+    return sorted(taken)
+
+
+def pair(taken: list[float]) -> str:
+    return f"{statistics.median(taken):.1f} / {taken[int(len(taken) * 0.95)]:.1f} ms"
+
+
+def held_out(root: Path, limit: int) -> Iterator[tuple[str, LinksFound]]:
+    """How often each profile finds the target of a link that was taken away."""
+    home = Path(tempfile.mkdtemp(dir=CACHE))
+    try:
+        for name, values in PROFILES.items():
+            say(f"{root.name}: held-out links, {name} …")
+            flags = {f"relations.{key}": value for key, value in values.items()}
+            config = load({"vault_path": str(root), **flags}, {"OBSIDIAN_RAG_HOME": str(home)})
+            with closing(Engine(config)) as engine:
+                run_index(engine, Mode.SYNC)
+                yield name, links_found(engine, limit, lambda _done, _total: None)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def speeds(columns: Mapping[str, list[tuple[str, str]]]) -> str:
+    lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    for row in zip(*columns.values(), strict=True):
+        lines.append(f"| {row[0][0]} | " + " | ".join(value for _, value in row) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def hits(name: str, found: Iterator[tuple[str, LinksFound]]) -> str:
+    lines = []
+    for profile, one in found:
+        shares = " | ".join(f"{share:.3f}" for share in one.hits.values())
+        lines.append(f"| {profile} | {shares} | {one.mrr:.3f} |")
+        head = f"| {name}: {one.links:,} links of {one.notes:,} notes |"
+    marks = " | ".join(f"Hit@{most}" for most in one.hits)
+    return "\n".join([f"{head} {marks} | MRR |", "|---" * (len(one.hits) + 2) + "|", *lines]) + "\n"
+
+
+if __name__ == "__main__":
+    main()
