@@ -402,7 +402,7 @@ def test_a_mass_deletion_is_stopped_with_its_numbers(known: int, missing: int) -
         brake(known, missing, root_ok=True, max_percent=20)
     assert f"{missing} of {known}" in caught.value.message
     assert "20 %" in caught.value.message
-    assert "max_deleted_percent" in caught.value.suggestion
+    assert "--allow-deletions" in caught.value.suggestion
 
 
 def test_a_user_who_means_it_can_release_the_brake() -> None:

@@ -235,6 +235,20 @@ def test_vectors_are_followed_too(tmp_path: Path) -> None:
             assert vectors_of(fresh) == vectors_of(follower)
 
 
+def test_the_first_vectors_are_followed_and_none_are_not_looked_for_again(tmp_path: Path) -> None:
+    vault = indexed(tmp_path, {"a.md": "zuv", "b.md": "kof"})
+    with vault.rows() as rows:
+        follower = load(rows, DEFAULT)
+        assert follower.meanings is None
+        vault.write({"a.md": "mip"})
+        vault.update()
+        follower.follow()
+        assert "meanings" in vars(follower)
+        put(vault, a=[1, 0])
+        follower.follow()
+        assert vectors_of(follower) == {"a.md": [1, 0], "b.md": None}
+
+
 def test_a_new_model_brings_vectors_of_another_width(tmp_path: Path) -> None:
     vault = indexed(tmp_path, {"a.md": "zuv", "b.md": "kof"})
     put(vault, a=[1, 0], b=[0, 1])

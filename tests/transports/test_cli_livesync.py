@@ -215,9 +215,14 @@ def test_a_failure_has_its_code_and_a_next_step(
     assert done.json["error"]["suggestion"]
 
 
-def test_a_missing_folder_is_told(cli: Cli, remote: Remote, tmp_path: Path) -> None:
-    done = cli("livesync", "pull", "--once", *options_of(remote, tmp_path / "nowhere"), "--json")
+def test_a_missing_folder_is_told_unless_a_pull_is_to_fill_it(
+    cli: Cli, remote: Remote, tmp_path: Path
+) -> None:
+    nowhere = options_of(remote, tmp_path / "nowhere")
+    done = cli("livesync", "push", "--once", *nowhere, "--init", "--json")
     assert (done.code, done.json["error"]["code"]) == (2, "NOT_FOUND")
+    cli("livesync", "pull", "--once", *nowhere, "--json")
+    assert (tmp_path / "nowhere").is_dir()
 
 
 def test_json_is_for_a_sync_that_ends(cli: Cli, remote: Remote, make_vault: MakeVault) -> None:
@@ -276,11 +281,11 @@ def test_a_long_first_sync_shows_its_progress(
     assert "[livesync] 200 of 300 files" in done.err
     there = tmp_path / "there"
     there.mkdir()
-    shown = on_terminal("livesync", "run", "--once", *options_of(remote, there), "--db", "none")
-    assert shown.code == 2
-    (vault / "more.md").write_text("more\n")
-    shown = on_terminal("livesync", "run", "--once", *options_of(remote, vault))
-    assert (shown.code, shown.err.splitlines()[-1]) == (0, "1 sent")
+    shown = on_terminal("livesync", "pull", "--once", *options_of(remote, there))
+    assert (shown.code, "200/300" in shown.err) == (0, True), "no bar"
+    assert "Pulled: 7.md" in shown.err
+    assert shown.err.splitlines()[-1].endswith("300 taken")
+    assert len(list(there.iterdir())) == 300
 
 
 def test_the_log_level_is_a_setting(

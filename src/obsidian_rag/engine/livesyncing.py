@@ -14,9 +14,19 @@ from obsidian_rag.config import Config
 from obsidian_rag.engine.livesync_site import Site, Wish, site_of
 from obsidian_rag.engine.livesync_state import LivesyncState, leave_word
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, ObsidianRagError
-from obsidian_rag.livesync import Access, Couch, Listener, Manner, Node, Plan, Stats, Tweaks
+from obsidian_rag.livesync import (
+    Access,
+    Couch,
+    Direction,
+    Listener,
+    Manner,
+    Node,
+    Plan,
+    Stats,
+    Tweaks,
+)
 from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined
-from obsidian_rag.vault import discard_kept
+from obsidian_rag.vault import discard_kept, make_root
 
 _TRASH = "livesync-trash"
 _TWEAKS = "tweaks"
@@ -111,6 +121,8 @@ def open_node(config: Config, wish: Wish | None = None) -> Iterator[OpenNode]:
     site = site_of(config, wish)
     with contextlib.closing(open_books(config)) as database, node_lock(config, site.key):
         records = LivesyncRecords(database, site.key)
+        if wish.vault is not None and wish.direction is Direction.PULL:
+            make_root(site.root)  # to take a vault into a new folder is what it is for
         _note_root(site, records)
         drop_old_trash(config, records)
         with contextlib.closing(Couch(site.remote)) as couch:

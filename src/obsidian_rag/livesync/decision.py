@@ -136,8 +136,7 @@ def brake(known: int, missing: int, root_ok: bool, max_percent: float) -> None:
             f"{missing} of {known} synced files are gone, which is more than {max_percent:g} %."
             " Nothing was deleted on the other devices.",
             "Put the files back. If you deleted them on purpose, run"
-            " `obsidian-rag config set livesync.max_deleted_percent 100`, sync once, and set it"
-            " back.",
+            " `obsidian-rag livesync run --once --allow-deletions`.",
         )
 
 

@@ -25,6 +25,8 @@ _COLUMNS = (
     "number, path, is_gone, uid, kind, title, is_daily, is_private, tags, links, related, words,"
     " terms, counts, phrases"
 )
+_BY_SLOT = ("words", "unique", "is_alive", "is_daily", "shortest_name")
+_TERM_BYTES = 4
 _MOST_FOLLOWED = 256
 _MOST_FOLLOWED_SHARE = 0.1
 
@@ -68,10 +70,13 @@ class Loaded:
         self._slots: dict[int, int] = {}
         self.by_path: dict[str, int] = {}
         self.by_tag: dict[str, set[int]] = defaultdict(set)
-        self.names: dict[int, set[tuple[tuple[int, ...], int]]] = defaultdict(set)
+        # How many terms each slot has, and how many different ones.
         self.words = np.zeros(0, dtype=np.int32)
+        self.unique = np.zeros(0, dtype=np.int32)
         self.is_alive = np.zeros(0, dtype=bool)
         self.is_daily = np.zeros(0, dtype=bool)
+        # Of how many different terms the shortest name of each slot is.
+        self.shortest_name = np.zeros(0, dtype=np.int32)
         terms, names = self._take(found)
         self.terms, self.name_terms = Postings(terms), Postings(names)
         self.frequency = np.bincount(terms.terms, minlength=1)
@@ -119,21 +124,22 @@ class Loaded:
     def _take(self, found: list[tuple[object, ...]]) -> tuple[Entries, Entries]:
         """Give each of these notes its slot; its terms, and those of its names."""
         cards = [_card(row) for row in found]
-        sizes = np.array([row[11] for row in found], dtype=np.int32)
         slots = np.array([self._enter(card) for card in cards], dtype=np.int32)
         grown = len(self.cards) - len(self.words)
-        self.words = np.pad(self.words, (0, grown))
-        self.is_alive = np.pad(self.is_alive, (0, grown))
-        self.is_daily = np.pad(self.is_daily, (0, grown))
-        self.words[slots], self.is_alive[slots] = sizes, True
-        self.is_daily[slots] = [card.is_daily for card in cards]
-        terms, counts = _joined(found, 12), _joined(found, 13, np.uint16)
-        which = np.repeat(slots, [len(cast("bytes", row[12])) // 4 for row in found])
+        for name in _BY_SLOT:
+            setattr(self, name, np.pad(getattr(self, name), (0, grown)))
+        sizes = [len(cast("bytes", row[12])) // _TERM_BYTES for row in found]
+        self.is_alive[slots], self.words[slots] = True, [cast("int", row[11]) for row in found]
+        self.unique[slots], self.is_daily[slots] = sizes, [card.is_daily for card in cards]
+        self.shortest_name[slots] = [
+            min((len(set(phrase)) for phrase in card.phrases), default=0) for card in cards
+        ]
+        terms = _joined(found, 12).astype(np.int64)
         names = [sorted({term for phrase in card.phrases for term in phrase}) for card in cards]
-        named = np.array([term for terms in names for term in terms], dtype=np.int64)
-        where = np.repeat(slots, [len(terms) for terms in names])
+        named = np.array([term for some in names for term in some], dtype=np.int64)
+        where = np.repeat(slots, [len(some) for some in names])
         return (
-            Entries(terms.astype(np.int64), which, counts),
+            Entries(terms, np.repeat(slots, sizes), _joined(found, 13, np.uint16)),
             Entries(named, where, np.ones(len(named), dtype=np.uint16)),
         )
 
@@ -146,8 +152,6 @@ class Loaded:
         self.by_path[card.path] = slot
         for tag in card.tags:
             self.by_tag[tag].add(slot)
-        for phrase in card.phrases:
-            self.names[phrase[0]].add((phrase, slot))
         return slot
 
     def _leave(self, number: int) -> None:
@@ -155,17 +159,16 @@ class Loaded:
         if slot is None:
             return
         card = self.cards[slot]
-        self.is_alive[slot], self.words[slot] = False, 0
+        self.is_alive[slot] = False
+        self.words[slot] = self.unique[slot] = self.shortest_name[slot] = 0
         # Unless another note has come to its path.
         if self.by_path.get(card.path) == slot:
             del self.by_path[card.path]
         for tag in card.tags:
             self.by_tag[tag].discard(slot)
-        for phrase in card.phrases:
-            self.names[phrase[0]].discard((phrase, slot))
 
     def _renew(self) -> None:
-        for name in ("idf", "unique", "norms", "average"):
+        for name in ("idf", "norms", "average", "name_weights"):
             self.__dict__.pop(name, None)
 
     @property
@@ -185,14 +188,20 @@ class Loaded:
         telling: NDArray[np.float64] = np.log((self.count - known + 0.5) / (known + 0.5) + 1)
         return telling
 
+    def idf_of(self, terms: NDArray[np.integer]) -> NDArray[np.float64]:
+        """How telling these terms are; one that stands in names only is as telling as can be."""
+        is_known = terms < len(self.idf)
+        return np.where(is_known, self.idf[np.where(is_known, terms, 0)], self.idf[0])
+
+    @cached_property
+    def name_weights(self) -> NDArray[np.float64]:
+        """How telling the terms in the names of each slot are together."""
+        terms, slots, _ = self.name_terms.all()
+        return np.bincount(slots, self.idf_of(terms), minlength=self.size).astype(np.float64)
+
     def is_known(self, terms: Sequence[int]) -> bool:
         """Whether each of these terms stands in the text of a note."""
         return max(terms) < len(self.frequency) and bool(self.frequency[list(terms)].all())
-
-    @cached_property
-    def unique(self) -> NDArray[np.int64]:
-        """How many different terms each slot has."""
-        return np.bincount(self.terms.all().slots, minlength=self.size)
 
     @cached_property
     def average(self) -> float:
@@ -245,12 +254,13 @@ class Loaded:
 
     def _follow_vectors(self, since: int) -> None:
         found = self._vectors_since(since)
-        if self.meanings is None or any(len(v) not in (0, self.meanings.width) for _, v in found):
+        width = self.meanings.width if self.meanings is not None else 0
+        if any(len(vector) not in (0, width) for _, vector in found):
             del self.meanings
-            return
-        self.meanings.grow(self.size)
-        for slot, vector in found:
-            self.meanings.put(slot, vector if len(vector) else None)
+        elif self.meanings is not None:
+            self.meanings.grow(self.size)
+            for slot, vector in found:
+                self.meanings.put(slot, vector if len(vector) else None)
 
 
 def _joined(found: list[tuple[object, ...]], column: int, kind: type = np.int32) -> NDArray[Any]:

@@ -57,7 +57,7 @@ class Touched:
         self.loaded = loaded
         self.terms, self.asked = source.terms
         self.which, self.slots, self.counts = loaded.terms.among(self.terms)
-        self.idf = _idf(loaded, self.terms)
+        self.idf = loaded.idf_of(self.terms)
 
     def bm25(self, *, is_damped: bool) -> Scores:
         """Okapi BM25 of every note for the source's terms, each as often as it occurs there.
@@ -120,11 +120,16 @@ def neighbours(loaded: Loaded, source: Source) -> Scores:
 
 def names(loaded: Loaded, source: Source) -> Scores:
     """Who is named: the source names the note, or most of its name, or is named by it."""
-    cover = _cover(loaded, source)
+    asked, _ = source.terms
+    which, slots, _ = loaded.name_terms.among(asked)
+    said = np.bincount(slots, minlength=loaded.size)
+    weights = np.bincount(slots, loaded.idf_of(asked)[which], minlength=loaded.size)
+    cover = weights / (loaded.name_weights + _NAME_PRIOR)
+    may_be_named = (loaded.shortest_name > 0) & (said >= loaded.shortest_name)
     return (
-        _MENTION * _to_one(_mentions(loaded, source))
+        _MENTION * _to_one(_mentions(loaded, source, np.nonzero(may_be_named)[0]))
         + _COVER * _to_one(cover)
-        + _ANSWER * _answers(loaded, source)
+        + _ANSWER * _answers(loaded, source, cover)
     )
 
 
@@ -141,7 +146,8 @@ def meaning(loaded: Loaded, source: Source) -> Scores:
     return known.alike(vector.astype(np.float32))
 
 
-def _mentions(loaded: Loaded, source: Source) -> Scores:
+def _mentions(loaded: Loaded, source: Source, slots: NDArray[np.int64]) -> Scores:
+    """Which of these slots have a name that stands in the source, word by word."""
     sequence = source.sequence.tolist()
     present = set(sequence)
     places: dict[int, list[int]] = defaultdict(list)
@@ -149,46 +155,36 @@ def _mentions(loaded: Loaded, source: Source) -> Scores:
         places[term].append(position)
     named = [
         (phrase, slot)
-        for first in present & loaded.names.keys()
-        for phrase, slot in loaded.names[first]
-        if len(phrase) == 1
-        or (
-            present.issuperset(phrase)
-            and any(tuple(sequence[at : at + len(phrase)]) == phrase for at in places[first])
+        for slot in slots.tolist()
+        for phrase in loaded.cards[slot].phrases
+        if present.issuperset(phrase)
+        and (
+            len(phrase) == 1
+            or any(tuple(sequence[at : at + len(phrase)]) == phrase for at in places[phrase[0]])
         )
     ]
     found = np.zeros(loaded.size)
     if named:
         terms = np.array([term for phrase, _ in named for term in phrase])
         starts = np.cumsum([0, *(len(phrase) for phrase, _ in named[:-1])])
-        weights = np.add.reduceat(_idf(loaded, terms), starts)
+        weights = np.add.reduceat(loaded.idf_of(terms), starts)
         np.maximum.at(found, [slot for _, slot in named], weights)
     return found
 
 
-def _cover(loaded: Loaded, source: Source) -> Scores:
-    """How much of each note's names stands in the source, wherever."""
-    terms, slots, _ = loaded.name_terms.all()
-    mass = np.bincount(slots, _idf(loaded, terms), minlength=loaded.size)
-    asked, _ = source.terms
-    which, slots, _ = loaded.name_terms.among(asked)
-    found = np.bincount(slots, _idf(loaded, asked)[which], minlength=loaded.size)
-    return found / (mass + _NAME_PRIOR)
-
-
-def _answers(loaded: Loaded, source: Source) -> Scores:
+def _answers(loaded: Loaded, source: Source, cover: Scores) -> Scores:
     """Who names the source."""
     found = np.zeros(loaded.size)
     phrases = loaded.cards[source.slot].phrases if source.slot is not None else ()
     known = [one for one in phrases if loaded.is_known(one)]
     if not known:
         return found
-    phrase = max(known, key=lambda one: (_idf(loaded, np.array(one)).sum(), one))
+    phrase = max(known, key=lambda one: (loaded.idf_of(np.array(one)).sum(), one))
     terms = np.unique(np.array(phrase, dtype=np.int32))
     having = np.bincount(loaded.terms.among(terms).slots, minlength=loaded.size)
     slots = np.nonzero(having == len(terms))[0]
     if len(phrase) > 1:
-        slots = slots[np.argsort(-_cover(loaded, source)[slots], kind="stable")][:_MOST_READ]
+        slots = slots[np.argsort(-cover[slots], kind="stable")][:_MOST_READ]
         slots = _having(loaded, slots.tolist(), phrase)
     found[slots] = 1
     return found
@@ -213,12 +209,6 @@ def _holds(sequence: Ints, phrase: Sequence[int]) -> bool:
     for offset, term in enumerate(phrase):
         fits &= sequence[offset : offset + last] == term
     return bool(fits.any())
-
-
-def _idf(loaded: Loaded, terms: NDArray[np.integer]) -> Scores:
-    """How telling these terms are; one that stands in names only is as telling as can be."""
-    is_known = terms < len(loaded.idf)
-    return np.where(is_known, loaded.idf[np.where(is_known, terms, 0)], loaded.idf[0])
 
 
 def _to_one(scores: Scores) -> Scores:

@@ -46,7 +46,7 @@ class Database:
             "cache_size = -32768",
         ):
             self._connection.execute(f"PRAGMA {pragma}")
-        done = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+        done = self._version()
         steps = _migrations(self._scripts)
         if done > len(steps):
             raise IndexerFailed(
@@ -55,9 +55,18 @@ class Database:
             )
         for number, script in enumerate(steps[done:], start=done + 1):
             # The step and its record are one transaction: a crash repeats or skips it whole.
-            self._connection.executescript(
-                f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;"
-            )
+            self._connection.execute("BEGIN IMMEDIATE")
+            # Another process may have opened the new file at the same moment, and been faster.
+            if self._version() >= number:
+                self._connection.execute("ROLLBACK")
+                continue
+            for statement in _statements(script):
+                self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA user_version = {number}")
+            self._connection.execute("COMMIT")
+
+    def _version(self) -> int:
+        return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -145,6 +154,16 @@ def explained(path: Path) -> Iterator[None]:
 
 def _is_damage(error: sqlite3.OperationalError) -> bool:
     return any(word in str(error) for word in ("no such table", "no such column", "malformed"))
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script: `executescript` would end the transaction that is open."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 def _migrations(package: str) -> list[str]:

@@ -5,7 +5,7 @@ Nothing else in the program opens, lists or changes a file of a vault. Reading n
 
 from obsidian_rag.vault.boundary import check_relative, open_inside, relative_to_root, resolve
 from obsidian_rag.vault.discover import obsidian_vaults
-from obsidian_rag.vault.files import create_beside, read_bytes, rename_file, replace_file
+from obsidian_rag.vault.files import create_beside, make_root, read_bytes, rename_file, replace_file
 from obsidian_rag.vault.folders import Folders, is_below, list_folders
 from obsidian_rag.vault.read import NoteFile, content_hash, read_note
 from obsidian_rag.vault.rules import Rules
@@ -29,6 +29,7 @@ __all__ = [
     "is_below",
     "keep_copy",
     "list_folders",
+    "make_root",
     "obsidian_vaults",
     "open_inside",
     "read_bytes",

@@ -22,11 +22,22 @@ from obsidian_rag.vault.write import (
     settle,
     status_of,
     swap,
+    told_plainly,
 )
 
 _ATTEMPTS = 3
 # File systems allow 255 bytes; a temporary file's name and a number must fit as well.
 _NAME_BYTES = 200
+
+
+def make_root(root: Path) -> None:
+    """Make the folder of a new vault, where somebody asked for one.
+
+    Raises:
+        ReadOnly, IndexerFailed: it cannot be made.
+    """
+    with told_plainly(str(root)):
+        root.mkdir(parents=True, exist_ok=True)
 
 
 def read_bytes(root: Path, rel: str) -> tuple[bytes, FileEntry]:

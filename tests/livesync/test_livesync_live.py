@@ -1,0 +1,651 @@
+"""Nodes at work: what they do while they run, when they stop, and what they never do."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.livesync.faults import Crash, crashing, meddling
+from tests.livesync.nodes import TestNode
+from tests.livesync.pouch import Server
+from tests.livesync.proxy import FaultyProxy
+from tests.livesync.third import ThirdClient
+
+from obsidian_rag.errors import (
+    IndexerFailed,
+    LivesyncBrake,
+    LivesyncIncompatible,
+    LivesyncLocked,
+    LivesyncPassphrase,
+    LivesyncUnreadable,
+    ObsidianRagError,
+)
+from obsidian_rag.livesync import taking
+from obsidian_rag.livesync.couch import Couch, Remote
+from obsidian_rag.livesync.milestone import MILESTONE_NAME, VERSION_ID
+from obsidian_rag.livesync.node import Node, Pace
+from obsidian_rag.livesync.settling import Direction, Manner
+from obsidian_rag.livesync.tweaks import Tweaks
+
+MakeNode = Callable[..., TestNode]
+QUICK = Pace(refresh_s=0.1, owed_s=0.1)
+# Nothing happens by itself, so what happens was brought about.
+PATIENT = Pace(refresh_s=3600, owed_s=3600, rescan_s=3600)
+LIMIT_S = 30.0
+
+
+@pytest.fixture
+def make_node(tmp_path: Path, remote: Remote) -> Iterator[MakeNode]:
+    made: list[TestNode] = []
+
+    def make(name: str, remote: Remote = remote, **options: Any) -> TestNode:
+        made.append(TestNode(tmp_path / name, remote, **options))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.close()
+
+
+@pytest.fixture
+def third(pouch: Server, remote: Remote) -> ThirdClient:
+    return ThirdClient(pouch, remote.database)
+
+
+def seen(device: TestNode) -> dict[str, bytes]:
+    """The files of a vault, less those that are just being written."""
+    return {path: content for path, content in device.files().items() if "/." not in f"/{path}"}
+
+
+def wait_until(is_so: Callable[[], object]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    pause = threading.Event()
+    while not is_so():
+        assert time.monotonic() < deadline, "it does not happen"
+        pause.wait(0.01)
+
+
+class Running:
+    """A node at work in a thread; `failure` is what ended it."""
+
+    def __init__(self, device: TestNode, pace: Pace) -> None:
+        self.device = device
+        self.node: Node = device.node()
+        self.node.plan = replace(self.node.plan, pace=pace)
+        self.stop = threading.Event()
+        self.failure: ObsidianRagError | None = None
+        self.is_asked = False
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.node.run(self.stop)
+        except ObsidianRagError as error:
+            self.failure = error
+
+    def write(self, path: str, content: str | bytes) -> None:
+        self.device.write(path, content)
+        self.node.changed()
+
+    def ended(self) -> ObsidianRagError | None:
+        self.is_asked = True
+        self._thread.join(LIMIT_S)
+        assert not self._thread.is_alive()
+        return self.failure
+
+    def leave(self) -> None:
+        self.stop.set()
+        self._thread.join(LIMIT_S)
+
+
+@contextmanager
+def running(*devices: TestNode, pace: Pace = PATIENT) -> Iterator[list[Running]]:
+    started = [Running(device, pace) for device in devices]
+    try:
+        for one in started:
+            wait_until(lambda one=one: one.node.stats.is_connected or one.failure)  # type: ignore[misc]
+        yield started
+    finally:
+        for one in started:
+            one.leave()
+    assert not [one.failure for one in started if one.failure and not one.is_asked]
+
+
+def change_papers(couch: Couch, **changes: object) -> None:
+    milestone = couch.get_local(MILESTONE_NAME)
+    assert milestone is not None
+    couch.put_local(MILESTONE_NAME, milestone | changes)
+
+
+# -- changes as they come
+
+
+def test_what_is_done_on_one_device_is_done_on_the_other(make_node: MakeNode) -> None:
+    one, two = make_node("one"), make_node("two")
+    with running(one, two) as (first, second):
+        first.write("Note.md", "new")
+        wait_until(lambda: seen(two) == {"Note.md": b"new"})
+        second.write("Note.md", "edited")
+        wait_until(lambda: seen(one) == {"Note.md": b"edited"})
+        first.write("other.png", b"\x00\xff")
+        (one.root / "Note.md").rename(one.root / "note.md")
+        first.node.changed()
+        wait_until(lambda: seen(two) == {"note.md": b"edited", "other.png": b"\x00\xff"})
+        (two.root / "note.md").unlink()
+        second.node.changed()
+        wait_until(lambda: seen(one) == {"other.png": b"\x00\xff"})
+        assert one.trashed() == [b"edited"]
+        assert first.node.stats.trouble is None
+
+
+def test_a_server_that_comes_back_is_caught_up_with(
+    make_node: MakeNode, far_remote: Remote, proxy: FaultyProxy
+) -> None:
+    near, far = make_node("near"), make_node("far", far_remote)
+    with running(near, far) as (first, second):
+        first.write("before.md", "before")
+        wait_until(lambda: seen(far) == {"before.md": b"before"})
+        proxy.refuse()
+        wait_until(lambda: not second.node.stats.is_connected)
+        assert second.node.stats.trouble is not None
+        first.write("meanwhile.md", "there")
+        second.write("own.md", "here")
+        proxy.heal()
+        wait_until(lambda: len(seen(near)) == len(seen(far)) == 3)
+        wait_until(lambda: second.node.stats.is_connected)
+        assert seen(near) == seen(far)
+
+
+def test_chunks_that_come_late_are_waited_for(make_node: MakeNode, third: ThirdClient) -> None:
+    one = make_node("one")
+    with running(one, pace=QUICK):
+        third.save("late.md", b"late", is_late=True)
+        wait_until(lambda: one.records.quarantined())
+        third.deliver()
+        wait_until(lambda: seen(one) == {"late.md": b"late"})
+        wait_until(lambda: not one.records.quarantined())
+
+
+# -- what stops a node
+
+
+def test_a_lock_stops_a_running_node(make_node: MakeNode, couch: Couch) -> None:
+    one = make_node("one")
+    with running(one, pace=QUICK) as (first,):
+        change_papers(couch, locked=True, accepted_nodes=["another"])
+        assert isinstance(first.ended(), LivesyncLocked)
+        assert first.node.stats.trouble is first.failure
+
+
+def test_a_lock_is_seen_before_anything_is_sent(
+    make_node: MakeNode, couch: Couch, third: ThirdClient
+) -> None:
+    one = make_node("one")
+    with running(one) as (first,):
+        change_papers(couch, locked=True, accepted_nodes=["another"])
+        before = third.update_seq()
+        first.write("a.md", "a")
+        assert isinstance(first.ended(), LivesyncLocked)
+    assert third.update_seq() == before
+    assert seen(one) == {"a.md": b"a"}
+
+
+def test_a_newer_version_stops_a_running_node(make_node: MakeNode, couch: Couch) -> None:
+    one = make_node("one")
+    with running(one) as (first,):
+        version = couch.get(VERSION_ID, conflicts=False)
+        assert version is not None
+        couch.bulk_docs([version | {"version": 13}])
+        assert isinstance(first.ended(), LivesyncIncompatible)
+
+
+def test_a_removed_device_stops_and_one_written_over_signs_again(
+    make_node: MakeNode, couch: Couch
+) -> None:
+    one = make_node("one")
+    one.sync()
+    change_papers(couch, node_info={})  # by a device that had not seen our first lines
+    one.sync()
+    one.sync()
+    assert (couch.get_local(MILESTONE_NAME) or {})["node_info"]
+    change_papers(couch, node_info={})
+    with pytest.raises(LivesyncLocked):
+        one.sync()
+
+
+def test_the_wrong_passphrase_is_refused_before_anything_is_written(
+    make_node: MakeNode, couch: Couch, third: ThirdClient
+) -> None:
+    tweaks = Tweaks(encrypt=True, use_path_obfuscation=True)
+    one = make_node("one", tweaks=tweaks, passphrase="right")
+    one.write("a.md", "a")
+    one.sync()
+    two = make_node("two", tweaks=tweaks, passphrase="wrong")
+    two.write("b.md", "b")
+    before = (third.update_seq(), couch.get_local(MILESTONE_NAME))
+    with pytest.raises(LivesyncPassphrase):
+        two.sync()
+    none = make_node("none", tweaks=tweaks)
+    with pytest.raises(LivesyncPassphrase):
+        none.sync()
+    assert (third.update_seq(), couch.get_local(MILESTONE_NAME)) == before
+    assert seen(two) == {"b.md": b"b"}
+
+
+def test_an_empty_database_gets_no_papers_from_who_has_no_passphrase(
+    make_node: MakeNode, couch: Couch, third: ThirdClient
+) -> None:
+    one = make_node("one", tweaks=Tweaks(encrypt=True))
+    with pytest.raises(LivesyncPassphrase):
+        one.sync()
+    assert couch.get_local(MILESTONE_NAME) is None
+    assert couch.get(VERSION_ID) is None
+
+
+# -- a database that was made anew
+
+
+def test_a_rebuilt_database_deletes_nothing_and_is_compared_anew(
+    make_node: MakeNode, pouch: Server, remote: Remote
+) -> None:
+    one = make_node("one")
+    for name in ("same.md", "missing.md", "other.md", "deleted.md"):
+        one.write(name, f"our {name}")
+    one.sync()
+    pouch.request("DELETE", f"/{remote.database}")
+    two = make_node("two")
+    two.write("same.md", "our same.md")
+    two.write("other.md", "their other.md")
+    two.write("deleted.md", "x")
+    two.write("new.md", "new")
+    two.sync()
+    (two.root / "deleted.md").unlink()
+    two.sync()
+    settler = one.sync()
+    assert settler.member.is_rebuilt
+    files = seen(one)
+    assert files["missing.md"] == b"our missing.md"
+    assert files["deleted.md"] == b"our deleted.md"
+    assert files["other.md"] == b"their other.md"
+    assert b"our other.md" in files.values()
+    assert one.trashed() == []
+    two.sync()
+    assert seen(two) == files
+
+
+def test_a_running_node_joins_a_rebuilt_database_anew(
+    make_node: MakeNode, couch: Couch, third: ThirdClient
+) -> None:
+    one = make_node("one")
+    with running(one) as (first,):
+        first.write("a.md", "ours, synced with what is no more")
+        wait_until(lambda: "a.md" in third.entries())
+        change_papers(couch, created=1)
+        third.save("a.md", b"theirs")
+        wait_until(lambda: seen(one).get("a.md") == b"theirs")
+        assert b"ours, synced with what is no more" in seen(one).values()
+        first.write("b.md", "b")
+        wait_until(lambda: "b.md" in third.entries())
+
+
+# -- what is no deletion
+
+
+def test_a_folder_that_cannot_be_read_is_not_deleted(
+    make_node: MakeNode, third: ThirdClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = make_node("one")
+    one.write("closed/a.md", "a")
+    one.write("closed/b.md", "b")
+    one.write("open.md", "open")
+    one.sync()
+    real = os.scandir
+
+    def refused(path: Any = ".") -> Any:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refused)
+        third.save("closed/a.md", b"edited elsewhere")
+        settler = one.sync()
+        assert "closed" in settler.disk.left_out
+    assert not any(entry.get("deleted") for entry in third.entries().values())
+    one.sync()  # as a new process: what was owed is not forgotten
+    assert seen(one)["closed/a.md"] == b"edited elsewhere"
+
+
+def test_a_file_that_grows_too_large_is_not_deleted(
+    make_node: MakeNode, third: ThirdClient
+) -> None:
+    tweaks = Tweaks(sync_max_size_in_mb=1)
+    one, two = make_node("one", tweaks=tweaks), make_node("two", tweaks=tweaks)
+    for number in range(20):
+        one.write(f"{number}.bin", b"small")
+    one.sync()
+    two.sync()
+    for number in range(20):
+        one.write(f"{number}.bin", b"x" * (2**20 + 1))
+    settler = one.sync()
+    assert len(settler.disk.left_out) == 20
+    two.sync()
+    assert len(seen(two)) == 20 and not two.trashed()
+    one.write("0.bin", b"x" * 2**20)
+    one.sync()
+    two.sync()
+    assert seen(two)["0.bin"] == b"x" * 2**20
+
+
+def test_a_limit_of_nothing_is_none(make_node: MakeNode) -> None:
+    one = make_node("one", tweaks=Tweaks(sync_max_size_in_mb=0))
+    one.write("a.md", "a")
+    assert one.sync().disk.left_out == {}
+
+
+def test_a_text_that_is_not_utf_8_is_reported_and_the_rest_goes_on(
+    make_node: MakeNode, third: ThirdClient
+) -> None:
+    one = make_node("one")
+    one.write("bad.md", b"\xff\xfe")
+    one.write("good.md", "good")
+    one.sync()
+    assert set(third.entries()) == {"good.md"}
+    assert [(q.path, q.code) for q in one.records.quarantined()] == [
+        ("bad.md", LivesyncUnreadable.code)
+    ]
+    one.write("bad.md", "better")
+    one.sync()
+    assert set(third.entries()) == {"good.md", "bad.md"}
+    assert one.records.quarantined() == []
+
+
+# -- the brake
+
+
+@pytest.mark.parametrize(("files", "gone"), [(60, 12), (12, 10)])
+def test_a_few_deletions_are_sent(
+    files: int, gone: int, make_node: MakeNode, third: ThirdClient
+) -> None:
+    one = _with_files(make_node, files)
+    for number in range(gone):
+        (one.root / f"{number}.md").unlink()
+    one.sync()
+    assert sum(bool(one.get("deleted")) for one in third.entries().values()) == gone
+
+
+@pytest.mark.parametrize(("files", "gone"), [(60, 13), (12, 11)])
+def test_the_brake_holds_when_more_than_a_fifth_of_many_files_is_gone(
+    files: int, gone: int, make_node: MakeNode, third: ThirdClient
+) -> None:
+    one = _with_files(make_node, files)
+    for number in range(gone):
+        (one.root / f"{number}.md").unlink()
+    before = third.update_seq()
+    with pytest.raises(LivesyncBrake):
+        one.sync()
+    with running(one) as (first,):
+        assert isinstance(first.ended(), LivesyncBrake)
+    assert third.update_seq() == before
+
+
+def test_the_brake_holds_when_the_files_go_during_a_sync(
+    make_node: MakeNode, third: ThirdClient
+) -> None:
+    """As when a disk is pulled out between the look and the act."""
+    one = _with_files(make_node, 30)
+    for number in range(30):
+        one.write(f"{number}.md", f"edited {number}")
+        third.save(f"{number}.md", f"edited there {number}".encode())
+
+    def vanish() -> None:
+        for file in one.root.iterdir():
+            if file.is_file():
+                file.unlink()
+
+    with pytest.raises(LivesyncBrake), meddling(30, vanish):
+        one.sync()
+    assert not any(entry.get("deleted") for entry in third.entries().values())
+
+
+def _with_files(make_node: MakeNode, count: int) -> TestNode:
+    one = make_node("one")
+    for number in range(count):
+        one.write(f"{number}.md", f"note {number}")
+    (one.root / "folder").mkdir()
+    one.sync()
+    return one
+
+
+# -- one way only
+
+
+def test_a_read_only_node_takes_and_sends_nothing(
+    make_node: MakeNode, couch: Couch, third: ThirdClient
+) -> None:
+    one, reader = make_node("one"), make_node("reader")
+    one.write("a.md", "a")
+    one.write("b.md", "b")
+    one.sync()
+    reader.sync(is_read_only=True)
+    reader.write("own.md", "own")
+    reader.write("a.md", "edited here")
+    (reader.root / "b.md").unlink()
+    third.save("a.md", b"edited there")
+    before = (third.update_seq(), couch.get_local(MILESTONE_NAME))
+    reader.sync(is_read_only=True)
+    assert (third.update_seq(), couch.get_local(MILESTONE_NAME)) == before
+    assert seen(reader) == {"a.md": b"edited here", "own.md": b"own"}
+    assert [conflict.path for conflict in reader.records.conflicts()] == ["a.md"]
+    third.save("c.md", b"c")
+    reader.sync(direction=Direction.PULL)
+    assert seen(reader)["c.md"] == b"c"
+    reader.sync()
+    assert {"own.md", "a.md", "c.md"} <= set(third.entries())
+    assert b"edited here" in seen(reader).values()
+    assert seen(reader)["a.md"] == b"edited there"
+
+
+def test_what_a_sending_node_did_not_take_is_taken_later(
+    make_node: MakeNode, third: ThirdClient
+) -> None:
+    one = make_node("one")
+    one.write("a.md", "a")
+    one.write("b.md", "b")
+    one.sync()
+    third.save("new.md", b"new")
+    third.save("a.md", b"edited there")
+    third.delete("b.md")
+    one.write("own.md", "own")
+    one.sync(direction=Direction.PUSH)
+    assert seen(one) == {"a.md": b"a", "b.md": b"b", "own.md": b"own"}
+    assert "own.md" in third.entries()
+    one.write("a.md", "edited here")
+    one.sync(direction=Direction.PUSH)
+    assert [conflict.path for conflict in one.records.conflicts()] == ["a.md"]
+    one.sync()
+    files = seen(one)
+    assert files["new.md"] == b"new" and "b.md" not in files
+    assert {b"edited here", b"edited there"} <= set(files.values())
+
+
+def test_a_dry_run_tells_and_changes_nothing(
+    make_node: MakeNode, couch: Couch, third: ThirdClient
+) -> None:
+    one = make_node("one")
+    for name in ("edited", "deleted", "gone"):
+        one.write(f"{name}.md", name)
+    one.sync()
+    one.write("edited.md", "anew")
+    one.write("new.md", "new")
+    (one.root / "gone.md").unlink()
+    third.save("theirs.md", b"theirs")
+    third.delete("deleted.md")
+    third.save("late.md", b"late", is_late=True)
+    files = seen(one)
+    before = (third.update_seq(), couch.get_local(MILESTONE_NAME), one.records.get_fact("since"))
+    one.manner = replace(one.manner, is_dry=True)
+    planned = one.sync().stats.planned
+    assert set(planned) == {
+        "push edited.md",
+        "push new.md",
+        "soft_delete gone.md",
+        "trash deleted.md",
+        "write theirs.md",
+    }
+    assert seen(one) == files and one.trashed() == []
+    after = (third.update_seq(), couch.get_local(MILESTONE_NAME), one.records.get_fact("since"))
+    assert after == before
+    assert one.records.quarantined() == []
+
+
+def test_a_restart_without_changes_fetches_and_writes_nothing(
+    make_node: MakeNode, far_remote: Remote, proxy: FaultyProxy, third: ThirdClient
+) -> None:
+    one, two = make_node("one", far_remote), make_node("two")
+    for number in range(30):
+        one.write(f"{number}.md", f"note {number}")
+    two.write("theirs.md", "theirs")
+    two.sync()
+    one.sync()
+    two.sync()
+    one.sync()
+    before = third.update_seq()
+    proxy.requests.clear()
+    stats = one.sync().stats
+    assert (stats.pulled, stats.pushed, stats.chunks_fetched) == (0, 0, 0)
+    assert third.update_seq() == before
+    # The papers and the changes: no document is looked at.
+    asked = [request.line for request in proxy.requests]
+    assert not [line for line in asked if "_all_docs" in line or "_bulk" in line]
+
+
+# -- single files that go wrong
+
+
+def test_a_file_that_the_server_refuses_stops_no_other(
+    make_node: MakeNode, far_remote: Remote, proxy: FaultyProxy, third: ThirdClient
+) -> None:
+    one = make_node("one", far_remote)
+    one.sync()
+    one.write("large.md", "too large")
+    one.write("small.md", "small")
+    proxy.answer(413, lambda request: b"too large" in request.body)
+    one.sync()
+    assert set(third.entries()) == {"small.md"}
+    assert [q.doc_id for q in one.records.quarantined()] == ["large.md"]
+    proxy.heal()
+    one.sync()
+    assert set(third.entries()) == {"small.md", "large.md"}
+    assert one.records.quarantined() == []
+
+
+def test_an_edit_that_looks_like_the_old_file_is_taken_after_a_crash(
+    make_node: MakeNode, third: ThirdClient
+) -> None:
+    """The same size and the same time: only the content tells."""
+    one = make_node("one")
+    third.save("a.md", b"one")
+    one.sync()
+    third.save("a.md", b"two", is_timed=False)
+    for at in range(1, 12):
+        with pytest.raises(Crash), crashing(at):
+            one.sync()
+        if seen(one)["a.md"] == b"two":
+            break
+    settler = one.sync()
+    assert seen(one) == {"a.md": b"two"}
+    assert not settler.owed
+    one.write("a.md", "six")
+    one.sync()
+    two = make_node("two")
+    two.sync()
+    assert seen(two) == {"a.md": b"six"}
+
+
+def test_a_disk_that_keeps_its_spelling_gets_the_content(
+    make_node: MakeNode, third: ThirdClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keeps_it(*_: object) -> None:
+        raise IndexerFailed("The disk keeps the old spelling.", "Rename the file by hand.")
+
+    # No disk of the tests is like that.
+    monkeypatch.setattr(taking, "rename_file", keeps_it)
+    one = make_node("one")
+    third.save("note.md", b"old")
+    one.sync()
+    third.save("Note.md", b"new")
+    one.sync()
+    assert seen(one) == {"note.md": b"new"}
+    before = third.update_seq()
+    one.sync()
+    assert third.update_seq() == before
+    one.write("note.md", "newest")
+    one.sync()
+    assert third.leaf(third.entries()["note.md"]).content == b"newest"
+
+
+def test_a_conflict_of_a_note_with_a_long_name_is_kept(make_node: MakeNode) -> None:
+    one, two = make_node("one"), make_node("two")
+    name = "ä" * 120 + ".md"
+    one.write(name, "a\n")
+    one.sync()
+    two.sync()
+    one.write(name, "ours\n")
+    two.write(name, "theirs\n")
+    one.sync()
+    two.sync()
+    one.sync()
+    assert sorted(seen(one).values()) == [b"ours\n", b"theirs\n"]
+    assert seen(one) == seen(two)
+
+
+def test_a_conflict_is_over_when_its_file_is_gone(make_node: MakeNode) -> None:
+    one, two = make_node("one"), make_node("two")
+    one.write("n.md", "a\n")
+    one.sync()
+    two.sync()
+    one.write("n.md", "ours\n")
+    two.write("n.md", "theirs\n")
+    one.sync()
+    two.sync()
+    (conflict,) = two.records.conflicts()
+    two.sync()
+    assert len(two.records.conflicts()) == 1
+    assert conflict.kept_as is not None
+    (two.root / conflict.kept_as).unlink()
+    two.sync()
+    assert two.records.conflicts() == []
+
+
+def test_one_portion_after_the_other_gives_the_same(
+    make_node: MakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("obsidian_rag.livesync.settling._MOST_BYTES", 100)
+    one, two = make_node("one"), make_node("two")
+    for number in range(12):
+        one.write(f"{number}.md", "x" * (number * 17))
+    one.sync()
+    two.sync()
+    assert seen(one) == seen(two)
+
+
+def test_branches_are_kept_for_who_wants_no_conflict_files(make_node: MakeNode) -> None:
+    manner = Manner(keeps_conflicts_as_files=False)
+    one, two = make_node("one", manner=manner), make_node("two", manner=manner)
+    one.write("n.md", "a\n")
+    one.sync()
+    two.sync()
+    one.write("n.md", "ours\n")
+    two.write("n.md", "theirs\n")
+    one.sync()
+    two.sync()
+    one.sync()
+    assert (seen(one), seen(two)) == ({"n.md": b"ours\n"}, {"n.md": b"theirs\n"})
+    assert len(one.records.conflicts()) == len(two.records.conflicts()) == 1
