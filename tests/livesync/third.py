@@ -77,6 +77,11 @@ class ThirdClient:
         assert winner is not None
         self._write(_plain(winner) | {"deleted": True, "mtime": self._now()})
 
+    def bury(self, path: str, rev: str) -> None:
+        """Say in a rival revision that the file is deleted."""
+        rival = self._get(path.lower(), rev=rev)
+        self._write(_plain(rival) | {"deleted": True, "mtime": self._now()})
+
     def history(self, path: str) -> list[str]:
         """The revisions of the winner's branch that the server still has, the newest first."""
         document = self._get(path.lower(), revs_info="true")
