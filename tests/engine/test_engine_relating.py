@@ -173,6 +173,24 @@ def noise_inside(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:8192] + random.Random(1).randbytes(size - 8192))
 
 
+def scramble_tags(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as raw:
+        raw.execute("UPDATE note SET tags = '[oops', change = change + 1")
+        raw.commit()
+
+
+def scramble_places(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as raw:
+        raw.execute("UPDATE note SET places = x'00ff00ff'")
+        raw.commit()
+
+
+def lose_counts(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as raw:
+        raw.execute("UPDATE note SET counts = x'0100' WHERE path = 'Pond.md'")
+        raw.commit()
+
+
 def empty(file: Path) -> None:
     file.write_bytes(b"")
 
@@ -182,6 +200,8 @@ def remove(file: Path) -> None:
 
 
 DAMAGES = [truncate, noise, noise_inside, empty, remove]
+# Damage that SQLite does not see.
+SCRAMBLED = [scramble_tags, scramble_places, lose_counts]
 
 
 def settled(home: Path) -> Path:
@@ -191,7 +211,7 @@ def settled(home: Path) -> Path:
     return home / FILE
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", [*DAMAGES, *SCRAMBLED])
 def test_damaged_indexes_are_made_again_when_they_are_asked(
     made: Engine, home: Path, damage: Callable[[Path], None]
 ) -> None:

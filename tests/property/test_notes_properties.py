@@ -96,6 +96,16 @@ def test_numbered_words_all_arrive_in_the_lines_they_came_from(
     assert found == {f"n{number:07d}" for number in numbers}
 
 
+def test_a_long_line_of_code_is_cut_between_words() -> None:
+    words = [f"n{number:07d}" for number in range(8)]
+    text = f"{words[0]}\n```\n {'  '.join(words[1:])}"
+    limits = ChunkLimits(max_chars=32, max_tokens=8, overlap_tokens=0, strip_code=True)
+    found = " ".join(
+        f"{one.text} {one.words_only}" for one in chunk_note(parse_note("a.md", text), limits)
+    )
+    assert set(words) <= set(found.split())
+
+
 @unhurried
 @given(texts)
 def test_sanitising_is_idempotent_and_leaves_no_tag(text: str) -> None:

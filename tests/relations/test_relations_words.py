@@ -72,6 +72,7 @@ def test_words_that_every_object_of_javascript_has_are_words(word: str, term: st
         ("ﬁle ①②", ["file", "12"]),
         ("🎉 👩‍💻 ✅", []),
         ("snake_case_name", ["snake", "case", "name"]),
+        ("größe_maß", ["gross", "mass"]),
         ("2024-03-10", ["2024", "03", "10"]),
     ],
 )

@@ -14,6 +14,8 @@ from obsidian_rag.notes.tokens import quarter_tokens
 PARAGRAPH = 2
 SENTENCE = 1
 WORD = 0
+# Words that are not embedded cost no tokens.
+_ANY_COST = 1 << 30
 
 _LIST_ITEM = re.compile(r"[ >]*+(?:[-*+]|\d{1,9}[.)]) ")
 _SENTENCE_END = re.compile(
@@ -143,8 +145,7 @@ class _Atoms:
         last = self._atoms[-1] if self._atoms else None
         is_first = not (last and last.code and last.end == i - 1)
         rank = PARAGRAPH if is_first else WORD
-        for start in range(0, len(code), self._code_chars):
-            part = code[start : start + self._code_chars]
+        for part in _words(code, Room(self._code_chars, _ANY_COST)):
             self._atoms.append(Atom(i, i, "", part, "\n", rank, 0))
             rank = WORD
 
@@ -182,6 +183,8 @@ def _words(text: str, room: Room) -> Iterator[str]:
 
 def _reach_in_text(text: str, start: int, room: Room) -> int:
     length = min(room.chars, room.cost)
+    if room.cost == _ANY_COST:
+        return start + length
     for _ in range(3):
         cost = quarter_tokens(text[start : start + length])
         if cost <= room.cost:

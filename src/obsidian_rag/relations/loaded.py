@@ -77,8 +77,9 @@ class Loaded:
         self.is_daily = np.zeros(0, dtype=bool)
         # Of how many different terms the shortest name of each slot is.
         self.shortest_name = np.zeros(0, dtype=np.int32)
-        terms, names = self._take(found)
-        self.terms, self.name_terms = Postings(terms), Postings(names)
+        with self.rows.decoding():
+            terms, names = self._take(found)
+            self.terms, self.name_terms = Postings(terms), Postings(names)
         self.frequency = np.bincount(terms.terms, minlength=1)
         for name in ("graph", "meanings"):
             self.__dict__.pop(name, None)
@@ -100,7 +101,8 @@ class Loaded:
             since, self.change = self.change, change
             if not found:
                 return
-            self._replace(found)
+            with self.rows.decoding():
+                self._replace(found)
             if "meanings" in self.__dict__:
                 self._follow_vectors(since)
 

@@ -103,6 +103,20 @@ class Rows:
             self.database.put(_UPDATED, now())
             yield
 
+    @contextlib.contextmanager
+    def decoding(self) -> Iterator[None]:
+        """What is stored in a form of our own is damaged if it cannot be read: SQLite checks none.
+
+        Raises:
+            IndexCorrupted: it could not be read.
+        """
+        try:
+            yield
+        except (ValueError, LookupError, zlib.error) as error:
+            raise IndexCorrupted(
+                f"{self.database.path} is damaged: {error}.", "Run `obsidian-rag sync`."
+            ) from error
+
     def close(self) -> None:
         """Let go of the file."""
         self.database.close()
@@ -269,7 +283,8 @@ class Rows:
             f"SELECT number, places FROM note WHERE places IS NOT NULL AND number IN ({marks})",
             tuple(numbers),
         )
-        return {cast("int", number): _unpacked(cast("bytes", data)) for number, data in found}
+        with self.decoding():
+            return {cast("int", number): _unpacked(cast("bytes", data)) for number, data in found}
 
     def numbers_of(self, speller: Speller, read: NDArray[np.int32]) -> NDArray[np.int32]:
         """The numbers of the terms that a speller read, in their order, of those that have one."""
