@@ -29,7 +29,7 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "obsidian_rag_memory_recall": {"query": "ferns"},
     "obsidian_rag_related": {"note": "Garden"},
     "obsidian_rag_suggest_relations": {"note": "Garden"},
-    "obsidian_rag_add_relation": {"note": "Garden", "target": "Debts", "add_missing_id": True},
+    "obsidian_rag_add_relation": {"note": "Hostile", "target": "Debts", "add_missing_id": True},
 }
 
 

@@ -13,7 +13,7 @@ from obsidian_rag.store import writer_lock
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 Configure = Callable[[Path, Mapping[str, object]], None]
-PHASES = {"scanning", "hashing", "parsing", "embedding", "storing", "optimising"}
+PHASES = {"scanning", "hashing", "parsing", "embedding", "storing", "optimising", "relating"}
 NOTES: dict[str, str | bytes] = {"a.md": "# A\n\ntext", "b.md": "# B\n\nmore", "c/c.md": "third"}
 
 
