@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from obsidian_rag import errors
@@ -24,7 +24,13 @@ REFERENCE = Path(__file__).parent / "reference"
 _NOTICE = "<!-- Made by docs/generate.py: edit the code, then run `make fix`. -->\n"
 _COLUMNS = 80
 _HELP_OPTIONS = ["-h", "--help"]
-_KINDS: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "true/false"}
+_KINDS: dict[object, str] = {
+    str: "text",
+    SecretStr: "secret text",
+    int: "whole number",
+    float: "number",
+    bool: "true/false",
+}
 
 
 def pages() -> dict[str, str]:

@@ -103,11 +103,17 @@ def test_the_environment_reaches_every_kind_of_setting(monkeypatch: pytest.Monke
     monkeypatch.setenv("OBSIDIAN_RAG_SECURITY__LOCAL_ONLY", "false")
     monkeypatch.setenv("OBSIDIAN_RAG_INDEXING__CHUNK_SIZE", "300")
     monkeypatch.setenv("OBSIDIAN_RAG_INDEXING__ALLOW_DIRS", '["Journal"]')
+    monkeypatch.setenv("OBSIDIAN_RAG_LIVESYNC__COUCHDBURL", "http://127.0.0.1:5984")
+    monkeypatch.setenv("OBSIDIAN_RAG_LIVESYNC__COUCHDBPASSWORD", "12345")
     found = load()
     assert found.vault_root == Path("/somewhere/My Notes")
     assert found.settings.security.local_only is False
     assert found.settings.indexing.chunk_size == 300
     assert found.settings.indexing.allow_dirs == ("Journal",)
+    livesync = found.settings.livesync
+    assert livesync.couchdbUrl == "http://127.0.0.1:5984"
+    assert livesync.couchdbPassword is not None
+    assert livesync.couchdbPassword.get_secret_value() == "12345"
 
 
 def test_one_variable_moves_the_data_folder_and_another_the_file(

@@ -427,22 +427,23 @@ def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Fie
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, object]]:
+    known = {name.lower(): name for name in setting_names()}
     for name, text in sorted(environ.items()):
         key = name.removeprefix(ENV_PREFIX)
         if name.startswith(ENV_PREFIX) and key not in _NOT_SETTINGS:
             dotted = key.lower().replace("__", ".")
-            if dotted in set(setting_names()):
-                yield dotted, _value(dotted, text)
+            if dotted in known:
+                yield known[dotted], _value(known[dotted], text)
             elif "__" in key:
                 raise ConfigInvalid(
-                    f"{name} names no setting.{_nearest(dotted, list(setting_names()))}",
+                    f"{name} names no setting.{_nearest(dotted, list(known.values()))}",
                     "Unset or rename the environment variable.",
                 )
 
 
 def _value(key: str, text: str) -> object:
     """A setting written as text: JSON, except that a text setting takes bare words as they are."""
-    is_text = dict(_fields(Settings))[key].annotation in (str, str | None)
+    is_text = dict(_fields(Settings))[key].annotation in (str, str | None, SecretStr | None)
     if is_text and text != "null" and not text.startswith('"'):
         return text
     try:

@@ -113,6 +113,7 @@ def test_a_server_that_goes_away_degrades_and_heals(
         assert (told["data"]["running"], told["data"]["connected"]) == (True, False)
         status = daemon.call("status")
         assert (status["status"], status["error"]["code"]) == ("degraded", "LIVESYNC_UNREACHABLE")
+        assert daemon.call("search", query="notes")["error"] is None, "answers do not need it"
         (set_up / "Meanwhile.md").write_text("written while the server was away\n")
         proxy.heal()
         assert daemon.wait_for("health", state="healthy")["before"] == "degraded"

@@ -392,8 +392,8 @@ def test_a_server_that_ends_every_feed_at_once_is_not_flooded(
         for _ in range(5):
             assert listener.reports.get(timeout=PATIENCE_S) is None
             assert listener.reports.get(timeout=PATIENCE_S) is not None
-    # Half a second to a second after each, and never longer: each one was a success at first.
-    assert 2 <= time.monotonic() - began < 7
+    # Half a second to a second after each; doubled pauses would add up to 16 s and more.
+    assert 2 <= time.monotonic() - began < 15
 
 
 def test_pauses_double_up_to_a_minute_and_begin_again_after_success() -> None:

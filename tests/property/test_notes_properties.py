@@ -1,5 +1,4 @@
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -156,17 +155,19 @@ def test_plain_yaml_means_what_the_real_parser_says(
         "[", "<", "`", "*", "#", "<a '", "](a (", "```\n", "> ```\n", "#t ", "漢",
     ],
 )  # fmt: skip
-def test_time_is_linear_in_size(unit: str) -> None:
-    assert seconds_for(unit, 400_000) < 12 * max(seconds_for(unit, 100_000), 0.02)
+@pytest.mark.timeout(60)
+def test_a_megabyte_of_anything_is_no_trap(unit: str) -> None:
+    """Seconds when the work grows with the size, hours when it grows with its square."""
+    chunk_all(unit, 1_000_000)
 
 
-def test_a_note_of_five_megabytes_takes_linear_time() -> None:
-    unit = "# Head\n\nSome words in a sentence. And [[a link]] with <b>HTML</b>.\n\n- item\n\n"
-    assert seconds_for(unit, 5_000_000) < 12 * max(seconds_for(unit, 1_250_000), 0.02)
+@pytest.mark.timeout(120)
+def test_a_note_of_five_megabytes_is_no_trap() -> None:
+    chunk_all(
+        "# Head\n\nSome words in a sentence. And [[a link]] with <b>HTML</b>.\n\n- item\n\n",
+        5_000_000,
+    )
 
 
-def seconds_for(unit: str, size: int) -> float:
-    text = unit * (size // len(unit))
-    start = time.process_time()
-    chunk_note(parse_note("a.md", text), ChunkLimits())
-    return time.process_time() - start
+def chunk_all(unit: str, size: int) -> None:
+    assert chunk_note(parse_note("a.md", unit * (size // len(unit))), ChunkLimits())

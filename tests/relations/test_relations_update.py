@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.relations.related_vault import RelatedVault, indexed
 
+from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import NotFound
 from obsidian_rag.notes import id_trouble, parse_note, read_id
 from obsidian_rag.relations.rows import Rows
@@ -416,3 +417,19 @@ def test_progress_is_told_up_to_the_last_note(tmp_path: Path) -> None:
     with vault.rows() as rows:
         update(rows, vault.ground, listener=lambda done, total: told.append((done, total)))
     assert told == [(256, MANY), (MANY, MANY)]
+
+
+def test_notes_read_beside_are_what_they_are_when_read_here(tmp_path: Path) -> None:
+    """Many at once are read by other processes, each with terms of its own numbering."""
+    notes = {
+        f"{at:03}.md": f"---\ntags: [t{at % 7}]\n---\n# {at}\nword{at % 50} naïve [[{at % 9}]]\n"
+        for at in range(2 * MANY)
+    }
+    settings = RelationsSettings(discount_boilerplate=False)
+    beside = indexed(tmp_path / "beside", notes, settings)
+    here = RelatedVault(tmp_path / "here", settings)
+    for start in range(0, len(notes), 100):
+        some = dict(list(notes.items())[start : start + 100])
+        here.write(some)
+        here.update(list(some))
+    assert everything(beside) == everything(here)

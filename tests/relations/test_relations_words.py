@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obsidian_rag.relations.words import Speller, folded, is_english, letter_groups, prose
+from obsidian_rag.relations.words import (
+    _TOKEN,
+    _TYPED,
+    Speller,
+    folded,
+    is_english,
+    letter_groups,
+    prose,
+)
 
 GERMAN = "Der Regen und die Bäume sind nicht das Gleiche wie die Straße nach Süden."
 
@@ -185,3 +193,15 @@ def test_letter_groups_ignore_case_accents_and_the_kind_of_blank() -> None:
     assert letter_groups("ab", 3) == ["ab"]
     assert letter_groups(" \n ", 3) == []
     assert letter_groups("京都の旅", 3) == ["京都の", "都の旅"]
+
+
+def test_signs_that_are_left_out_first_hold_no_word() -> None:
+    signs = [sign for sign in map(chr, range(0x20000)) if _TYPED.fullmatch(sign)]
+    assert len(signs) > 1000
+    assert [sign for sign in signs if _TOKEN.search(folded(sign))] == []
+
+
+def test_plain_text_and_any_other_is_cut_alike() -> None:
+    plain = "It's 2 o'clock_sharp:\n\tSee [A-1](x) (B2), \x1c\x0b end.\n\nLast"
+    speller = Speller()
+    assert speller.read(plain).tolist() == speller.read(f"{plain} ἀ").tolist()[:-1]

@@ -289,14 +289,16 @@ def test_a_connection_serves_many_requests_even_after_refusals(door: OpenDoor) -
 
 def test_a_kept_connection_answers_at_once(door: OpenDoor) -> None:
     with door.connect() as raw:
-        started = time.monotonic()
+        took = []
         for _ in range(50):
+            started = time.monotonic()
             raw.sendall(door.head("GET", "/healthz"))
             with http.client.HTTPResponse(raw) as response:
                 response.begin()
                 assert reply_of(response).status == 200
-        # With Nagle's algorithm each would take 40 ms.
-        assert time.monotonic() - started < 1.5
+            took.append(time.monotonic() - started)
+        # With Nagle's algorithm each would take 40 ms, on the quietest machine too.
+        assert min(took) < 0.03
 
 
 def test_pipelined_requests_are_answered_in_their_order(door: OpenDoor) -> None:

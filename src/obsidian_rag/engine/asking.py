@@ -5,7 +5,7 @@ from pathlib import Path
 
 from obsidian_rag.engine.changes import staleness
 from obsidian_rag.engine.engine import Engine, index_version
-from obsidian_rag.engine.health import Subject
+from obsidian_rag.engine.health import ANSWERING, Subject
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
@@ -47,7 +47,7 @@ def ask(engine: Engine, request: Request) -> Asked:
         return asked
     if engine.live.health.trouble(Subject.STORE) is not None:
         engine.live.health.note({Subject.STORE: None})
-    return replace(asked, trouble=asked.trouble or engine.live.health.trouble())
+    return replace(asked, trouble=asked.trouble or engine.live.health.trouble(*ANSWERING))
 
 
 def _ask(engine: Engine, request: Request) -> Asked:

@@ -19,7 +19,7 @@ _KEPT = 50
 
 
 class Subject(StrEnum):
-    """What can be well or not, the gravest first."""
+    """What can be well or not, the gravest first; all but the last bear on answers."""
 
     STORE = "store"
     EMBEDDER = "embedder"
@@ -27,6 +27,9 @@ class Subject(StrEnum):
     VAULT = "vault"
     INDEXER = "indexer"
     LIVESYNC = "livesync"
+
+
+ANSWERING = tuple(one for one in Subject if one is not Subject.LIVESYNC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,11 @@ class Health:
         with self._lock:
             return tuple(self._changes)
 
-    def trouble(self, subject: Subject | None = None) -> ObsidianRagError | None:
-        """What is wrong with a subject, or the gravest of all."""
+    def trouble(self, *subjects: Subject) -> ObsidianRagError | None:
+        """The gravest trouble of these subjects, or of all."""
         with self._lock:
-            if subject is not None:
-                return self._troubles.get(subject)
-            return next((self._troubles[one] for one in Subject if one in self._troubles), None)
+            asked = subjects or tuple(Subject)
+            return next((self._troubles[one] for one in asked if one in self._troubles), None)
 
     def note(self, troubles: dict[Subject, ObsidianRagError | None]) -> None:
         """Take in what was seen of some subjects; the only way the state changes."""

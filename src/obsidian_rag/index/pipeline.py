@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from obsidian_rag.embed import Embedder, InputsRejected
-from obsidian_rag.index.ahead import Ahead
 from obsidian_rag.index.prepare import (
     Group,
     LeftOut,
@@ -25,6 +24,7 @@ from obsidian_rag.index.progress import Failure, Listener, Phase, Progress, Stop
 from obsidian_rag.index.reader import Source
 from obsidian_rag.notes import chunk_categories, sensitive_categories
 from obsidian_rag.store import Change, ChangeType, ChunkRow, EmbeddingStatus, FileState
+from obsidian_rag.vault import Ahead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

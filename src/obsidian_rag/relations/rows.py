@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.relations.content import Content
-from obsidian_rag.relations.words import MUTE, NEXT_LINE, Speller, letter_groups
+from obsidian_rag.relations.words import LINE_END, MUTE, NEXT_LINE, Speller, letter_groups
 from obsidian_rag.store import Database, now
 from obsidian_rag.vault import FileEntry
 
@@ -43,6 +43,22 @@ class Seen(NamedTuple):
     mtime_ns: int
     file_id: int | None
     content_hash: str
+
+
+class Draft(NamedTuple):
+    """A note that is to be written, and the file it was read from."""
+
+    content: Content
+    entry: FileEntry
+    content_hash: str
+
+
+class Terms(NamedTuple):
+    """The terms that a speller met since it told of them last, and a word for each."""
+
+    speller: str
+    terms: list[str]
+    words: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +106,8 @@ class Rows:
         self.database = database
         self._change = 0
         self._last_number = 0
-        self._table = np.array([MUTE, NEXT_LINE], dtype=np.int32)
+        # By speller: the number of each of its terms.
+        self._tables: dict[str, NDArray[np.int32]] = {}
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -164,11 +181,11 @@ class Rows:
             found.update(map(_seen, rows))
         return found
 
-    def confirm(self, path: str, entry: FileEntry) -> None:
+    def confirm(self, entry: FileEntry) -> None:
         """Remember new metadata of a file whose content did not change."""
         self.database.run(
             "UPDATE note SET size_bytes = ?, mtime_ns = ?, file_id = ? WHERE path = ?",
-            (entry.size_bytes, entry.mtime_ns, entry.file_id, path),
+            (entry.size_bytes, entry.mtime_ns, entry.file_id, entry.rel_path),
         )
 
     def move(self, old: str, new: str) -> None:
@@ -183,25 +200,53 @@ class Rows:
 
     def put(
         self,
-        content: Content,
-        entry: FileEntry,
-        content_hash: str,
-        speller: Speller,
+        drafts: Sequence[Draft],
+        fresh: Terms,
         *,
         ngram_size: int,
         with_places: bool = True,
     ) -> None:
-        """Write one note into all indexes, in place of what they held of it."""
-        number = self._clear(content.path, ngram_size)
-        self._add_terms(speller)
+        """Write notes into all indexes, in place of what they held of them.
+
+        `fresh` are the terms that their speller has not told of before.
+        """
+        numbers = self._clear([draft.content.path for draft in drafts], ngram_size)
+        table = self._add_terms(fresh)
+        self.database.run_many(
+            f"INSERT INTO note ({_PUT}) VALUES ({', '.join('?' * len(_PUT.split(', ')))})"
+            # The vector of what the note said before is better than none until the next sync.
+            f" ON CONFLICT (number) DO UPDATE SET is_gone = 0, {_PUT_AGAIN},"
+            " vector = CASE WHEN excluded.words > 0 THEN vector END,"
+            " vector_hash = CASE WHEN excluded.words > 0 THEN vector_hash END",
+            (self._row(draft, numbers[draft.content.path], table, with_places) for draft in drafts),
+        )
+        self._count_tags((draft.content.tags for draft in drafts), 1)
+        groups = [
+            (letters, numbers[content.path])
+            for content, *_ in drafts
+            for letters in letter_groups(f"{content.title} {content.summary}", ngram_size)
+        ]
+        # In the order of the table: one that jumps about in it takes three times as long.
+        groups.sort()
+        self.database.run_many(
+            "INSERT OR IGNORE INTO letter_group (letters, number) VALUES (?, ?)", groups
+        )
+
+    def _row(
+        self, draft: Draft, number: int, table: NDArray[np.int32], with_places: bool
+    ) -> tuple[object, ...]:
+        content, entry, content_hash = draft
         is_term = content.stream > NEXT_LINE
-        sequence = self._table[content.stream[is_term]]
-        lines = content.first_line + np.cumsum(content.stream == NEXT_LINE, dtype=np.int32)[is_term]
+        sequence = table[content.stream[is_term]]
         phrases: list[int] = []
         for phrase in content.phrases:
-            phrases += [*self._table[list(phrase)].tolist(), _BETWEEN_PHRASES]
-        terms, counts = np.unique(sequence, return_counts=True)
-        values = (
+            phrases += [*table[list(phrase)].tolist(), _BETWEEN_PHRASES]
+        terms, counts = _counted(sequence)
+        places = None
+        if with_places:
+            steps = np.cumsum(content.stream == NEXT_LINE, dtype=np.int32)
+            places = _packed(sequence, content.first_line + steps[is_term])
+        return (
             number,
             content.path,
             self._change,
@@ -222,26 +267,12 @@ class Rows:
             terms.tobytes(),
             np.minimum(counts, 0xFFFF).astype(np.uint16).tobytes(),
             np.array(phrases, dtype=np.int32).tobytes(),
-            _packed(sequence, lines) if with_places else None,
-        )
-        self.database.run(
-            f"INSERT INTO note ({_PUT}) VALUES ({', '.join('?' * len(values))})"
-            # The vector of what the note said before is better than none until the next sync.
-            f" ON CONFLICT (number) DO UPDATE SET is_gone = 0, {_PUT_AGAIN},"
-            " vector = CASE WHEN excluded.words > 0 THEN vector END,"
-            " vector_hash = CASE WHEN excluded.words > 0 THEN vector_hash END",
-            values,
-        )
-        self._count_tags(content.tags, 1)
-        groups = letter_groups(f"{content.title} {content.summary}", ngram_size)
-        self.database.run_many(
-            "INSERT OR IGNORE INTO letter_group (letters, number) VALUES (?, ?)",
-            [(letters, number) for letters in groups],
+            places,
         )
 
     def remove(self, path: str, ngram_size: int) -> None:
         """Take a note out of all indexes; its number stays its own, should it come back."""
-        number = self._clear(path, ngram_size)
+        number = self._clear([path], ngram_size)[path]
         self.database.run(
             "UPDATE note SET is_gone = 1, change = ?, content_hash = '', uid = NULL, kind = '',"
             " title = '', summary = '', tags = '[]', links = '[]', related = '[]', words = 0,"
@@ -294,23 +325,23 @@ class Rows:
         found: NDArray[np.int32] = np.array(table, dtype=np.int32)[read]
         return np.compress(found != _UNKNOWN, found)
 
-    def _add_terms(self, speller: Speller) -> None:
-        """Give every term that the speller has met a number; `_table` says which."""
-        fresh = speller.terms[len(self._table) :]
-        if not fresh:
-            return
-        known = self._known(fresh)
-        row = self.database.row("SELECT coalesce(max(number), ?) FROM term", (NEXT_LINE,))
-        last = cast("int", row[0]) if row else NEXT_LINE
-        added = []
-        for term, word in zip(fresh, speller.words[len(self._table) :], strict=True):
-            if term not in known:
-                last += 1
-                known[term] = last
-                added.append((last, term, word))
-        self.database.run_many("INSERT INTO term (number, term, word) VALUES (?, ?, ?)", added)
-        numbers = np.array([known[term] for term in fresh], dtype=np.int32)
-        self._table = np.append(self._table, numbers)
+    def _add_terms(self, fresh: Terms) -> NDArray[np.int32]:
+        """The numbers of all terms of a speller, of which these are fresh."""
+        table = self._tables.get(fresh.speller, np.empty(0, dtype=np.int32))
+        if fresh.terms:
+            known = self._known(fresh.terms) | {"": MUTE, LINE_END: NEXT_LINE}
+            row = self.database.row("SELECT coalesce(max(number), ?) FROM term", (NEXT_LINE,))
+            last = cast("int", row[0]) if row else NEXT_LINE
+            added = []
+            for term, word in zip(fresh.terms, fresh.words, strict=True):
+                if term not in known:
+                    last += 1
+                    known[term] = last
+                    added.append((last, term, word))
+            self.database.run_many("INSERT INTO term (number, term, word) VALUES (?, ?, ?)", added)
+            numbers = np.array([known[term] for term in fresh.terms], dtype=np.int32)
+            table = self._tables[fresh.speller] = np.append(table, numbers)
+        return table
 
     def _known(self, terms: Sequence[str]) -> dict[str, int]:
         known: dict[str, int] = {}
@@ -323,8 +354,8 @@ class Rows:
         return known
 
     def forget_terms(self) -> None:
-        """Trust no number from before: another speller comes, or we rolled back."""
-        self._table = self._table[:_FIRST_TERM]
+        """Trust no number from before: other spellers come, or we rolled back."""
+        self._tables.clear()
 
     def words_of(self, numbers: Iterable[int]) -> dict[int, str]:
         """Words for the terms behind some numbers."""
@@ -357,36 +388,41 @@ class Rows:
         )
         return cast("list[tuple[str, int]]", found)
 
-    def _clear(self, path: str, ngram_size: int) -> int:
-        """Take a note's rows out of the shared indexes; its number, or a new one."""
-        row = self.database.row(
-            "SELECT number, tags, title, summary, is_gone FROM note WHERE path = ?", (path,)
-        )
-        if row is None:
-            self._last_number += 1
-            return self._last_number
-        number, tags, title, summary, is_gone = cast("tuple[int, str, str, str, int]", row)
-        if not is_gone:
-            self._count_tags(json.loads(tags), -1)
-            groups = letter_groups(f"{title} {summary}", ngram_size)
-            self.database.run_many(
-                "DELETE FROM letter_group WHERE letters = ? AND number = ?",
-                ((letters, number) for letters in groups),
+    def _clear(self, paths: Sequence[str], ngram_size: int) -> dict[str, int]:
+        """Take notes' rows out of the shared indexes; the numbers of all, new ones too."""
+        numbers: dict[str, int] = {}
+        tags, groups = [], []
+        for few in _few(paths):
+            marks = ", ".join("?" * len(few))
+            found = self.database.rows(
+                f"SELECT path, number, tags, title, summary FROM note WHERE path IN ({marks})", few
             )
-        return number
+            for row in found:
+                path, number, tags_of, title, summary = cast("tuple[str, int, str, str, str]", row)
+                numbers[path] = number
+                tags.append(json.loads(tags_of))
+                text = f"{title} {summary}"
+                groups += [(letters, number) for letters in letter_groups(text, ngram_size)]
+        self._count_tags(tags, -1)
+        self.database.run_many("DELETE FROM letter_group WHERE letters = ? AND number = ?", groups)
+        for path in paths:
+            if path not in numbers:
+                self._last_number += 1
+                numbers[path] = self._last_number
+        return numbers
 
-    def _count_tags(self, tags: Sequence[str], amount: int) -> None:
-        if not tags:
-            return
-        pairs = Counter(itertools.combinations_with_replacement(sorted(tags), 2))
+    def _count_tags(self, notes: Iterable[Sequence[str]], amount: int) -> None:
+        pairs: Counter[tuple[str, str]] = Counter()
+        for tags in notes:
+            pairs.update(itertools.combinations_with_replacement(sorted(tags), 2))
         self.database.run_many(
             "INSERT INTO tag_pair (first, second, notes) VALUES (?, ?, ?)"
             " ON CONFLICT DO UPDATE SET notes = notes + excluded.notes",
-            ((first, second, amount) for first, second in pairs),
+            [(*pair, amount * count) for pair, count in pairs.items()],
         )
         if amount < 0:
             self.database.run_many(
-                "DELETE FROM tag_pair WHERE first = ? AND second = ? AND notes <= 0", iter(pairs)
+                "DELETE FROM tag_pair WHERE first = ? AND second = ? AND notes <= 0", list(pairs)
             )
 
 
@@ -402,6 +438,15 @@ def _few(values: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 def _json(value: Sequence[object]) -> str:
     return json.dumps(value, ensure_ascii=False) if value else "[]"
+
+
+def _counted(sequence: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """The terms, each once and in order, and how often each stands there."""
+    if not len(sequence):
+        return sequence, np.empty(0, dtype=np.intp)
+    ordered = np.sort(sequence)
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    return ordered[starts], np.diff(starts, append=len(ordered))
 
 
 def _packed(terms: NDArray[np.int32], lines: NDArray[np.int32]) -> bytes:

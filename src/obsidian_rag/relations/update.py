@@ -1,37 +1,36 @@
 """Bring the indexes of related notes in line with the vault: all of it, or some paths."""
 
-import logging
-import time
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from obsidian_rag.config import RelationsSettings
-from obsidian_rag.errors import NoteChanged, ObsidianRagError, SecurityViolation
-from obsidian_rag.notes import Note, RagPolicy, parse_note, read_id, split_frontmatter, split_lines
-from obsidian_rag.relations.content import read_content
-from obsidian_rag.relations.ids import AddOutcome, add_id
+from obsidian_rag.notes import split_frontmatter, split_lines
+from obsidian_rag.relations.reading import (
+    UNSETTLED,
+    Answer,
+    Reading,
+    Request,
+    Source,
+    read_now,
+)
 from obsidian_rag.relations.rows import Rows, Seen
-from obsidian_rag.relations.words import Speller
 from obsidian_rag.vault import (
+    WORTH_A_PROCESS,
     FileEntry,
-    NoteFile,
     Rules,
     Scan,
-    content_hash,
-    read_note,
+    read_beside,
     scan,
     scan_paths,
 )
 
-# File systems tell times in ticks: of up to 10 ms mostly, of whole or even seconds some.
-_TICK_NS = 20_000_000
-_COARSE_TICK_NS = 2_000_000_000
-_UNSETTLED = 0
-_log = logging.getLogger(__name__)
 _VERSION = 1
 _NOTES_PER_COMMIT = 256
+_BYTES_PER_COMMIT = 8_000_000
+_ANSWERS_AHEAD = 2
 # When so many notes are new, what they share is looked at first.
 _MANY = 64
 _MANY_SHARE = 0.2
@@ -140,80 +139,70 @@ def _read_all(
     listener: Counted,
     stop: Callable[[], bool],
 ) -> None:
-    reader = _Reader(rows, ground)
-    for start in range(0, len(work), _NOTES_PER_COMMIT):
-        if stop():
-            return
-        with rows.changing():
-            for entry in work[start : start + _NOTES_PER_COMMIT]:
-                reader.take(entry, known.get(entry.rel_path), done)
-        listener(min(start + _NOTES_PER_COMMIT, len(work)), len(work))
-
-
-class _Reader:
-    """Reads notes into the indexes, one after the other."""
-
-    def __init__(self, rows: Rows, ground: Ground) -> None:
-        self._rows = rows
-        self._ground = ground
-        self._speller = Speller()
-        is_discounted = ground.settings.discount_boilerplate
-        self._boilerplate = rows.boilerplate() if is_discounted else frozenset()
-
-    def take(self, entry: FileEntry, before: Seen | None, done: Updated) -> None:
-        """Read one note and write it, unless its content is what the indexes hold."""
-        path, settings = entry.rel_path, self._ground.settings
-        read = _read(self._ground, path)
-        if read is None:
-            return
-        file, note = read
-        if note.policy is RagPolicy.NEVER:
-            if before is not None:
-                self._rows.remove(path, settings.ngram_size)
-                done.removed += 1
-            return
-        if settings.auto_add_ids and read_id(note.frontmatter) is None and self._add_id(path):
-            done.ids_added.append(path)
-            read = _read(self._ground, path)
-            if read is None:
+    settings = ground.settings
+    is_discounted = settings.discount_boilerplate
+    source = Source(
+        ground.root,
+        ground.rules.max_file_bytes,
+        settings.max_chars,
+        rows.boilerplate() if is_discounted else frozenset(),
+        settings.auto_add_ids,
+    )
+    batches = list(_batches(work, known))
+    read = 0
+    with contextlib.closing(_answers(source, batches)) as answers:
+        for batch in batches:
+            if stop():
                 return
-            file, note = read
-        found, entry = content_hash(file.data), _settled(file.entry)
-        if before is not None and before.content_hash == found:
-            self._rows.confirm(path, entry)
-            done.unchanged += 1
-            return
-        content = read_content(note, self._speller, settings.max_chars, self._boilerplate)
-        self._rows.put(
-            content,
-            entry,
-            found,
-            self._speller,
+            answer = next(answers)
+            with rows.changing():
+                _write(rows, settings, known, answer, done)
+            read += len(batch)
+            listener(read, len(work))
+
+
+def _answers(source: Source, batches: Sequence[list[Request]]) -> Generator[Answer, None, None]:
+    # What writes into the vault does so in this process.
+    if sum(map(len, batches)) >= WORTH_A_PROCESS and not source.adds_ids:
+        yield from read_beside(Reading, source, batches, _ANSWERS_AHEAD)
+    else:
+        yield from map(Reading(source), batches)
+
+
+def _batches(work: Sequence[FileEntry], known: dict[str, Seen]) -> Iterator[list[Request]]:
+    """As many notes as are written together: fewer where they are large."""
+    batch: list[Request] = []
+    size = 0
+    for entry in work:
+        if batch and (len(batch) == _NOTES_PER_COMMIT or size > _BYTES_PER_COMMIT):
+            yield batch
+            batch, size = [], 0
+        before = known.get(entry.rel_path)
+        batch.append(Request(entry.rel_path, before.content_hash if before else None))
+        size += entry.size_bytes
+    if batch:
+        yield batch
+
+
+def _write(
+    rows: Rows, settings: RelationsSettings, known: dict[str, Seen], answer: Answer, done: Updated
+) -> None:
+    for path in answer.barred:
+        if path in known:
+            rows.remove(path, settings.ngram_size)
+            done.removed += 1
+    for entry in answer.unchanged:
+        rows.confirm(entry)
+    done.unchanged += len(answer.unchanged)
+    done.ids_added += answer.ids_added
+    if answer.terms is not None:
+        rows.put(
+            answer.drafts,
+            answer.terms,
             ngram_size=settings.ngram_size,
             with_places=settings.store_positions,
         )
-        done.written += 1
-
-    def _add_id(self, path: str) -> bool:
-        try:
-            return add_id(self._ground.root, path).outcome is AddOutcome.ADDED
-        except ObsidianRagError as error:
-            _log.warning("No id for %s: %s", path, error.message)
-            return False
-
-
-def _read(ground: Ground, path: str) -> tuple[NoteFile, Note] | None:
-    file = _file(ground, path)
-    return (file, parse_note(path, file.text)) if file is not None else None
-
-
-def _file(ground: Ground, path: str) -> NoteFile | None:
-    """A note as it is now; None for what is not one at this moment, and will be tried again."""
-    try:
-        file = read_note(ground.root, path, ground.rules.max_file_bytes)
-    except (NoteChanged, SecurityViolation):
-        return None
-    return file if isinstance(file, NoteFile) else None
+    done.written += len(answer.drafts)
 
 
 def _gone(known: dict[str, Seen], files: Iterable[FileEntry], found: Scan) -> list[str]:
@@ -229,16 +218,9 @@ def _moved(
     places = {known[path].file_id: path for path in gone}
     for path, size, mtime, file_id in work:
         old = places.get(file_id) if file_id is not None and path not in known else None
-        if old is not None and known[old][:2] in ((size, mtime), (size, _UNSETTLED)):
+        if old is not None and known[old][:2] in ((size, mtime), (size, UNSETTLED)):
             del places[file_id]
             yield old, path
-
-
-def _settled(entry: FileEntry) -> FileEntry:
-    """A file without its time if it was written just now: the next write could have the same."""
-    tick = _COARSE_TICK_NS if entry.mtime_ns % 1_000_000_000 == 0 else _TICK_NS
-    is_settled = time.time_ns() - entry.mtime_ns > tick
-    return entry if is_settled else entry._replace(mtime_ns=_UNSETTLED)
 
 
 def _is_excluded(path: str, settings: RelationsSettings) -> bool:
@@ -253,7 +235,7 @@ def _shared_lines(ground: Ground, files: Sequence[FileEntry], stop: Callable[[],
     for entry in looked_at:
         if stop():
             break
-        file = _file(ground, entry.rel_path)
+        file = read_now(ground.root, entry.rel_path, ground.rules.max_file_bytes)
         if file is not None:
             notes.update(set(split_lines(file.text)[split_frontmatter(file.text)[2] - 1 :]) - {""})
     fewest = max(_SHARED_BY, _SHARED_BY_SHARE * len(looked_at))

@@ -17,7 +17,16 @@ _SIGNS = "".join(
     sign for sign in map(chr, range(0x900, 0x1800)) if unicodedata.category(sign) in ("Mn", "Mc")
 )
 _TOKEN = re.compile(rf"[\w{_SIGNS}]+|\n")
-_ASCII_TOKEN = re.compile(r"[a-z0-9]+|\n")
+# The bytes of plain text: letters in lower case and digits, ends of lines, and blanks.
+_ASCII = bytes(
+    byte if chr(byte).isalnum() or byte == 0x0A else 0x20 for byte in bytes(range(128)).lower()
+).ljust(256)
+_LINE_MARK = "\x01"
+# Signs that English texts are typed with: without them most are plain.
+_TYPED = re.compile(
+    "[\u00a0\u00a1\u00a7\u00a9\u00ab-\u00ae\u00b0\u00b1\u00b6\u00b7\u00bb\u00bf\u00d7\u00f7"
+    "\u2000-\u206f\u2190-\u23ff\u2500-\u2775\u2794-\u2bff\U0001f300-\U0001faff]+"
+)
 _FENCE = re.compile(
     r"^[ \t>]*(```+(?=[^`\n]*$)|~~~+).*?(?:^[ \t>]*\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -80,7 +89,7 @@ def prose(text: str) -> str:
     """Markdown as a reader hears it, with the same lines: no code, no addresses, no markup."""
     if "```" in text or "~~~" in text:
         text = _FENCE.sub(lambda found: LINE_END * found[0].count(LINE_END), text)
-    text = _MARKUP.sub(r" \1 ", text)
+    text = _MARKUP.sub(lambda found: f" {found[1] or ''} ", text)
     # Most addresses went with their links: looking for the others costs more than all the rest.
     return _ADDRESS.sub(" ", text) if "://" in text else text
 
@@ -128,7 +137,7 @@ class _Spelling(dict[str, int]):
     """Word to the number of its term, made when first asked for."""
 
     def __init__(self, speller: Speller, stemmer: Any) -> None:
-        super().__init__({LINE_END: NEXT_LINE})
+        super().__init__({LINE_END: NEXT_LINE, _LINE_MARK: NEXT_LINE})
         self._speller = speller
         self._stemmer = stemmer
 
@@ -159,9 +168,12 @@ def letter_groups(text: str, size: int) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
+    if not text.isascii():
+        text = _TYPED.sub(" ", text)
+    if text.isascii():
+        words = text.encode().translate(_ASCII).replace(b"\n", f" {_LINE_MARK} ".encode())
+        return words.decode().split()
     plain = folded(text)
-    if plain.isascii():
-        return _ASCII_TOKEN.findall(plain)
     if _UNSPACED.search(plain):
         plain = _UNSPACED.sub(_paired, plain)
     return _TOKEN.findall(plain.replace("_", " "))

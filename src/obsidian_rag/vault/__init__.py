@@ -3,6 +3,8 @@
 Nothing else in the program opens, lists or changes a file of a vault. Reading never writes.
 """
 
+from obsidian_rag.vault.ahead import Ahead
+from obsidian_rag.vault.beside import WORTH_A_PROCESS, read_beside
 from obsidian_rag.vault.boundary import check_relative, open_inside, relative_to_root, resolve
 from obsidian_rag.vault.discover import obsidian_vaults
 from obsidian_rag.vault.files import create_beside, make_root, read_bytes, rename_file, replace_file
@@ -15,6 +17,8 @@ from obsidian_rag.vault.walk import FileWalk, walk_files
 from obsidian_rag.vault.write import replace_note
 
 __all__ = [
+    "WORTH_A_PROCESS",
+    "Ahead",
     "FileEntry",
     "FileWalk",
     "Folders",
@@ -32,6 +36,7 @@ __all__ = [
     "make_root",
     "obsidian_vaults",
     "open_inside",
+    "read_beside",
     "read_bytes",
     "read_note",
     "relative_to_root",
