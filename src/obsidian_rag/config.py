@@ -39,7 +39,7 @@ Provider = Literal["builtin", "ollama", "onnx", "hash"]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
 
 
 class EmbeddingSettings(_Section):
@@ -226,15 +226,15 @@ class Settings(_Section):
 
     version: int = Field(CONFIG_VERSION, ge=1, le=CONFIG_VERSION, description="Format of the file")
     vault_path: str | None = Field(None, description="Folder of the vault")
-    embedding: EmbeddingSettings = EmbeddingSettings()
-    vector_store: VectorStoreSettings = VectorStoreSettings()
-    indexing: IndexingSettings = IndexingSettings()
-    security: SecuritySettings = SecuritySettings()
-    memory: MemorySettings = MemorySettings()
-    server: ServerSettings = ServerSettings()
-    watcher: WatcherSettings = WatcherSettings()
-    relations: RelationsSettings = RelationsSettings()
-    livesync: LivesyncSettings = LivesyncSettings()
+    embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
+    vector_store: VectorStoreSettings = Field(default_factory=VectorStoreSettings)
+    indexing: IndexingSettings = Field(default_factory=IndexingSettings)
+    security: SecuritySettings = Field(default_factory=SecuritySettings)
+    memory: MemorySettings = Field(default_factory=MemorySettings)
+    server: ServerSettings = Field(default_factory=ServerSettings)
+    watcher: WatcherSettings = Field(default_factory=WatcherSettings)
+    relations: RelationsSettings = Field(default_factory=RelationsSettings)
+    livesync: LivesyncSettings = Field(default_factory=LivesyncSettings)
 
     @field_validator("vault_path")
     @classmethod
