@@ -148,6 +148,24 @@ def test_all_can_come_from_variables(
     shows_no_secret(remote, done.out, done.err)
 
 
+def test_our_own_variables_need_not_be_named(
+    cli: Cli,
+    remote: Remote,
+    make_vault: MakeVault,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    home: Path,
+) -> None:
+    device_of(tmp_path / "device", remote, Tweaks(encrypt=True), PASSPHRASE).close()
+    monkeypatch.setenv("OBSIDIAN_RAG_LIVESYNC_PASSWORD", remote.password or "")
+    monkeypatch.setenv("OBSIDIAN_RAG_LIVESYNC_PASSPHRASE", PASSPHRASE)
+    arguments = ["--url", remote.url, "--db", remote.database, "--user", remote.user or ""]
+    assert cli("livesync", "setup", *arguments, "--vault", str(make_vault({}))).code == 0
+    kept = SecretStore(home).get(place_of(load()).key)
+    assert kept is not None
+    assert (kept.password, kept.passphrase) == (remote.password, PASSPHRASE)
+
+
 def test_a_plain_database_needs_no_passphrase_and_none_is_kept(
     cli: Cli, remote: Remote, make_vault: MakeVault, tmp_path: Path, home: Path
 ) -> None:

@@ -62,7 +62,7 @@ from obsidian_rag.engine.livesync_setup import (
     needs_consent,
     needs_password,
 )
-from obsidian_rag.engine.livesync_site import Wish
+from obsidian_rag.engine.livesync_site import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE, Wish
 from obsidian_rag.engine.livesync_state import LivesyncState
 from obsidian_rag.engine.livesync_status import LivesyncStatus, livesync_status
 from obsidian_rag.engine.livesyncing import SyncResult, sync_once
@@ -93,6 +93,8 @@ from obsidian_rag.vault import (
 )
 
 __all__ = [
+    "PASSPHRASE_VARIABLE",
+    "PASSWORD_VARIABLE",
     "AddOutcome",
     "AddedId",
     "Asked",

@@ -186,12 +186,20 @@ def _open(couch: Couch, access: Access, may_write: bool) -> bool:
         if access.tweaks is None or not may_write:
             raise LivesyncIncompatible(
                 f"There is no database '{access.remote.database}' on the server.",
-                "Set it up with LiveSync in Obsidian first, or run `livesync push --init`.",
+                _make_it(access),
             )
         access.tweaks.check_supported(access.passphrase)
         couch.create()
         info = couch.info()
     return not (info or {}).get("doc_count")
+
+
+def _make_it(access: Access) -> str:
+    remote = access.remote
+    return (
+        "Set it up with LiveSync in Obsidian first, or fill it from here: `obsidian-rag livesync"
+        f" push --once --init --url {remote.url} --db {remote.database} --user … --vault …`."
+    )
 
 
 def _check_version(couch: Couch, access: Access, is_empty: bool) -> VersionVerdict:
@@ -201,7 +209,7 @@ def _check_version(couch: Couch, access: Access, is_empty: bool) -> VersionVerdi
     if verdict is VersionVerdict.CREATE and access.tweaks is None:
         raise LivesyncIncompatible(
             f"The database '{access.remote.database}' is empty.",
-            "Set it up with LiveSync in Obsidian first, or run `livesync push --init`.",
+            _make_it(access),
         )
     if verdict is VersionVerdict.UNKNOWN and access.tweaks is None:
         raise LivesyncIncompatible(

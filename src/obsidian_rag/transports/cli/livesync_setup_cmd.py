@@ -1,6 +1,7 @@
 """livesync setup: take the address and the secrets of a database, check them, and keep them."""
 
 import getpass
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -69,7 +70,7 @@ def setup(
     Example:  obsidian-rag livesync setup "obsidian://setuplivesync?settings=..." --vault ~/Notes
     """
     from obsidian_rag import tools
-    from obsidian_rag.engine import SetupWish
+    from obsidian_rag.engine import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE, SetupWish
 
     if uri is not None and (url or db or user or password_env):
         raise InvalidArgument(
@@ -85,8 +86,8 @@ def setup(
             url=url,
             database=db,
             user=user,
-            password=from_environment(password_env),
-            passphrase=from_environment(passphrase_env),
+            password=from_environment(password_env) or os.environ.get(PASSWORD_VARIABLE),
+            passphrase=from_environment(passphrase_env) or os.environ.get(PASSPHRASE_VARIABLE),
         )
         wish = _with_password(config, wish)
     done = _set_up(config, _with_consent(config, wish))
