@@ -2,9 +2,7 @@
 
 import contextlib
 import json
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -15,6 +13,7 @@ from obsidian_rag.config import load
 from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError
 from obsidian_rag.transports.cli.following import OnStep, Outcome, Step, run_here, run_there
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
+from obsidian_rag.transports.cli.stopping import stop_on_signals
 from obsidian_rag.transports.running import DaemonGone
 
 Run = Callable[[OnStep], Outcome]
@@ -50,7 +49,7 @@ def reindex(json_output: JsonFlag = False, ndjson: NdjsonFlag = False) -> int:
 def _run(mode: str, json_output: bool, ndjson: bool) -> int:
     if json_output and ndjson:
         raise InvalidArgument("--json and --ndjson exclude each other.", "Choose one.")
-    stop = _stop_on_signals()
+    stop = stop_on_signals("notes")
 
     def run(on_step: OnStep) -> Outcome:
         daemon = the_daemon(load())
@@ -67,22 +66,6 @@ def _run(mode: str, json_output: bool, ndjson: bool) -> int:
     else:
         _summarise(outcome.fields)
     return outcome.exit_code
-
-
-def _stop_on_signals() -> threading.Event:
-    """The first interrupt ends the run tidily, the second at once."""
-    stop = threading.Event()
-
-    def request(number: int, _: object) -> None:
-        if stop.is_set():
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        stop.set()
-        print("\nStopping after the notes under way …", file=sys.stderr)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, request)
-    return stop
 
 
 def _as_lines(run: Run) -> int:

@@ -1,8 +1,5 @@
 """livesync run, push and pull: be a node, for a moment or until told to stop."""
 
-import signal
-import sys
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
@@ -45,6 +42,7 @@ from obsidian_rag.transports.cli.livesync_show import (
     said,
 )
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
+from obsidian_rag.transports.cli.stopping import stop_on_signals
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -200,7 +198,7 @@ def _once(config: Config, asked: _Asked, json_output: bool) -> int:
     from obsidian_rag import tools
     from obsidian_rag.engine import sync_once
 
-    stop = _stop_on_signals()
+    stop = stop_on_signals("files")
     with said(config.settings.livesync.logLevel), first_sync() as show:
         result = sync_once(config, asked.wish(), show, stop.is_set)
     if json_output:
@@ -215,7 +213,7 @@ def _once(config: Config, asked: _Asked, json_output: bool) -> int:
 def _until_stopped(config: Config, asked: _Asked) -> int:
     from obsidian_rag.engine import run_livesync, sync_once
 
-    stop = _stop_on_signals()
+    stop = stop_on_signals("files")
     wish = asked.wish()
     with said(config.settings.livesync.logLevel), first_sync() as show:
         if wish.allows_deletions:
@@ -224,22 +222,6 @@ def _until_stopped(config: Config, asked: _Asked) -> int:
             wish = replace(wish, allows_deletions=False)
         run_livesync(config, stop, wish, show)
     return 0
-
-
-def _stop_on_signals() -> threading.Event:
-    """The first interrupt ends the sync tidily, the second at once."""
-    stop = threading.Event()
-
-    def request(number: int, _: object) -> None:
-        if stop.is_set():
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        stop.set()
-        print("\nStopping after the files under way …", file=sys.stderr)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, request)
-    return stop
 
 
 livesync_setup_cmd.add_to(app)
