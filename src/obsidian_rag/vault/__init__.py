@@ -4,12 +4,12 @@ Nothing else in the program opens, lists or changes a file of a vault. Reading n
 """
 
 from obsidian_rag.vault.ahead import Ahead
-from obsidian_rag.vault.beside import WORTH_A_PROCESS, read_beside
 from obsidian_rag.vault.boundary import check_relative, open_inside, relative_to_root, resolve
 from obsidian_rag.vault.discover import obsidian_vaults
 from obsidian_rag.vault.files import create_beside, make_root, read_bytes, rename_file, replace_file
 from obsidian_rag.vault.folders import Folders, is_below, list_folders
 from obsidian_rag.vault.read import NoteFile, content_hash, read_note
+from obsidian_rag.vault.readers import WORTH_A_PROCESS, read_beside
 from obsidian_rag.vault.rules import Rules
 from obsidian_rag.vault.scan import FileEntry, Scan, SkippedFile, scan, scan_paths
 from obsidian_rag.vault.trash import discard_kept, keep_copy, remove_file, restore_file

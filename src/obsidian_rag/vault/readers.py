@@ -27,7 +27,7 @@ WORTH_A_PROCESS = 300
 _REQUESTS_AHEAD = 3
 _MOST_READERS = 4
 # Not `-m`: the classes must be this module's, not those of a module called __main__.
-_PROGRAM = "from obsidian_rag.vault.beside import serve; serve()"
+_PROGRAM = "from obsidian_rag.vault.readers import serve; serve()"
 
 
 def read_beside(make: Make[S, R, A], source: S, requests: Sequence[R], ahead: int) -> Iterator[A]:
