@@ -15,6 +15,7 @@ from obsidian_rag.engine.engine import Engine, Live
 from obsidian_rag.engine.events import Event, EventKind
 from obsidian_rag.engine.health import Subject
 from obsidian_rag.engine.jobs import Job, JobStatus
+from obsidian_rag.engine.memory import give_back
 from obsidian_rag.engine.probes import look, vault_trouble
 from obsidian_rag.errors import ObsidianRagError
 
@@ -111,6 +112,7 @@ class Scheduler:
         self._settle()
         if now >= self._look_at:
             look(self._engine)
+            give_back()
             with self._lock:
                 self._looked_at = now
                 self._look_at = now + settings.server.probe_s

@@ -31,6 +31,7 @@ from typing import IO
 from obsidian_rag.config import Config, Settings
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.indexing import result_fields, run_index
+from obsidian_rag.engine.memory import give_back
 from obsidian_rag.engine.outcome import record_failure
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError
 from obsidian_rag.index import Listener, Mode, paced
@@ -118,8 +119,10 @@ class _Worker:
         threading.Thread(target=self._listen, args=(commands,), daemon=True).start()
         self._warm_up()
         self._voice.say(type="ready")
+        give_back()
         while (task := self._tasks.get()) is not None:
             self._carry_out(task)
+            give_back()
         self._engine.close()
 
     def _listen(self, commands: Iterator[dict[str, object]]) -> None:
