@@ -45,11 +45,11 @@ class Request(NamedTuple):
 class Answer:
     """What became of the notes of a request; a file that is none at this moment is left out."""
 
+    terms: Terms
     drafts: list[Draft] = field(default_factory=list)
     unchanged: list[FileEntry] = field(default_factory=list)
     barred: list[str] = field(default_factory=list)
     ids_added: list[str] = field(default_factory=list)
-    terms: Terms | None = None
 
 
 class Reading:
@@ -63,12 +63,12 @@ class Reading:
 
     def __call__(self, requests: Sequence[Request]) -> Answer:
         """Read notes, and tell the terms that were new in them."""
-        answer = Answer()
+        answer = Answer(Terms(self._name, [], []))
         for request in requests:
             self._take(request, answer)
-        start, self._told = self._told, len(self._speller.terms)
-        fresh = slice(start, self._told)
-        answer.terms = Terms(self._name, self._speller.terms[fresh], self._speller.words[fresh])
+        answer.terms.terms.extend(self._speller.terms[self._told :])
+        answer.terms.words.extend(self._speller.words[self._told :])
+        self._told = len(self._speller.terms)
         return answer
 
     def _take(self, request: Request, answer: Answer) -> None:

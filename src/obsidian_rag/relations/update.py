@@ -195,13 +195,12 @@ def _write(
         rows.confirm(entry)
     done.unchanged += len(answer.unchanged)
     done.ids_added += answer.ids_added
-    if answer.terms is not None:
-        rows.put(
-            answer.drafts,
-            answer.terms,
-            ngram_size=settings.ngram_size,
-            with_places=settings.store_positions,
-        )
+    rows.put(
+        answer.drafts,
+        answer.terms,
+        ngram_size=settings.ngram_size,
+        with_places=settings.store_positions,
+    )
     done.written += len(answer.drafts)
 
 
