@@ -102,6 +102,9 @@ def name_scores(words: tuple[str, ...], names: Mapping[int, str]) -> dict[int, f
 
 
 def _nearest_name(asked: frozenset[str], lines: str) -> float:
+    # Most names have not half of the words, and then none of their lines counts.
+    if 2 * sum(word in lines for word in asked) <= len(asked):
+        return 0.0
     best = 0.0
     for line in lines.split("\n"):
         name = frozenset(question_words(line))
