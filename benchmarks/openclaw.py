@@ -24,7 +24,8 @@ from obsidian_rag.transports.running import RunningDaemon
 MARKS = ("<!-- openclaw benchmark -->", "<!-- end of openclaw benchmark -->")
 SAMPLE = Path(__file__).parent.parent / "samples" / "vault"
 TOOL = "obsidian_rag_search"
-ROUNDS, WARM_UP = 300, 30
+# Warm: Node compiles what runs often, and needs some thousand calls to be done with it.
+ROUNDS, WARM_UP = 300, 1000
 QUESTIONS = (
     "how much do I owe Sreenivas?",
     "when is the trash collected",
@@ -144,8 +145,8 @@ def table(taken: dict[str, list[float]]) -> str:
         ("the daemon's own answer, p50 / p95", pair(taken["daemon"])),
         ("a tool that does nothing, through the gateway, p50 / p95 (floor)", pair(taken["bare"])),
         ("**search through the gateway**, p50 / p95", pair(taken["gateway"])),
-        ("more than the daemon's own answer", f"{more:.1f} ms"),
-        ("**of which the plugin's** (target 10 ms)", f"{more - middle['bare']:.1f} ms"),
+        ("**more than the daemon's own answer** (target 10 ms)", f"{more:.1f} ms"),
+        ("of which the plugin's", f"{more - middle['bare']:.1f} ms"),
     ]
     lines = ["| | sample vault |", "|---|---|"]
     return "\n".join([*lines, *(f"| {label} | {value} |" for label, value in rows)]) + "\n"

@@ -75,6 +75,7 @@ HEAVY = (
     "onnxruntime",
     "wordllama",
     "yaml",
+    "cryptography",
 )
 PATH_METHODS = {
     "write_text",
@@ -331,10 +332,15 @@ def _writes(call: ast.Call, position: int) -> bool:
     )
 
 
-def test_the_command_line_loads_no_heavy_library_until_it_must() -> None:
-    script = (
-        f"import sys, obsidian_rag.transports.cli\nprint(sorted(set({HEAVY!r}) & set(sys.modules)))"
-    )
+@pytest.mark.parametrize(
+    ("door", "heavy"),
+    [
+        ("transports.cli", HEAVY),
+        ("engine", ("lancedb", "pyarrow", "httpx", "wordllama", "onnxruntime", "cryptography")),
+    ],
+)
+def test_no_heavy_library_is_loaded_until_it_must(door: str, heavy: tuple[str, ...]) -> None:
+    script = f"import sys, obsidian_rag.{door}\nprint(sorted(set({heavy!r}) & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=30
     )

@@ -11,14 +11,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-from cryptography.hazmat.primitives.serialization import load_der_private_key
+from typing import TYPE_CHECKING
 
 from obsidian_rag.errors import ConfigInvalid
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 _HMAC_DIGESTS = {"HS256": "sha256", "HS512": "sha512"}
 # A signature is two numbers as wide as the curve, not the DER that libraries make.
@@ -149,6 +147,9 @@ def _signature(jwt: Jwt, message: bytes) -> bytes:
 
 
 def _elliptic_signature(jwt: Jwt, message: bytes) -> bytes:
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
+    from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
     _, width = _CURVES[jwt.algorithm]
     digest = hashes.SHA256() if jwt.algorithm == "ES256" else hashes.SHA512()
@@ -156,7 +157,10 @@ def _elliptic_signature(jwt: Jwt, message: bytes) -> bytes:
     return r.to_bytes(width, "big") + s.to_bytes(width, "big")
 
 
-def _private_key(jwt: Jwt) -> EllipticCurvePrivateKey:
+def _private_key(jwt: Jwt) -> "EllipticCurvePrivateKey":
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_der_private_key
 
     try:
         # The border lines are optional and the line ends may be lost, as in the plugin.

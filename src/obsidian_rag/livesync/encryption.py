@@ -5,9 +5,6 @@ import hashlib
 import hmac
 from functools import lru_cache
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from obsidian_rag.errors import LivesyncPassphrase, LivesyncUnreadable
 
 PREFIX = "%="
@@ -36,7 +33,7 @@ def encrypt(text: str, master: bytes, *, iv: bytes, salt: bytes) -> str:
     Raises:
         LivesyncUnreadable: the text cannot be written as UTF-8.
     """
-    sealed = AESGCM(_text_key(master, salt)).encrypt(iv, text_bytes(text), None)
+    sealed = seal(text_bytes(text), _text_key(master, salt), iv)
     return PREFIX + base64.b64encode(iv + salt + sealed).decode("ascii")
 
 
@@ -62,13 +59,24 @@ def decrypt_with_own_salt(encrypted: str, passphrase: str) -> str:
     return _open_parts(rest, master_key(passphrase, salt))
 
 
+def seal(data: bytes, key: bytes, iv: bytes) -> bytes:
+    """AES-GCM, as every version of the encryption has it."""
+    # Imported here: most vaults are not synced, and it is a large library.
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    return AESGCM(key).encrypt(iv, data, None)
+
+
 def open_sealed(sealed: bytes, key: bytes, iv: bytes) -> str:
-    """Undo AES-GCM, in every version of the encryption.
+    """Undo `seal`.
 
     Raises:
         LivesyncPassphrase: another key sealed it.
         LivesyncUnreadable: it is no text.
     """
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
     try:
         return AESGCM(key).decrypt(iv, sealed, None).decode("utf-8")
     except InvalidTag:

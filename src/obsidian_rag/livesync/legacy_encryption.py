@@ -8,13 +8,12 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from obsidian_rag.errors import LivesyncPassphrase, LivesyncUnreadable
 from obsidian_rag.livesync.encryption import (
     from_base64,
     open_sealed,
     passphrase_bytes,
+    seal,
     text_bytes,
 )
 
@@ -87,7 +86,7 @@ class LegacyCipher:
 
     def _encrypted(self, data: bytes, iv: bytes, salt: bytes) -> str:
         key = _key(self._secret, salt, self._iterations)
-        sealed = AESGCM(key).encrypt(iv, data, None)
+        sealed = seal(data, key, iv)
         return f"%{iv.hex()}{salt.hex()}{base64.b64encode(sealed).decode('ascii')}"
 
     def _opened(self, sealed: str, iv_hex: str, salt_hex: str) -> str:
