@@ -6,6 +6,7 @@ vault: `python benchmarks/index.py --vault ~/Notes`.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -22,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import xxhash
 from numpy.typing import NDArray
 
@@ -134,7 +136,7 @@ def bytes_below(folder: Path) -> int:
 def indexed(home: Path, root: Path) -> tuple[float, float]:
     """Seconds and peak megabytes of a first index, in a process of its own."""
     program = (
-        "import sys, json, time, resource;"
+        "import time;"
         "from obsidian_rag.config import load;"
         "from obsidian_rag.engine import Engine, Mode, run_index;"
         "engine = Engine(load());"
@@ -142,19 +144,29 @@ def indexed(home: Path, root: Path) -> tuple[float, float]:
         "import lancedb;"
         "started = time.perf_counter();"
         "run_index(engine, Mode.FULL);"
-        "took = time.perf_counter() - started;"
-        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss"
-        " + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss;"
-        "print(json.dumps([took, peak / 1024]))"
+        "print(time.perf_counter() - started)"
     )
     home.mkdir(parents=True)
     (home / "config.json").write_text(json.dumps({"vault_path": str(root)}))
     environment = {**os.environ, "OBSIDIAN_RAG_HOME": str(home)}
-    output = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, check=True
-    ).stdout
-    took, peak = json.loads(output)
-    return took, peak
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, memory_of(psutil.Process(process.pid)))
+        time.sleep(0.02)
+    assert process.stdout is not None
+    return float(process.stdout.read()), peak / 1e6
+
+
+def memory_of(process: psutil.Process) -> int:
+    """Bytes that a process and its readers hold now; what they share is counted for each."""
+    total = 0
+    with contextlib.suppress(psutil.Error):
+        for one in (process, *process.children(recursive=True)):
+            total += one.memory_info().rss
+    return total
 
 
 def bare_index(home: Path, root: Path) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from obsidian_rag.engine.engine import Engine, index_version
+from obsidian_rag.engine.memory import give_back
 from obsidian_rag.engine.outcome import read_outcome, record_failure, record_outcome
 from obsidian_rag.engine.relating import relate
 from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ObsidianRagError
@@ -62,6 +63,7 @@ def _relate(
     def count(done: int, total: int) -> None:
         listener(Progress(Phase.RELATING, done, total))
 
+    give_back()
     relate(engine, before, paths, listener=count, stop=stop)
 
 
