@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -53,6 +54,18 @@ def test_migrations_run_once_and_are_counted(database: Database, path: Path) -> 
     with closing(Database(path)) as again:
         assert again.row("PRAGMA user_version") == steps
         assert again.get("a") == "1"
+
+
+def test_a_new_file_may_be_opened_by_several_at_once(tmp_path: Path) -> None:
+    def opened(at: int) -> int:
+        ready.wait()
+        with closing(Database(tmp_path / f"{at}.db")) as database:
+            return len(database.rows("SELECT name FROM sqlite_schema"))
+
+    ready = threading.Barrier(4)
+    with ThreadPoolExecutor(4) as several:
+        for at in range(40):
+            assert len(set(several.map(opened, [at] * 4))) == 1
 
 
 def test_a_file_of_a_newer_version_is_refused_and_left_alone(path: Path) -> None:

@@ -79,7 +79,7 @@ class Daemon:
         self._begin("scheduler", lambda: self._scheduler.run(self._stop))
         if self._livesync is not None:
             livesync = self._livesync
-            self._begin("livesync", lambda: self._sync(livesync))
+            self._begin("livesync", lambda: livesync.run(self._stop))
         # Not joined: it may hang on a model that takes a minute to load.
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
 
@@ -104,12 +104,6 @@ class Daemon:
         thread = threading.Thread(target=action, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
-
-    def _sync(self, livesync: LivesyncLoop) -> None:
-        # The node has a connection of its own; two that make a new file at once would collide.
-        with contextlib.suppress(ObsidianRagError):
-            _ = self.engine.database
-        livesync.run(self._stop)
 
     def _warm_up(self) -> None:
         """Load what the first question would wait for."""

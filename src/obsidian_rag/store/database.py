@@ -3,6 +3,7 @@
 import contextlib
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib import resources
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from obsidian_rag.errors import IndexCorrupted, IndexerFailed
 
+_PATIENCE_S = 30.0
 _SUGGESTION = "Run `obsidian-rag reindex`: it keeps the broken file aside and builds a new index."
 
 
@@ -29,7 +31,7 @@ class Database:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with explained(path):
             self._connection = sqlite3.connect(
-                path, timeout=30, isolation_level=None, check_same_thread=False
+                path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
             )
             try:
                 self._prepare()
@@ -38,8 +40,8 @@ class Database:
                 raise
 
     def _prepare(self) -> None:
+        self._use_a_log()
         for pragma in (
-            "journal_mode = WAL",
             "synchronous = NORMAL",
             "foreign_keys = ON",
             "temp_store = MEMORY",
@@ -64,6 +66,19 @@ class Database:
                 self._connection.execute(statement)
             self._connection.execute(f"PRAGMA user_version = {number}")
             self._connection.execute("COMMIT")
+
+    def _use_a_log(self) -> None:
+        # Who switches a new file needs it alone, and SQLite does not wait for that by itself.
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
 
     def _version(self) -> int:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
