@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.livesync.nodes import MakeNode, TestNode
 from tests.livesync.pouch import Server, address_of, running_server, why_not
 from tests.livesync.proxy import FaultyProxy
+from tests.livesync.third import ThirdClient
 
 from obsidian_rag.livesync.couch import Couch
 from obsidian_rag.livesync.remote import Remote
@@ -66,3 +70,23 @@ def far_couch(far_remote: Remote) -> Iterator[Couch]:
     client = Couch(far_remote, timeout_s=5)
     yield client
     client.close()
+
+
+@pytest.fixture
+def make_node(tmp_path: Path, remote: Remote) -> Iterator[MakeNode]:
+    """Makes devices of the new database by their names; all are closed in the end."""
+    made: list[TestNode] = []
+
+    def make(name: str, remote: Remote = remote, **options: Any) -> TestNode:
+        made.append(TestNode(tmp_path / name, remote, **options))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.close()
+
+
+@pytest.fixture
+def third(pouch: Server, remote: Remote) -> ThirdClient:
+    """A client that writes into the new database as LiveSync's own do."""
+    return ThirdClient(pouch, remote.database)

@@ -1,5 +1,6 @@
 """Nodes of a network for tests: each with a vault, a database of records and a trash of its own."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,3 +74,6 @@ class TestNode:
         """Let go of everything."""
         self.couch.close()
         self.database.close()
+
+
+MakeNode = Callable[..., TestNode]

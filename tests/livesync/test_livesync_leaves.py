@@ -1,39 +1,16 @@
 """Conflicts that other clients left in the database: merged if that loses nothing, else told."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 from tests.livesync.faults import Crash, crashing, meddling
-from tests.livesync.nodes import TestNode
+from tests.livesync.nodes import MakeNode
 from tests.livesync.pouch import Server
 from tests.livesync.third import Leaf, ThirdClient
 
 from obsidian_rag.livesync.couch import Remote
 from obsidian_rag.livesync.settling import Manner
 
-MakeNode = Callable[..., TestNode]
 BASE, LEFT, RIGHT = b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n"
 MERGED = b"A\nb\nC\n"
-
-
-@pytest.fixture
-def make_node(tmp_path: Path, remote: Remote) -> Iterator[MakeNode]:
-    made: list[TestNode] = []
-
-    def make(name: str, **options: Any) -> TestNode:
-        made.append(TestNode(tmp_path / name, remote, **options))
-        return made[-1]
-
-    yield make
-    for node in made:
-        node.close()
-
-
-@pytest.fixture
-def third(pouch: Server, remote: Remote) -> ThirdClient:
-    return ThirdClient(pouch, remote.database)
 
 
 def dispute(third: ThirdClient, path: str, base: bytes, left: bytes, right: bytes) -> None:

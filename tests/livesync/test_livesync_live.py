@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.livesync.faults import Crash, crashing, meddling
-from tests.livesync.nodes import TestNode
+from tests.livesync.nodes import MakeNode, TestNode
 from tests.livesync.pouch import Server
 from tests.livesync.proxy import FaultyProxy
 from tests.livesync.third import ThirdClient
@@ -32,29 +31,10 @@ from obsidian_rag.livesync.node import Node, Pace
 from obsidian_rag.livesync.settling import Direction, Manner
 from obsidian_rag.livesync.tweaks import Tweaks
 
-MakeNode = Callable[..., TestNode]
 QUICK = Pace(refresh_s=0.1, owed_s=0.1)
 # Nothing happens by itself, so what happens was brought about.
 PATIENT = Pace(refresh_s=3600, owed_s=3600, rescan_s=3600)
 LIMIT_S = 30.0
-
-
-@pytest.fixture
-def make_node(tmp_path: Path, remote: Remote) -> Iterator[MakeNode]:
-    made: list[TestNode] = []
-
-    def make(name: str, remote: Remote = remote, **options: Any) -> TestNode:
-        made.append(TestNode(tmp_path / name, remote, **options))
-        return made[-1]
-
-    yield make
-    for node in made:
-        node.close()
-
-
-@pytest.fixture
-def third(pouch: Server, remote: Remote) -> ThirdClient:
-    return ThirdClient(pouch, remote.database)
 
 
 def seen(device: TestNode) -> dict[str, bytes]:

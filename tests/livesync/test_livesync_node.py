@@ -1,16 +1,11 @@
 """Two devices and a server: what is saved on one arrives on the other, and nothing is lost."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
-from tests.livesync.nodes import TestNode
+from tests.livesync.nodes import MakeNode
 
 from obsidian_rag.errors import LivesyncBrake
-from obsidian_rag.livesync.couch import Remote
 from obsidian_rag.livesync.tweaks import Tweaks
 
-MakeNode = Callable[..., TestNode]
 CONFIGURATIONS = {
     "plain": (Tweaks(), None),
     "e2ee_v2": (Tweaks(encrypt=True), "secret"),
@@ -25,20 +20,6 @@ CONFIGURATIONS = {
     "other_hash": (Tweaks(hash_alg="sha1"), None),
     "other_size": (Tweaks(custom_chunk_size=60), None),
 }
-
-
-@pytest.fixture
-def make_node(tmp_path: Path, remote: Remote) -> Iterator[MakeNode]:
-    made: list[TestNode] = []
-
-    def make(name: str, **options: object) -> TestNode:
-        node = TestNode(tmp_path / name, remote, **options)  # type: ignore[arg-type]
-        made.append(node)
-        return node
-
-    yield make
-    for node in made:
-        node.close()
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)

@@ -1,11 +1,9 @@
 """A conflict is settled as the user says, and whatever is not kept can be brought back."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from tests.livesync.nodes import TestNode
+from tests.livesync.nodes import MakeNode, TestNode
 
 from obsidian_rag.errors import (
     InvalidArgument,
@@ -15,25 +13,10 @@ from obsidian_rag.errors import (
     ObsidianRagError,
     ReadOnly,
 )
-from obsidian_rag.livesync import Access, Bench, Manner, Remote, Resolved, Tweaks, rehearse
+from obsidian_rag.livesync import Access, Bench, Manner, Resolved, Tweaks, rehearse
 from obsidian_rag.store import Conflict
 
-MakeNode = Callable[..., TestNode]
 BRANCH = Manner(keeps_conflicts_as_files=False)
-
-
-@pytest.fixture
-def make_node(tmp_path: Path, remote: Remote) -> Iterator[MakeNode]:
-    made: list[TestNode] = []
-
-    def make(name: str, **options: object) -> TestNode:
-        node = TestNode(tmp_path / name, remote, **options)  # type: ignore[arg-type]
-        made.append(node)
-        return node
-
-    yield make
-    for node in made:
-        node.close()
 
 
 def bench(node: TestNode, *, is_read_only: bool = False) -> Bench:

@@ -63,7 +63,8 @@ def _relate(
     def count(done: int, total: int) -> None:
         listener(Progress(Phase.RELATING, done, total))
 
-    give_back()
+    if paths is None:
+        give_back()  # a whole run leaves a lot that relating has no use for
     relate(engine, before, paths, listener=count, stop=stop)
 
 

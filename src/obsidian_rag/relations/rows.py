@@ -222,9 +222,9 @@ class Rows:
         )
         self._count_tags((draft.content.tags for draft in drafts), 1)
         groups = [
-            (letters, numbers[content.path])
+            row
             for content, *_ in drafts
-            for letters in letter_groups(f"{content.title} {content.summary}", ngram_size)
+            for row in _letters(numbers[content.path], content.title, content.summary, ngram_size)
         ]
         # In the order of the table: one that jumps about in it takes three times as long.
         groups.sort()
@@ -401,8 +401,7 @@ class Rows:
                 path, number, tags_of, title, summary = cast("tuple[str, int, str, str, str]", row)
                 numbers[path] = number
                 tags.append(json.loads(tags_of))
-                text = f"{title} {summary}"
-                groups += [(letters, number) for letters in letter_groups(text, ngram_size)]
+                groups += _letters(number, title, summary, ngram_size)
         self._count_tags(tags, -1)
         self.database.run_many("DELETE FROM letter_group WHERE letters = ? AND number = ?", groups)
         for path in paths:
@@ -424,6 +423,11 @@ class Rows:
             self.database.run_many(
                 "DELETE FROM tag_pair WHERE first = ? AND second = ? AND notes <= 0", list(pairs)
             )
+
+
+def _letters(number: int, title: str, summary: str, ngram_size: int) -> list[tuple[str, int]]:
+    """A note's rows of the letter groups: what is written, and later taken out again."""
+    return [(letters, number) for letters in letter_groups(f"{title} {summary}", ngram_size)]
 
 
 def _seen(row: tuple[object, ...]) -> tuple[str, Seen]:
