@@ -13,15 +13,19 @@ export interface Patience {
 
 /** Post JSON to a path of the daemon; rejects only when the caller's own signal is aborted. */
 export async function post(daemon: Presence, path: string, body: unknown, patience: Patience): Promise<Outcome> {
-  const limit = AbortSignal.timeout(patience.timeoutMs);
-  const signal = patience.signal === undefined ? limit : AbortSignal.any([limit, patience.signal]);
+  patience.signal?.throwIfAborted();
+  // Our own signal, let go of with the answer: an AbortSignal.timeout would live on for the whole time it was given.
+  const line = new AbortController();
+  const hangUp = (): void => line.abort();
+  const limit = setTimeout(hangUp, patience.timeoutMs);
+  patience.signal?.addEventListener("abort", hangUp);
   try {
     const response = await fetch(`http://127.0.0.1:${daemon.port}${path}`, {
       method: "POST",
       headers: { Authorization: `Bearer ${daemon.token}`, "Content-Type": "application/json" },
       body: JSON.stringify(body),
       redirect: "error",
-      signal,
+      signal: line.signal,
     });
     const answer: unknown = await response.json();
     // 401: an old token, or another program that got the port.
@@ -29,8 +33,11 @@ export async function post(daemon: Presence, path: string, body: unknown, patien
     return { kind: "answer", envelope: answer };
   } catch (error) {
     patience.signal?.throwIfAborted();
-    if (limit.aborted) return { kind: "slow" };
+    if (line.signal.aborted) return { kind: "slow" };
     if (error instanceof TypeError || error instanceof SyntaxError) return { kind: "gone" };
     throw error;
+  } finally {
+    clearTimeout(limit);
+    patience.signal?.removeEventListener("abort", hangUp);
   }
 }

@@ -26,11 +26,11 @@ export class Door {
   /** What a tool answers. Asking twice is asking once, for every tool, so a lost answer is asked for again. */
   async ask(tool: string, params: unknown, signal?: AbortSignal): Promise<Answer> {
     const path = `/tools/${encodeURIComponent(tool)}`;
-    const seen = await readPresence(this.folder);
+    const seen = readPresence(this.folder);
     const first = await this.askAt(seen, path, params, signal);
     if (first !== undefined) return first;
     // It may have been started anew, with another port and token, while we asked.
-    const now = await readPresence(this.folder);
+    const now = readPresence(this.folder);
     if (now !== undefined && now.token !== seen?.token) {
       const second = await this.askAt(now, path, params, signal);
       if (second !== undefined) return second;
@@ -38,7 +38,7 @@ export class Door {
     const started = await this.start();
     if (started.data === null) return { envelope: started };
     signal?.throwIfAborted();
-    const last = await this.askAt(await readPresence(this.folder), path, params, signal);
+    const last = await this.askAt(readPresence(this.folder), path, params, signal);
     return last ?? { envelope: lost() };
   }
 
@@ -51,7 +51,7 @@ export class Door {
   async stop(): Promise<boolean> {
     const ours = this.launcher.started;
     if (ours === undefined) return false;
-    const daemon = await readPresence(this.folder);
+    const daemon = readPresence(this.folder);
     if (daemon?.pid === ours) await post(daemon, "/shutdown", {}, { timeoutMs: this.settings.timeoutMs });
     await this.launcher.stop();
     return true;

@@ -7,9 +7,9 @@ import { answer, type Stage, stage } from "./stage.ts";
 
 const PATIENT = { timeoutMs: 10_000 };
 
-async function announced(made: Stage): Promise<Presence> {
+function announced(made: Stage): Presence {
   made.daemon.announce();
-  const found = await readPresence(made.folder);
+  const found = readPresence(made.folder);
   assert.ok(found);
   return found;
 }
@@ -17,14 +17,14 @@ async function announced(made: Stage): Promise<Presence> {
 test("a question carries the token and the arguments", async (context) => {
   const made = await stage(context);
   made.daemon.reply = () => answer({ fine: true });
-  const outcome = await post(await announced(made), "/tools/x", { query: "ü" }, PATIENT);
+  const outcome = await post(announced(made), "/tools/x", { query: "ü" }, PATIENT);
   assert.deepEqual(outcome, { kind: "answer", envelope: answer({ fine: true }) });
   assert.deepEqual(made.daemon.asked, [{ path: "/tools/x", token: "secret", body: { query: "ü" } }]);
 });
 
 test("an old token, a closed port and another program's answer mean that the daemon is gone", async (context) => {
   const made = await stage(context);
-  const presence = await announced(made);
+  const presence = announced(made);
   assert.deepEqual(await post({ ...presence, token: "old" }, "/x", {}, PATIENT), { kind: "gone" });
   for (const text of ["<html>", "{}", '{"status": "ok"}', "[]"]) {
     made.daemon.reply = () => text;
@@ -37,12 +37,12 @@ test("an old token, a closed port and another program's answer mean that the dae
 test("a daemon that does not answer is slow, not gone", async (context) => {
   const made = await stage(context);
   made.daemon.reply = () => undefined;
-  assert.deepEqual(await post(await announced(made), "/x", {}, { timeoutMs: 50 }), { kind: "slow" });
+  assert.deepEqual(await post(announced(made), "/x", {}, { timeoutMs: 50 }), { kind: "slow" });
 });
 
 test("a caller that loses interest ends the question", async (context) => {
   const made = await stage(context);
-  const presence = await announced(made);
+  const presence = announced(made);
   const caller = new AbortController();
   made.daemon.reply = () => {
     caller.abort(new Error("enough"));

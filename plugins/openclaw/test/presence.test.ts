@@ -19,20 +19,20 @@ test("the data folder is the setting, then the environment, then the usual place
 test("a daemon that has announced itself is found", async (context) => {
   const { daemon, folder } = await stage(context);
   daemon.announce();
-  assert.deepEqual(Object.keys((await readPresence(folder)) ?? {}), ["port", "token", "pid", "version"]);
+  assert.deepEqual(Object.keys(readPresence(folder) ?? {}), ["port", "token", "pid", "version"]);
 });
 
 test("a file that a dead daemon left behind is not believed", async (context) => {
   const { daemon, folder } = await stage(context);
   daemon.announce("secret", 2 ** 22 + 1); // above the largest process id of Linux
-  assert.equal(await readPresence(folder), undefined);
+  assert.equal(readPresence(folder), undefined);
 });
 
 for (const text of ["", "{", "[]", "null", '{"port": "1"}', '{"port": 1, "token": "x", "pid": 1}']) {
-  test(`no daemon is found in ${JSON.stringify(text)}`, async (context) => {
+  test(`no daemon is found in ${JSON.stringify(text)}`, (context) => {
     const folder = temporary(context);
     writeFileSync(join(folder, "daemon.json"), text);
-    assert.equal(await readPresence(folder), undefined);
+    assert.equal(readPresence(folder), undefined);
   });
 }
 
