@@ -30,7 +30,7 @@ from obsidian_rag.engine import Engine, Mode, Question, ask, evaluate, run_index
 from obsidian_rag.errors import EmbeddingMismatch, IndexCorrupted
 from obsidian_rag.search import Filters, Request
 from obsidian_rag.search.measures import Measures, mean, measure
-from obsidian_rag.store import Lookup
+from obsidian_rag.store import Clause, Lookup
 
 EVAL = ROOT.parent / "shared" / "data" / "eval"
 MARKS = ("<!-- search benchmark -->", "<!-- end of search benchmark -->")
@@ -270,7 +270,7 @@ def own_times(engine: Engine, root: Path) -> dict[str, tuple[float, float] | Non
 
     def by_store(text: str) -> None:
         lookup = Lookup(engine.chunks)
-        lookup.by_words(text, "chunk_text", None, HITS)
+        lookup.by_words([Clause(text, "chunk_text")], None, HITS)
         lookup.by_vector(vectors[text], None, HITS)
 
     times["the store alone: text, then vector search"] = timed(by_store, questions)

@@ -22,6 +22,7 @@ def row(note: str, index: int, text: str = "", **fields: object) -> FoundRow:
         "start_line": index * 10 + 1,
         "end_line": index * 10 + 10,
         "is_private": False,
+        "has_code": False,
         **fields,
     }
     return FoundRow(**values)  # type: ignore[arg-type]  # a row of a table, by column
@@ -119,9 +120,22 @@ def test_shares_and_scores_are_rounded() -> None:
 
 
 def test_terms_come_from_names_and_code_too() -> None:
-    rows = in_order(row("Garden", 0, "about plants", words_only="print(soil)"))
-    (hit,) = passages(rows, ("garden", "soil", "plant", "moon"), 5, one_each=False)
-    assert hit.why.terms == ("garden", "soil", "plant")
+    code = {7: "print(soil)"}
+    ranked = [
+        Ranked(row("Garden", 0, "about plants", has_code=True), 1.0, {}, 7),
+        Ranked(row("Meadow", 0, "about grass"), 0.5, {}, 8),
+    ]
+    asked: list[int] = []
+
+    def read_code(numbers: list[int]) -> dict[int, str]:
+        asked.extend(numbers)
+        return code
+
+    words = ("garden", "soil", "plant", "moon")
+    first, second = passages(ranked, words, 5, one_each=False, read_code=read_code)
+    assert first.why.terms == ("garden", "soil", "plant")
+    assert second.why.terms == ()
+    assert asked == [7], "only passages with code are looked at again"
 
 
 @pytest.mark.parametrize("before", [0, 10, 3000, 9000])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from obsidian_rag.errors import IndexCorrupted, IndexNotFound
 from obsidian_rag.notes import Chunk
-from obsidian_rag.store import ChunkRow, ChunkStore, Lookup, NoteRow
+from obsidian_rag.store import ChunkRow, ChunkStore, Clause, Lookup, NoteRow
 
 TEXTS = {
     "a.md": ("rain garden with sedge", "Water plan", ""),
@@ -17,6 +17,7 @@ TEXTS = {
     "c.md": ("green roof", "Café", "zanzibar_backup()"),
     "d.md": ("抹茶アイス", "京都", ""),
 }
+RAIN_GARDEN = Clause("rain garden", "chunk_text", is_phrase=True)
 
 
 def unit(position: int, width: int = 8) -> NDArray[np.float32]:
@@ -67,22 +68,37 @@ def test_any_word_finds_its_rows(
     chunks: ChunkStore, words: str, column: str, expected: set[str]
 ) -> None:
     lookup = Lookup(chunks)
-    scores = lookup.by_words(words, column, None, 10)
+    scores = lookup.by_words([Clause(words, column)], None, 10)
     assert set(found(lookup, scores)) == expected
     assert all(score > 0 for score in scores.values())
 
 
 def test_wrong_letters_are_admitted_when_asked(chunks: ChunkStore) -> None:
     lookup = Lookup(chunks)
-    assert lookup.by_words("gardan", "chunk_text", None, 10) == {}
-    scores = lookup.by_words("gardan", "chunk_text", None, 10, 1)
+    assert lookup.by_words([Clause("gardan", "chunk_text")], None, 10) == {}
+    scores = lookup.by_words([Clause("gardan", "chunk_text", wrong_letters=1)], None, 10)
     assert set(found(lookup, scores)) == {"a.md", "b.md"}
 
 
 def test_a_phrase_is_words_in_a_row(chunks: ChunkStore) -> None:
     lookup = Lookup(chunks)
-    assert found(lookup, lookup.by_phrase("rain garden", "chunk_text", None, 10)) == ["a.md"]
-    assert lookup.by_phrase("roof green", "chunk_text", None, 10) == {}
+    assert found(lookup, lookup.by_words([RAIN_GARDEN], None, 10)) == ["a.md"]
+    backwards = Clause("roof green", "chunk_text", is_phrase=True)
+    assert lookup.by_words([backwards], None, 10) == {}
+
+
+def test_clauses_add_up_by_their_weight(chunks: ChunkStore) -> None:
+    lookup = Lookup(chunks)
+    clauses = [Clause("rain", "chunk_text"), Clause("barrels", "names", 0.5), RAIN_GARDEN]
+    apart = [lookup.by_words([clause], None, 10) for clause in clauses]
+    summed = {
+        number: sum(scores.get(number, 0.0) for scores in apart)
+        for number in {number for scores in apart for number in scores}
+    }
+    assert len(summed) == 2
+    assert lookup.by_words(clauses, None, 10) == pytest.approx(summed)
+    (whole,) = lookup.by_words([Clause("barrels", "names")], None, 10).values()
+    assert apart[1].popitem()[1] == pytest.approx(whole / 2)
 
 
 def test_the_nearest_vector_comes_with_its_similarity(chunks: ChunkStore) -> None:
@@ -110,22 +126,22 @@ def test_a_condition_holds_before_ranking(
     vector = lookup.by_vector(unit(0), condition, 1)
     assert set(found(lookup, vector)) <= expected
     assert bool(vector) is bool(expected), "the limit counts only rows that fit"
-    words = lookup.by_words("other", "names", condition, 10)
+    words = lookup.by_words([Clause("other", "names")], condition, 10)
     assert set(found(lookup, words)) == expected
-    assert set(found(lookup, lookup.by_phrase("rain garden", "chunk_text", condition, 10))) == (
-        expected & {"a.md"}
-    )
+    phrase = lookup.by_words([RAIN_GARDEN], condition, 10)
+    assert set(found(lookup, phrase)) == expected & {"a.md"}
 
 
 def test_limits_are_kept(chunks: ChunkStore) -> None:
     lookup = Lookup(chunks)
-    assert len(lookup.by_words("other", "names", None, 2)) == 2
+    assert len(lookup.by_words([Clause("other", "names")], None, 2)) == 2
     assert len(lookup.by_vector(unit(0), None, 3)) == 3
 
 
 def test_rows_are_whole(chunks: ChunkStore) -> None:
     lookup = Lookup(chunks)
-    (row,) = lookup.rows(list(lookup.by_words("zanzibar_backup", "words_only", None, 5))).values()
+    (number,) = lookup.by_words([Clause("zanzibar_backup", "words_only")], None, 5)
+    (row,) = lookup.rows([number], with_code=True).values()
     assert (row.chunk_text, row.words_only, row.title) == (
         "green roof",
         "zanzibar_backup()",
@@ -136,6 +152,9 @@ def test_rows_are_whole(chunks: ChunkStore) -> None:
     assert (row.section, row.heading_path, row.tags) == ("S", ("H", "S"), ("#t", "#u/v"))
     assert (row.start_line, row.end_line, row.date) == (3, 7, "2024-01-03")
     assert row.is_private is True
+    assert row.has_code is True
+    assert lookup.rows([number])[number].words_only == ""
+    assert lookup.code([number]) == {number: "zanzibar_backup()"}
     assert lookup.rows([]) == {}
 
 
@@ -152,3 +171,11 @@ def test_rows_that_cannot_be_read_are_damage(chunks: ChunkStore) -> None:
     fresh = ChunkStore(chunks.uri)
     with pytest.raises(IndexCorrupted):
         Lookup(fresh).by_vector(unit(0), None, 3)
+
+
+def test_a_table_of_another_version_is_said_to_be_one(chunks: ChunkStore) -> None:
+    (number,) = Lookup(chunks).by_words([Clause("sedge", "chunk_text")], None, 5)
+    chunks.table.drop_columns(["card"])
+    with pytest.raises(IndexCorrupted, match="another version") as caught:
+        Lookup(chunks).rows([number])
+    assert "reindex" in caught.value.suggestion

@@ -32,12 +32,8 @@ class _Passage:
     def touches(self, row: FoundRow) -> bool:
         return any(abs(row.chunk_index - own.row.chunk_index) <= 1 for own in self.members)
 
-    def completed(self, rows: Mapping[int, FoundRow]) -> "_Passage":
-        members = [replace(item, row=rows[item.number]) for item in self.members]
-        return _Passage(replace(self.best, row=rows[self.best.number]), members)
 
-
-Completer = Callable[[list[int]], Mapping[int, FoundRow]]
+CodeReader = Callable[[list[int]], Mapping[int, str]]
 
 
 def passages(
@@ -46,17 +42,16 @@ def passages(
     limit: int,
     *,
     one_each: bool,
-    complete: Completer | None = None,
+    read_code: CodeReader | None = None,
 ) -> list[Hit]:
     """The best `limit` passages of `ranked`, which is in order.
 
-    `complete` fetches the rows that made it onto the page with all their columns.
+    `read_code` fetches the words in code blocks of those that made it onto the page.
     """
     chosen = [_run(passage) for passage in _chosen(ranked, limit, one_each=one_each)]
-    if complete is not None:
-        rows = complete([item.number for passage in chosen for item in passage.members])
-        chosen = [passage.completed(rows) for passage in chosen]
-    return [_hit(passage, words) for passage in chosen]
+    with_code = [item.number for one in chosen for item in one.members if item.row.has_code]
+    code = read_code(with_code) if read_code is not None and with_code else {}
+    return [_hit(passage, words, code) for passage in chosen]
 
 
 def _chosen(ranked: list[Ranked], limit: int, *, one_each: bool) -> list[_Passage]:
@@ -80,11 +75,12 @@ def _chosen(ranked: list[Ranked], limit: int, *, one_each: bool) -> list[_Passag
     return chosen
 
 
-def _hit(passage: _Passage, words: tuple[str, ...]) -> Hit:
+def _hit(passage: _Passage, words: tuple[str, ...], code: Mapping[int, str]) -> Hit:
     row = passage.best.row
     rows = [item.row for item in passage.members]
     text = "\n\n".join(part.chunk_text for part in rows if part.chunk_text)
-    plain = folded("\n".join((text, row.names, *(part.words_only for part in rows))))
+    in_code = (code.get(item.number, "") for item in passage.members)
+    plain = folded("\n".join((text, row.names, *in_code)))
     hit = Hit(
         text=text,
         score=round(passage.best.score, 4),

@@ -29,7 +29,7 @@ from obsidian_rag.search.rank import (
 )
 from obsidian_rag.search.when import Span, find_span
 from obsidian_rag.search.words import folded, letter_groups, question_words, stem, word_query
-from obsidian_rag.store import RANKED_BY, ChunkStore, Database, FoundRow, Lookup
+from obsidian_rag.store import ChunkStore, Clause, Database, FoundRow, Lookup
 
 if TYPE_CHECKING:
     import numpy as np
@@ -190,7 +190,7 @@ def _answer(asked: _Asked, ranked: list[Ranked], suggestion: Suggestion | None) 
         asked.words,
         request.limit,
         one_each=request.group_by_note,
-        complete=asked.lookup.rows,
+        read_code=asked.lookup.code,
     )
     return Answer(tuple(hits), suggestion, len(ranked))
 
@@ -199,7 +199,8 @@ def _candidates(asked: _Asked, limit: int) -> tuple[_Scores, dict[int, FoundRow]
     """What the signals found, and the rows worth ranking."""
     query = asked.query
     scores = _looked_up(asked, limit)
-    rows = asked.lookup.rows(_promising(scores, max(_FETCHED, limit)), _columns(query))
+    promising = _promising(scores, max(_FETCHED, limit))
+    rows = asked.lookup.rows(promising, with_code=_looks_at_code(query))
     return scores, {number: row for number, row in rows.items() if _is_wanted(row, query)}
 
 
@@ -207,17 +208,13 @@ def _looked_up(asked: _Asked, limit: int) -> _Scores:
     lookup, query, where = asked.lookup, asked.query, asked.where
     if not query.text:
         return _Scores(lookup.admitted(where, limit), {})
-    words = word_query(query.text)
-    jobs = []
-    if words and asked.request.signals is not Signals.VECTORS:
-        for column, weight in _COLUMN_WEIGHTS:
-            job = _THREADS.submit(lookup.by_words, words, column, where, limit)
-            jobs.append((weight, job))
-        for phrase in query.phrases:
-            job = _THREADS.submit(lookup.by_phrase, phrase, "chunk_text", where, limit)
-            jobs.append((1.0, job))
+    clauses = []
+    if asked.request.signals is not Signals.VECTORS and (words := word_query(query.text)):
+        clauses = [Clause(words, column, weight) for column, weight in _COLUMN_WEIGHTS]
+        clauses += [Clause(phrase, "chunk_text", is_phrase=True) for phrase in query.phrases]
+    by_words = _THREADS.submit(lookup.by_words, clauses, where, limit) if clauses else None
     nearest = lookup.by_vector(asked.vector, where, limit) if asked.vector is not None else {}
-    return _Scores(summed([(weight, job.result()) for weight, job in jobs]), nearest)
+    return _Scores(by_words.result() if by_words is not None else {}, nearest)
 
 
 def _forgive(
@@ -231,14 +228,17 @@ def _forgive(
         if _SHORTEST_FUZZY <= len(word) <= _LONGEST_FUZZY
         and not any(stem(word) in text for text in texts.values())
     ]
-    found: dict[int, float] = {}
-    for word in missing[:_MOST_FORGIVEN]:
-        # The store's words are stemmed and this one is not, which costs a letter by itself.
-        wrong = 2 if len(word) > _SHORTEST_FUZZY else 1
-        for column in ("names", "chunk_text"):
-            near = lookup.by_words(word, column, asked.where, _CANDIDATES // 4, wrong)
-            found = summed([(1.0, found), (_FUZZY_WEIGHT, near)])
-    new = lookup.rows([number for number in found if number not in rows], _columns(query))
+    # The store's words are stemmed and these are not, which costs a letter by itself.
+    clauses = [
+        Clause(word, column, _FUZZY_WEIGHT, 2 if len(word) > _SHORTEST_FUZZY else 1)
+        for word in missing[:_MOST_FORGIVEN]
+        for column in ("names", "chunk_text")
+    ]
+    if not clauses:
+        return
+    found = lookup.by_words(clauses, asked.where, _CANDIDATES // 2)
+    unseen = [number for number in found if number not in rows]
+    new = lookup.rows(unseen, with_code=_looks_at_code(query))
     rows.update({number: row for number, row in new.items() if _is_wanted(row, query)})
     texts |= {number: _plain(row) for number, row in rows.items() if number not in texts}
     for number, score in found.items():
@@ -285,9 +285,9 @@ def _is_wanted(row: FoundRow, query: Query) -> bool:
     return not any(f" {' '.join(_words(folded(word)))} " in padded for word in query.excluded)
 
 
-def _columns(query: Query) -> tuple[str, ...]:
-    """What is fetched to rank; phrases and exclusions are looked for in code too."""
-    return (*RANKED_BY, "words_only") if query.phrases or query.excluded else RANKED_BY
+def _looks_at_code(query: Query) -> bool:
+    """Whether code decides about rows: phrases and exclusions are looked for in it too."""
+    return bool(query.phrases or query.excluded)
 
 
 def _plain(row: FoundRow) -> str:

@@ -8,9 +8,7 @@ from obsidian_rag.store.chunks import (
     NEXT_TABLE,
     SCHEMA_VERSION,
     TABLE,
-    ChunkRow,
     ChunkStore,
-    NoteRow,
     StoredChunk,
     quoted,
 )
@@ -31,16 +29,16 @@ from obsidian_rag.store.livesync import (
     TrashedFile,
 )
 from obsidian_rag.store.lock import writer_lock
-from obsidian_rag.store.lookup import RANKED_BY, FoundRow, Lookup, passages_of
+from obsidian_rag.store.lookup import Clause, Lookup, passages_of
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.memory import Fact, Memory
 from obsidian_rag.store.properties import Properties
 from obsidian_rag.store.queue import Change, ChangeType, Queue
+from obsidian_rag.store.rows import ChunkRow, FoundRow, NoteRow
 
 __all__ = [
     "LIVE",
     "NEXT_TABLE",
-    "RANKED_BY",
     "REBUILD",
     "SCHEMA_VERSION",
     "TABLE",
@@ -48,6 +46,7 @@ __all__ = [
     "ChangeType",
     "ChunkRow",
     "ChunkStore",
+    "Clause",
     "Conflict",
     "Database",
     "EmbeddingStatus",

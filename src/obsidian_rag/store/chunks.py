@@ -6,7 +6,6 @@ surfaces as RuntimeError or OSError from its core and is told to the caller as I
 
 import contextlib
 import os
-import re
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.errors import IndexCorrupted, IndexerFailed, IndexNotFound
-from obsidian_rag.notes import Chunk, tag_keys
+from obsidian_rag.notes import tag_keys
 from obsidian_rag.store.lance import lancedb
+from obsidian_rag.store.rows import ChunkRow, card, names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,44 +25,12 @@ if TYPE_CHECKING:
 
 TABLE = "obsidian_chunks"
 NEXT_TABLE = "obsidian_chunks_next"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 VECTOR_INDEX_FROM = 30_000
 _READER_WINDOW = timedelta(minutes=10)
 WORD_COLUMNS = ("chunk_text", "names", "words_only")
 _PATHS_PER_FILTER = 500
 _MAGIC = b"LANC"
-_HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class NoteRow:
-    """What all chunks of one note have in common."""
-
-    link_id: str
-    source_file: str
-    title: str
-    aliases: tuple[str, ...]
-    date: str | None
-    is_private: bool
-    modified_at: str
-    indexed_at: str
-
-    @property
-    def source_directory(self) -> str:
-        """The top-level folder; empty for a note in the vault's root."""
-        return self.source_file.split("/", 1)[0] if "/" in self.source_file else ""
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkRow:
-    """One row to be written."""
-
-    note: NoteRow
-    chunk: Chunk
-    chunk_id: str
-    chunk_index: int
-    total_chunks: int
-    content_hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,13 +262,18 @@ def explained() -> Iterator[None]:
     """Turn LanceDB's failures into ours.
 
     Raises:
-        IndexCorrupted: files of the table are damaged or missing.
+        IndexCorrupted: files of the table are damaged or missing, or it has other columns.
         IndexerFailed: the disk is full.
     """
     try:
         yield
     except (RuntimeError, OSError, ValueError) as error:
         text = str(error)
+        if "No field named" in text:
+            raise IndexCorrupted(
+                "The index was made by another version of obsidian-rag.",
+                "Run `obsidian-rag reindex` to build it anew.",
+            ) from error
         if isinstance(error, ValueError) and "not found" not in text:
             raise
         if "No space left" in text or "os error 28" in text:
@@ -340,7 +313,6 @@ def _schema(dimensions: int) -> Any:
     import pyarrow as pa
 
     text = pa.string()
-    packed = {"lance-encoding:compression": "zstd"}
     return pa.schema(
         [
             pa.field("vector", pa.list_(pa.float32(), dimensions)),
@@ -350,7 +322,7 @@ def _schema(dimensions: int) -> Any:
                 nullable=False,
                 metadata={"lance-schema:unenforced-primary-key": "true"},
             ),
-            pa.field("chunk_text", text, metadata=packed),
+            pa.field("chunk_text", text),
             pa.field("source_file", text),
             pa.field("source_directory", text),
             pa.field("section", text),
@@ -367,19 +339,13 @@ def _schema(dimensions: int) -> Any:
             pa.field("start_line", pa.int32()),
             pa.field("end_line", pa.int32()),
             pa.field("content_hash", text),
-            pa.field("words_only", text, metadata=packed),
+            pa.field("words_only", text),
             pa.field("is_private", pa.bool_()),
             pa.field("names", text),
             pa.field("tag_keys", pa.list_(text)),
+            pa.field("card", text),
         ]
     )
-
-
-def _names(row: ChunkRow) -> str:
-    """What a passage is called: its note's title and aliases, and the headings above and in it."""
-    inside = _HEADING.findall(row.chunk.text)
-    names = (row.note.title, *row.note.aliases, *row.chunk.heading_path, *inside)
-    return "\n".join(dict.fromkeys(names))
 
 
 def _arrow(rows: Sequence[ChunkRow], vectors: "NDArray[np.float32]") -> Any:
@@ -409,7 +375,11 @@ def _arrow(rows: Sequence[ChunkRow], vectors: "NDArray[np.float32]") -> Any:
         "content_hash": [row.content_hash for row in rows],
         "words_only": [row.chunk.words_only for row in rows],
         "is_private": [row.note.is_private for row in rows],
-        "names": [_names(row) for row in rows],
+        "names": [
+            names(row.note.title, row.note.aliases, row.chunk.heading_path, row.chunk.text)
+            for row in rows
+        ],
+        "card": [card(row) for row in rows],
         "tag_keys": [tag_keys(row.chunk.tags) for row in rows],
     }
     return pa.Table.from_pydict(columns, schema=schema)

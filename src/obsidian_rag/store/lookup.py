@@ -4,42 +4,30 @@ Each lookup returns row numbers with scores and nothing else; only the rows that
 fetched, once. Row numbers hold for one version of the table, so one answer uses one `Lookup`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.store.chunks import ChunkStore, explained, of_notes
+from obsidian_rag.store.rows import FoundRow, found_row
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 _PROBES = 16
-# What ranking needs; the other columns, lists above all, cost three times as much to fetch.
-RANKED_BY = ("chunk_text", "names", "source_file", "link_id", "chunk_index", "date")
+_FOUND = ("chunk_text", "card")
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRow:
-    """A chunk as it is stored, without its vector; columns not asked for are empty."""
+class Clause:
+    """Something to look for in a column: any of the words, or all of them one after the other."""
 
-    chunk_text: str
-    names: str
-    source_file: str
-    link_id: str
-    chunk_index: int
-    date: str | None
-    words_only: str = ""
-    title: str = ""
-    section: str | None = None
-    tags: tuple[str, ...] = ()
-    heading_path: tuple[str, ...] = ()
-    start_line: int = 0
-    end_line: int = 0
-    is_private: bool = False
-
-
-_ALL = tuple(field.name for field in fields(FoundRow))
+    words: str
+    column: str
+    weight: float = 1.0
+    wrong_letters: int = 0
+    is_phrase: bool = False
 
 
 class Lookup:
@@ -49,23 +37,12 @@ class Lookup:
         self._table: Any = chunks.table
 
     def by_words(
-        self, words: str, column: str, condition: str | None, limit: int, fuzziness: int = 0
+        self, clauses: Sequence[Clause], condition: str | None, limit: int
     ) -> dict[int, float]:
-        """Rows with any of the words, by BM25; `fuzziness` admits that many wrong letters."""
-        from lancedb.query import MatchQuery
+        """Rows that fit any of the clauses, with the sum of their BM25 scores."""
+        from lancedb.query import BooleanQuery, Occur
 
-        query = MatchQuery(words, column, fuzziness=fuzziness, max_expansions=20)
-        return self._scored(query, condition, limit)
-
-    def by_phrase(
-        self, phrase: str, column: str, condition: str | None, limit: int
-    ) -> dict[int, float]:
-        """Rows with the words of the phrase one after the other."""
-        from lancedb.query import PhraseQuery
-
-        return self._scored(PhraseQuery(phrase, column), condition, limit)
-
-    def _scored(self, query: Any, condition: str | None, limit: int) -> dict[int, float]:
+        query = BooleanQuery([(Occur.SHOULD, _match(clause)) for clause in clauses])
         try:
             with explained():
                 search = self._table.search(query, query_type="fts").select(["_score"])
@@ -101,16 +78,27 @@ class Lookup:
         numbers = rows["_rowid"].to_pylist()
         return {number: 1 - far for number, far in zip(numbers, distances, strict=True)}
 
-    def rows(self, numbers: Sequence[int], columns: Sequence[str] = _ALL) -> dict[int, FoundRow]:
-        """These rows, whole but for their vectors, or only some columns of them."""
+    def rows(self, numbers: Sequence[int], *, with_code: bool = False) -> dict[int, FoundRow]:
+        """These rows; `with_code` fetches also the words of their code blocks."""
+        columns = (*_FOUND, "words_only") if with_code else _FOUND
+        found = self._taken(numbers, columns)
+        return {number: found_row(*values) for number, values in found.items()}
+
+    def code(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The words of these rows' code blocks."""
+        found = self._taken(numbers, ("words_only",))
+        return {number: words for number, (words,) in found.items()}
+
+    def _taken(
+        self, numbers: Sequence[int], columns: Sequence[str]
+    ) -> Mapping[int, tuple[Any, ...]]:
         if not numbers:
             return {}
         with explained():
             taken = self._table.take_row_ids(list(numbers)).select(list(columns))
             found = taken.with_row_id().to_arrow()
         values = zip(*(found[name].to_pylist() for name in columns), strict=True)
-        named = (dict(zip(columns, row, strict=True)) for row in values)
-        return dict(zip(found["_rowid"].to_pylist(), map(_row, named), strict=True))
+        return dict(zip(found["_rowid"].to_pylist(), values, strict=True))
 
 
 def passages_of(
@@ -120,17 +108,24 @@ def passages_of(
     found: dict[str, list[FoundRow]] = {path: [] for path in paths}
     for condition in of_notes(link_id, list(paths)):
         with explained():
-            rows = chunks.table.search().where(condition).select(list(_ALL)).limit(None).to_arrow()
-        for values in zip(*(rows[name].to_pylist() for name in _ALL), strict=True):
-            row = _row(dict(zip(_ALL, values, strict=True)))
+            search = chunks.table.search().where(condition).select(list(_FOUND))
+            rows = search.limit(None).to_arrow()
+        for row in map(found_row, *(rows[name].to_pylist() for name in _FOUND)):
             found[row.source_file].append(row)
     for passages in found.values():
         passages.sort(key=lambda row: row.chunk_index)
     return found
 
 
-def _row(values: dict[str, Any]) -> FoundRow:
-    for name in ("tags", "heading_path"):
-        if name in values:
-            values[name] = tuple(values[name] or ())
-    return FoundRow(**values)
+def _match(clause: Clause) -> Any:
+    from lancedb.query import MatchQuery, PhraseQuery
+
+    if clause.is_phrase:
+        return PhraseQuery(clause.words, clause.column)
+    return MatchQuery(
+        clause.words,
+        clause.column,
+        boost=clause.weight,
+        fuzziness=clause.wrong_letters,
+        max_expansions=20,
+    )

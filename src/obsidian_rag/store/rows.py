@@ -1,0 +1,100 @@
+"""Rows of the chunk table, on their way in and out.
+
+A hit shows a dozen small columns, and LanceDB reads and decodes each of them by itself: for the
+hundred rows that are ranked that took longer than finding them. So a row also carries them as one
+text, its card, and only the text and the card are fetched.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from obsidian_rag.notes import Chunk
+
+_HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRow:
+    """What all chunks of one note have in common."""
+
+    link_id: str
+    source_file: str
+    title: str
+    aliases: tuple[str, ...]
+    date: str | None
+    is_private: bool
+    modified_at: str
+    indexed_at: str
+
+    @property
+    def source_directory(self) -> str:
+        """The top-level folder; empty for a note in the vault's root."""
+        return self.source_file.split("/", 1)[0] if "/" in self.source_file else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """One row to be written."""
+
+    note: NoteRow
+    chunk: Chunk
+    chunk_id: str
+    chunk_index: int
+    total_chunks: int
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRow:
+    """A chunk as it is stored, without its vector; `words_only` is empty unless asked for."""
+
+    chunk_text: str
+    words_only: str
+    names: str
+    title: str
+    heading_path: tuple[str, ...]
+    tags: tuple[str, ...]
+    section: str | None
+    source_file: str
+    link_id: str
+    chunk_index: int
+    date: str | None
+    start_line: int
+    end_line: int
+    is_private: bool
+    has_code: bool
+
+
+def names(title: str, aliases: Sequence[str], heading_path: Sequence[str], text: str) -> str:
+    """What a passage is called: its note's title and aliases, and the headings above and in it."""
+    return "\n".join(dict.fromkeys((title, *aliases, *heading_path, *_HEADING.findall(text))))
+
+
+def card(row: ChunkRow) -> str:
+    """What `found_row` makes a row of, beside its text."""
+    note, chunk = row.note, row.chunk
+    values = (
+        note.title,
+        note.aliases,
+        chunk.heading_path,
+        chunk.tags,
+        chunk.section,
+        note.source_file,
+        note.link_id,
+        row.chunk_index,
+        note.date,
+        chunk.start_line,
+        chunk.end_line,
+        note.is_private,
+        bool(chunk.words_only),
+    )
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+
+
+def found_row(text: str, card: str, words_only: str = "") -> FoundRow:
+    """The row with this text and this card."""
+    title, aliases, headings, tags, *others = json.loads(card)
+    called = names(title, aliases, headings, text)
+    return FoundRow(text, words_only, called, title, tuple(headings), tuple(tags), *others)
