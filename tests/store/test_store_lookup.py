@@ -176,6 +176,7 @@ def test_rows_that_cannot_be_read_are_damage(chunks: ChunkStore) -> None:
 def test_a_table_of_another_version_is_said_to_be_one(chunks: ChunkStore) -> None:
     (number,) = Lookup(chunks).by_words([Clause("sedge", "chunk_text")], None, 5)
     chunks.table.drop_columns(["card"])
+    chunks.close()
     with pytest.raises(IndexCorrupted, match="another version") as caught:
         Lookup(chunks).rows([number])
     assert "reindex" in caught.value.suggestion

@@ -46,10 +46,15 @@ def passages(
 ) -> list[Hit]:
     """The best `limit` passages of `ranked`, which is in order.
 
-    `read_code` fetches the words in code blocks of those that made it onto the page.
+    `read_code` fetches the words in code blocks, where the text has not all that was asked for.
     """
     chosen = [_run(passage) for passage in _chosen(ranked, limit, one_each=one_each)]
-    with_code = [item.number for one in chosen for item in one.members if item.row.has_code]
+    with_code = [
+        item.number
+        for passage in chosen
+        for item in passage.members
+        if item.row.has_code and len(matched(words, _shown(passage))) < len(words)
+    ]
     code = read_code(with_code) if read_code is not None and with_code else {}
     return [_hit(passage, words, code) for passage in chosen]
 
@@ -79,8 +84,8 @@ def _hit(passage: _Passage, words: tuple[str, ...], code: Mapping[int, str]) -> 
     row = passage.best.row
     rows = [item.row for item in passage.members]
     text = "\n\n".join(part.chunk_text for part in rows if part.chunk_text)
-    in_code = (code.get(item.number, "") for item in passage.members)
-    plain = folded("\n".join((text, row.names, *in_code)))
+    in_code = (folded(code.get(item.number, "")) for item in passage.members)
+    plain = "\n".join((_shown(passage), *in_code))
     hit = Hit(
         text=text,
         score=round(passage.best.score, 4),
@@ -101,6 +106,12 @@ def _hit(passage: _Passage, words: tuple[str, ...], code: Mapping[int, str]) -> 
         ),
     )
     return hit if len(text) <= MAX_CHARS else replace(hit, text=centred(text, words))
+
+
+def _shown(passage: _Passage) -> str:
+    """The folded text and names of a passage."""
+    texts = (item.row.chunk_text for item in passage.members)
+    return folded("\n".join((*texts, passage.best.row.names)))
 
 
 def _run(passage: _Passage) -> _Passage:

@@ -6,7 +6,6 @@ by letters too, fused, and cut into hits.
 
 import datetime
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -46,7 +45,6 @@ _MOST_FORGIVEN = 3
 _SHORTEST_FUZZY = 4
 # LanceDB refuses to look for near matches of longer words (an automaton of 10,000 states).
 _LONGEST_FUZZY = 40
-_THREADS = ThreadPoolExecutor(max_workers=8, thread_name_prefix="search")
 
 Vectoriser = Callable[[str], "NDArray[np.float32]"]
 
@@ -212,9 +210,7 @@ def _looked_up(asked: _Asked, limit: int) -> _Scores:
     if asked.request.signals is not Signals.VECTORS and (words := word_query(query.text)):
         clauses = [Clause(words, column, weight) for column, weight in _COLUMN_WEIGHTS]
         clauses += [Clause(phrase, "chunk_text", is_phrase=True) for phrase in query.phrases]
-    by_words = _THREADS.submit(lookup.by_words, clauses, where, limit) if clauses else None
-    nearest = lookup.by_vector(asked.vector, where, limit) if asked.vector is not None else {}
-    return _Scores(by_words.result() if by_words is not None else {}, nearest)
+    return _Scores(*lookup.by_both(clauses, asked.vector, where, limit))
 
 
 def _forgive(

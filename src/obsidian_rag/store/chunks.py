@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.errors import IndexCorrupted, IndexerFailed, IndexNotFound
 from obsidian_rag.notes import tag_keys
-from obsidian_rag.store.lance import lancedb
+from obsidian_rag.store.lance import lancedb, wait_for
 from obsidian_rag.store.rows import ChunkRow, card, names
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class ChunkStore:
         self.uri = uri
         self.name = name
         self._handle: Any = None
+        self._reader: Any = None
 
     @property
     def folder(self) -> Path | None:
@@ -79,7 +80,7 @@ class ChunkStore:
 
     def drop(self) -> None:
         """Remove the table, damaged or not."""
-        self._handle = None
+        self.close()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
         elif self.exists():
@@ -101,9 +102,25 @@ class ChunkStore:
                 handle = self._handle = _connect(self.uri).open_table(self.name)
         return handle
 
+    @property
+    def reader(self) -> Any:
+        """The table for questions: LanceDB's asynchronous one, at the version of now.
+
+        Raises:
+            IndexNotFound: there is none.
+            IndexCorrupted: it cannot be opened.
+        """
+        reader = self._reader
+        if reader is None:
+            if not self.exists():
+                raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
+            with explained():
+                reader = self._reader = wait_for(_open_reader(self.uri, self.name))
+        return reader
+
     def close(self) -> None:
         """Let go of the table; it is opened again when needed."""
-        self._handle = None
+        self._handle = self._reader = None
 
     @property
     def dimensions(self) -> int:
@@ -149,6 +166,7 @@ class ChunkStore:
 
         Two commits: a crash between them leaves notes missing whose queue rows still stand.
         """
+        self._reader = None
         with explained():
             for condition in of_notes(link_id, list(stale)):
                 self.table.delete(condition)
@@ -157,6 +175,7 @@ class ChunkStore:
 
     def maintain(self, *, has_readers: bool = True) -> None:
         """Merge small files, drop old versions, and bring the search indexes up to date."""
+        self._reader = None
         with explained():
             rows = int(self.table.count_rows())
             if rows == 0:
@@ -255,6 +274,11 @@ class ChunkStore:
 
 def _connect(uri: str) -> Any:
     return lancedb().connect(uri)
+
+
+async def _open_reader(uri: str, name: str) -> Any:
+    connection = await lancedb().connect_async(uri)
+    return await connection.open_table(name)
 
 
 @contextlib.contextmanager

@@ -4,11 +4,13 @@ Each lookup returns row numbers with scores and nothing else; only the rows that
 fetched, once. Row numbers hold for one version of the table, so one answer uses one `Lookup`.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.store.chunks import ChunkStore, explained, of_notes
+from obsidian_rag.store.lance import wait_for
 from obsidian_rag.store.rows import FoundRow, found_row
 
 if TYPE_CHECKING:
@@ -34,46 +36,69 @@ class Lookup:
     """One version of the table, for one answer. Safe to use from several threads."""
 
     def __init__(self, chunks: ChunkStore) -> None:
-        self._table: Any = chunks.table
+        self._table: Any = chunks.reader
 
     def by_words(
         self, clauses: Sequence[Clause], condition: str | None, limit: int
     ) -> dict[int, float]:
         """Rows that fit any of the clauses, with the sum of their BM25 scores."""
+        return wait_for(self._by_words(clauses, condition, limit))
+
+    def by_vector(
+        self, vector: "NDArray[np.float32]", condition: str | None, limit: int
+    ) -> dict[int, float]:
+        """The rows whose vectors are nearest, with their cosine similarity."""
+        return wait_for(self._by_vector(vector, condition, limit))
+
+    def by_both(
+        self,
+        clauses: Sequence[Clause],
+        vector: "NDArray[np.float32] | None",
+        condition: str | None,
+        limit: int,
+    ) -> tuple[dict[int, float], dict[int, float]]:
+        """Rows by words and rows by vector, looked up side by side; none for what is not asked."""
+
+        async def both() -> tuple[dict[int, float], dict[int, float]]:
+            words, nearest = await asyncio.gather(
+                self._by_words(clauses, condition, limit),
+                self._by_vector(vector, condition, limit),
+            )
+            return words, nearest
+
+        return wait_for(both())
+
+    def admitted(self, condition: str | None, limit: int) -> dict[int, float]:
+        """Any rows that the condition admits, all with the same score."""
+        query = self._table.query().select(["chunk_index"])
+        rows = wait_for(_fetched(query, condition, limit))
+        return dict.fromkeys(rows["_rowid"].to_pylist(), 1.0)
+
+    async def _by_words(
+        self, clauses: Sequence[Clause], condition: str | None, limit: int
+    ) -> dict[int, float]:
         from lancedb.query import BooleanQuery, Occur
 
-        query = BooleanQuery([(Occur.SHOULD, _match(clause)) for clause in clauses])
+        if not clauses:
+            return {}
+        words = BooleanQuery([(Occur.SHOULD, _match(clause)) for clause in clauses])
+        query = self._table.query().nearest_to_text(words).select(["_score"])
         try:
-            with explained():
-                search = self._table.search(query, query_type="fts").select(["_score"])
-                if condition:
-                    search = search.where(condition, prefilter=True)
-                rows = search.with_row_id(True).limit(limit).to_arrow()
+            rows = await _fetched(query, condition, limit)
         except ValueError as error:
             if "INVERTED" not in str(error):
                 raise
             return {}  # a first index run is under way and has made no word index yet
         return dict(zip(rows["_rowid"].to_pylist(), rows["_score"].to_pylist(), strict=True))
 
-    def admitted(self, condition: str | None, limit: int) -> dict[int, float]:
-        """Any rows that the condition admits, all with the same score."""
-        with explained():
-            search = self._table.search().select(["chunk_index"])
-            if condition:
-                search = search.where(condition)
-            rows = search.with_row_id(True).limit(limit).to_arrow()
-        return dict.fromkeys(rows["_rowid"].to_pylist(), 1.0)
-
-    def by_vector(
-        self, vector: "NDArray[np.float32]", condition: str | None, limit: int
+    async def _by_vector(
+        self, vector: "NDArray[np.float32] | None", condition: str | None, limit: int
     ) -> dict[int, float]:
-        """The rows whose vectors are nearest, with their cosine similarity."""
-        with explained():
-            search = self._table.search(vector, vector_column_name="vector")
-            search = search.distance_type("cosine").nprobes(_PROBES).select(["_distance"])
-            if condition:
-                search = search.where(condition, prefilter=True)
-            rows = search.with_row_id(True).limit(limit).to_arrow()
+        if vector is None:
+            return {}
+        query = self._table.query().nearest_to(vector).column("vector")
+        query = query.distance_type("cosine").nprobes(_PROBES).select(["_distance"])
+        rows = await _fetched(query, condition, limit)
         distances = rows["_distance"].to_pylist()
         numbers = rows["_rowid"].to_pylist()
         return {number: 1 - far for number, far in zip(numbers, distances, strict=True)}
@@ -96,7 +121,7 @@ class Lookup:
             return {}
         with explained():
             taken = self._table.take_row_ids(list(numbers)).select(list(columns))
-            found = taken.with_row_id().to_arrow()
+            found = wait_for(taken.with_row_id().to_arrow())
         values = zip(*(found[name].to_pylist() for name in columns), strict=True)
         return dict(zip(found["_rowid"].to_pylist(), values, strict=True))
 
@@ -115,6 +140,14 @@ def passages_of(
     for passages in found.values():
         passages.sort(key=lambda row: row.chunk_index)
     return found
+
+
+async def _fetched(query: Any, condition: str | None, limit: int) -> Any:
+    """The rows of a query that the condition admits, decided before they are ranked."""
+    with explained():
+        if condition:
+            query = query.where(condition)
+        return await query.with_row_id().limit(limit).to_arrow()
 
 
 def _match(clause: Clause) -> Any:
