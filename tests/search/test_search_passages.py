@@ -22,7 +22,7 @@ def row(note: str, index: int, text: str = "", **fields: object) -> FoundRow:
         "start_line": index * 10 + 1,
         "end_line": index * 10 + 10,
         "is_private": False,
-        "has_code": False,
+        "has_words_only": False,
         **fields,
     }
     return FoundRow(**values)  # type: ignore[arg-type]  # a row of a table, by column
@@ -122,17 +122,17 @@ def test_shares_and_scores_are_rounded() -> None:
 def test_terms_come_from_names_and_code_too() -> None:
     code = {7: "print(soil)"}
     ranked = [
-        Ranked(row("Garden", 0, "about plants", has_code=True), 1.0, {}, 7),
+        Ranked(row("Garden", 0, "about plants", has_words_only=True), 1.0, {}, 7),
         Ranked(row("Meadow", 0, "about grass"), 0.5, {}, 8),
     ]
     asked: list[int] = []
 
-    def read_code(numbers: list[int]) -> dict[int, str]:
+    def read_words_only(numbers: list[int]) -> dict[int, str]:
         asked.extend(numbers)
         return code
 
     words = ("garden", "soil", "plant", "moon")
-    first, second = passages(ranked, words, 5, one_each=False, read_code=read_code)
+    first, second = passages(ranked, words, 5, one_each=False, read_words_only=read_words_only)
     assert first.why.terms == ("garden", "soil", "plant")
     assert second.why.terms == ()
     assert asked == [7], "only passages with code are looked at again"

@@ -141,7 +141,7 @@ def test_limits_are_kept(chunks: ChunkStore) -> None:
 def test_rows_are_whole(chunks: ChunkStore) -> None:
     lookup = Lookup(chunks)
     (number,) = lookup.by_words([Clause("zanzibar_backup", "words_only")], None, 5)
-    (row,) = lookup.rows([number], with_code=True).values()
+    (row,) = lookup.rows([number], with_words_only=True).values()
     assert (row.chunk_text, row.words_only, row.title) == (
         "green roof",
         "zanzibar_backup()",
@@ -152,9 +152,9 @@ def test_rows_are_whole(chunks: ChunkStore) -> None:
     assert (row.section, row.heading_path, row.tags) == ("S", ("H", "S"), ("#t", "#u/v"))
     assert (row.start_line, row.end_line, row.date) == (3, 7, "2024-01-03")
     assert row.is_private is True
-    assert row.has_code is True
+    assert row.has_words_only is True
     assert lookup.rows([number])[number].words_only == ""
-    assert lookup.code([number]) == {number: "zanzibar_backup()"}
+    assert lookup.words_only([number]) == {number: "zanzibar_backup()"}
     assert lookup.rows([]) == {}
 
 

@@ -33,7 +33,7 @@ class _Passage:
         return any(abs(row.chunk_index - own.row.chunk_index) <= 1 for own in self.members)
 
 
-CodeReader = Callable[[list[int]], Mapping[int, str]]
+WordsReader = Callable[[list[int]], Mapping[int, str]]
 
 
 def passages(
@@ -42,20 +42,20 @@ def passages(
     limit: int,
     *,
     one_each: bool,
-    read_code: CodeReader | None = None,
+    read_words_only: WordsReader | None = None,
 ) -> list[Hit]:
     """The best `limit` passages of `ranked`, which is in order.
 
-    `read_code` fetches the words in code blocks, where the text has not all that was asked for.
+    `read_words_only` fetches code and properties, where the text has not all that was asked for.
     """
     chosen = [_run(passage) for passage in _chosen(ranked, limit, one_each=one_each)]
     with_code = [
         item.number
         for passage in chosen
         for item in passage.members
-        if item.row.has_code and len(matched(words, _shown(passage))) < len(words)
+        if item.row.has_words_only and len(matched(words, _shown(passage))) < len(words)
     ]
-    code = read_code(with_code) if read_code is not None and with_code else {}
+    code = read_words_only(with_code) if read_words_only is not None and with_code else {}
     return [_hit(passage, words, code) for passage in chosen]
 
 

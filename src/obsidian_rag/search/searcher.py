@@ -188,7 +188,7 @@ def _answer(asked: _Asked, ranked: list[Ranked], suggestion: Suggestion | None) 
         asked.words,
         request.limit,
         one_each=request.group_by_note,
-        read_code=asked.lookup.code,
+        read_words_only=asked.lookup.words_only,
     )
     return Answer(tuple(hits), suggestion, len(ranked))
 
@@ -198,7 +198,7 @@ def _candidates(asked: _Asked, limit: int) -> tuple[_Scores, dict[int, FoundRow]
     query = asked.query
     scores = _looked_up(asked, limit)
     promising = _promising(scores, max(_FETCHED, limit))
-    rows = asked.lookup.rows(promising, with_code=_looks_at_code(query))
+    rows = asked.lookup.rows(promising, with_words_only=_looks_at_code(query))
     return scores, {number: row for number, row in rows.items() if _is_wanted(row, query)}
 
 
@@ -232,9 +232,9 @@ def _forgive(
     ]
     if not clauses:
         return
-    found = lookup.by_words(clauses, asked.where, _CANDIDATES // 2)
+    found = lookup.by_words(clauses, asked.where, _CANDIDATES // 4)
     unseen = [number for number in found if number not in rows]
-    new = lookup.rows(unseen, with_code=_looks_at_code(query))
+    new = lookup.rows(unseen, with_words_only=_looks_at_code(query))
     rows.update({number: row for number, row in new.items() if _is_wanted(row, query)})
     texts |= {number: _plain(row) for number, row in rows.items() if number not in texts}
     for number, score in found.items():

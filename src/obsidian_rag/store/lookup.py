@@ -41,7 +41,7 @@ class Lookup:
     def by_words(
         self, clauses: Sequence[Clause], condition: str | None, limit: int
     ) -> dict[int, float]:
-        """Rows that fit any of the clauses, with the sum of their BM25 scores."""
+        """The best `limit` rows of each clause, with the sum of their weighted BM25 scores."""
         return wait_for(self._by_words(clauses, condition, limit))
 
     def by_vector(
@@ -77,12 +77,16 @@ class Lookup:
     async def _by_words(
         self, clauses: Sequence[Clause], condition: str | None, limit: int
     ) -> dict[int, float]:
-        from lancedb.query import BooleanQuery, Occur
+        # Not as one Boolean query: that looks at every row with any of the words, however many.
+        found = await asyncio.gather(*(self._matches(one, condition, limit) for one in clauses))
+        total: dict[int, float] = {}
+        for clause, rows in zip(clauses, found, strict=True):
+            for number, score in rows.items():
+                total[number] = total.get(number, 0.0) + clause.weight * score
+        return total
 
-        if not clauses:
-            return {}
-        words = BooleanQuery([(Occur.SHOULD, _match(clause)) for clause in clauses])
-        query = self._table.query().nearest_to_text(words).select(["_score"])
+    async def _matches(self, clause: Clause, condition: str | None, limit: int) -> dict[int, float]:
+        query = self._table.query().nearest_to_text(_match(clause)).select(["_score"])
         try:
             rows = await _fetched(query, condition, limit)
         except ValueError as error:
@@ -103,14 +107,14 @@ class Lookup:
         numbers = rows["_rowid"].to_pylist()
         return {number: 1 - far for number, far in zip(numbers, distances, strict=True)}
 
-    def rows(self, numbers: Sequence[int], *, with_code: bool = False) -> dict[int, FoundRow]:
-        """These rows; `with_code` fetches also the words of their code blocks."""
-        columns = (*_FOUND, "words_only") if with_code else _FOUND
+    def rows(self, numbers: Sequence[int], *, with_words_only: bool = False) -> dict[int, FoundRow]:
+        """These rows; `with_words_only` fetches also what is found by word only."""
+        columns = (*_FOUND, "words_only") if with_words_only else _FOUND
         found = self._taken(numbers, columns)
         return {number: found_row(*values) for number, values in found.items()}
 
-    def code(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The words of these rows' code blocks."""
+    def words_only(self, numbers: Sequence[int]) -> dict[int, str]:
+        """What is found by word only in these rows: code and properties."""
         found = self._taken(numbers, ("words_only",))
         return {number: words for number, (words,) in found.items()}
 
@@ -156,9 +160,5 @@ def _match(clause: Clause) -> Any:
     if clause.is_phrase:
         return PhraseQuery(clause.words, clause.column)
     return MatchQuery(
-        clause.words,
-        clause.column,
-        boost=clause.weight,
-        fuzziness=clause.wrong_letters,
-        max_expansions=20,
+        clause.words, clause.column, fuzziness=clause.wrong_letters, max_expansions=20
     )

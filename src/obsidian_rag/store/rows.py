@@ -64,7 +64,7 @@ class FoundRow:
     start_line: int
     end_line: int
     is_private: bool
-    has_code: bool
+    has_words_only: bool
 
 
 def names(title: str, aliases: Sequence[str], heading_path: Sequence[str], text: str) -> str:
