@@ -49,14 +49,14 @@ def passages(
     `read_words_only` fetches code and properties, where the text has not all that was asked for.
     """
     chosen = [_run(passage) for passage in _chosen(ranked, limit, one_each=one_each)]
-    with_code = [
+    unseen = [
         item.number
         for passage in chosen
         for item in passage.members
         if item.row.has_words_only and len(matched(words, _shown(passage))) < len(words)
     ]
-    code = read_words_only(with_code) if read_words_only is not None and with_code else {}
-    return [_hit(passage, words, code) for passage in chosen]
+    found = read_words_only(unseen) if read_words_only is not None and unseen else {}
+    return [_hit(passage, words, found) for passage in chosen]
 
 
 def _chosen(ranked: list[Ranked], limit: int, *, one_each: bool) -> list[_Passage]:
@@ -80,12 +80,12 @@ def _chosen(ranked: list[Ranked], limit: int, *, one_each: bool) -> list[_Passag
     return chosen
 
 
-def _hit(passage: _Passage, words: tuple[str, ...], code: Mapping[int, str]) -> Hit:
+def _hit(passage: _Passage, words: tuple[str, ...], words_only: Mapping[int, str]) -> Hit:
     row = passage.best.row
     rows = [item.row for item in passage.members]
     text = "\n\n".join(part.chunk_text for part in rows if part.chunk_text)
-    in_code = (folded(code.get(item.number, "")) for item in passage.members)
-    plain = "\n".join((_shown(passage), *in_code))
+    others = (folded(words_only.get(item.number, "")) for item in passage.members)
+    plain = "\n".join((_shown(passage), *others))
     hit = Hit(
         text=text,
         score=round(passage.best.score, 4),

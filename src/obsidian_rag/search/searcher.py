@@ -198,7 +198,7 @@ def _candidates(asked: _Asked, limit: int) -> tuple[_Scores, dict[int, FoundRow]
     query = asked.query
     scores = _looked_up(asked, limit)
     promising = _promising(scores, max(_FETCHED, limit))
-    rows = asked.lookup.rows(promising, with_words_only=_looks_at_code(query))
+    rows = asked.lookup.rows(promising, with_words_only=_needs_words_only(query))
     return scores, {number: row for number, row in rows.items() if _is_wanted(row, query)}
 
 
@@ -234,7 +234,7 @@ def _forgive(
         return
     found = lookup.by_words(clauses, asked.where, _CANDIDATES // 4)
     unseen = [number for number in found if number not in rows]
-    new = lookup.rows(unseen, with_words_only=_looks_at_code(query))
+    new = lookup.rows(unseen, with_words_only=_needs_words_only(query))
     rows.update({number: row for number, row in new.items() if _is_wanted(row, query)})
     texts |= {number: _plain(row) for number, row in rows.items() if number not in texts}
     for number, score in found.items():
@@ -281,8 +281,8 @@ def _is_wanted(row: FoundRow, query: Query) -> bool:
     return not any(f" {' '.join(_words(folded(word)))} " in padded for word in query.excluded)
 
 
-def _looks_at_code(query: Query) -> bool:
-    """Whether code decides about rows: phrases and exclusions are looked for in it too."""
+def _needs_words_only(query: Query) -> bool:
+    """Phrases and exclusions are looked for in code and properties too."""
     return bool(query.phrases or query.excluded)
 
 
