@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 
 import { post } from "../src/client.ts";
@@ -49,4 +50,19 @@ test("a caller that loses interest ends the question", async (context) => {
     return undefined;
   };
   await assert.rejects(post(presence, "/x", {}, { ...PATIENT, signal: caller.signal }), /enough/);
+});
+
+test("a caller that has lost interest before is not asked for", async (context) => {
+  const made = await stage(context);
+  const signal = AbortSignal.abort(new Error("enough"));
+  await assert.rejects(post(announced(made), "/x", {}, { ...PATIENT, signal }), /enough/);
+  assert.deepEqual(made.daemon.asked, []);
+});
+
+test("an answered question holds on to nothing of its caller", async (context) => {
+  const made = await stage(context);
+  made.daemon.reply = () => answer({});
+  const { signal } = new AbortController();
+  await post(announced(made), "/x", {}, { ...PATIENT, signal });
+  assert.deepEqual(getEventListeners(signal, "abort"), []);
 });
