@@ -96,8 +96,7 @@ class ChunkStore:
         """
         handle = self._handle  # another thread may let go of it at any moment
         if handle is None:
-            if not self.exists():
-                raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
+            self._must_exist()
             with explained():
                 handle = self._handle = _connect(self.uri).open_table(self.name)
         return handle
@@ -112,11 +111,14 @@ class ChunkStore:
         """
         reader = self._reader
         if reader is None:
-            if not self.exists():
-                raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
+            self._must_exist()
             with explained():
                 reader = self._reader = wait_for(_open_reader(self.uri, self.name))
         return reader
+
+    def _must_exist(self) -> None:
+        if not self.exists():
+            raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
 
     def close(self) -> None:
         """Let go of the table; it is opened again when needed."""
