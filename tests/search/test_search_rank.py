@@ -13,9 +13,9 @@ from obsidian_rag.search.rank import (
     letter_scores,
     name_scores,
     normalised,
-    summed,
 )
 from obsidian_rag.search.words import folded, letter_groups, matched, question_words, word_query
+from obsidian_rag.store import summed
 
 
 def test_normalised_scores_span_nought_to_one() -> None:

@@ -1,7 +1,7 @@
 """From ranked chunks to hits: neighbours merged, no note filling the page, text cut to size."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from obsidian_rag.search.answer import Hit, Why
@@ -49,14 +49,19 @@ def passages(
     `read_words_only` fetches code and properties, where the text has not all that was asked for.
     """
     chosen = [_run(passage) for passage in _chosen(ranked, limit, one_each=one_each)]
+    shown = [_shown(passage) for passage in chosen]
     unseen = [
         item.number
-        for passage in chosen
+        for passage, text in zip(chosen, shown, strict=True)
+        if len(matched(words, text)) < len(words)
         for item in passage.members
-        if item.row.has_words_only and len(matched(words, _shown(passage))) < len(words)
+        if item.row.has_words_only and not item.row.words_only
     ]
     found = read_words_only(unseen) if read_words_only is not None and unseen else {}
-    return [_hit(passage, words, found) for passage in chosen]
+    return [
+        _hit(passage, words, "\n".join((text, *_others(passage, found))))
+        for passage, text in zip(chosen, shown, strict=True)
+    ]
 
 
 def _chosen(ranked: list[Ranked], limit: int, *, one_each: bool) -> list[_Passage]:
@@ -80,12 +85,11 @@ def _chosen(ranked: list[Ranked], limit: int, *, one_each: bool) -> list[_Passag
     return chosen
 
 
-def _hit(passage: _Passage, words: tuple[str, ...], words_only: Mapping[int, str]) -> Hit:
+def _hit(passage: _Passage, words: tuple[str, ...], plain: str) -> Hit:
+    """The passage as it is answered; `plain` is all its words, folded."""
     row = passage.best.row
     rows = [item.row for item in passage.members]
     text = "\n\n".join(part.chunk_text for part in rows if part.chunk_text)
-    others = (folded(words_only.get(item.number, "")) for item in passage.members)
-    plain = "\n".join((_shown(passage), *others))
     hit = Hit(
         text=text,
         score=round(passage.best.score, 4),
@@ -112,6 +116,12 @@ def _shown(passage: _Passage) -> str:
     """The folded text and names of a passage."""
     texts = (item.row.chunk_text for item in passage.members)
     return folded("\n".join((*texts, passage.best.row.names)))
+
+
+def _others(passage: _Passage, found: Mapping[int, str]) -> Iterator[str]:
+    """The folded code and properties of a passage, as far as they were read."""
+    for item in passage.members:
+        yield folded(item.row.words_only or found.get(item.number, ""))
 
 
 def _run(passage: _Passage) -> _Passage:

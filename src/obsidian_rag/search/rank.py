@@ -81,15 +81,6 @@ def normalised(scores: Mapping[int, float], *, floor: float | None = None) -> di
     return {number: max(0.0, (score - low) / (high - low)) for number, score in scores.items()}
 
 
-def summed(scores: Sequence[tuple[float, Mapping[int, float]]]) -> dict[int, float]:
-    """Weighted sums of several scores; a row missing from one counts nothing there."""
-    total: dict[int, float] = {}
-    for weight, part in scores:
-        for number, score in part.items():
-            total[number] = total.get(number, 0.0) + weight * score
-    return total
-
-
 def covered(scores: Mapping[int, float], coverage: Mapping[int, float]) -> dict[int, float]:
     """Word scores, lessened by the share of the question that a passage leaves out."""
     return {number: score * (1 + coverage.get(number, 0.0)) / 2 for number, score in scores.items()}

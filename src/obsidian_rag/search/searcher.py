@@ -24,11 +24,10 @@ from obsidian_rag.search.rank import (
     letter_scores,
     name_scores,
     normalised,
-    summed,
 )
 from obsidian_rag.search.when import Span, find_span
 from obsidian_rag.search.words import folded, letter_groups, question_words, stem, word_query
-from obsidian_rag.store import ChunkStore, Clause, Database, FoundRow, Lookup
+from obsidian_rag.store import ChunkStore, Clause, Database, FoundRow, Lookup, summed
 
 if TYPE_CHECKING:
     import numpy as np

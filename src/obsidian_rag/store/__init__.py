@@ -29,7 +29,7 @@ from obsidian_rag.store.livesync import (
     TrashedFile,
 )
 from obsidian_rag.store.lock import writer_lock
-from obsidian_rag.store.lookup import Clause, Lookup, passages_of
+from obsidian_rag.store.lookup import Clause, Lookup, passages_of, summed
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.memory import Fact, Memory
 from obsidian_rag.store.properties import Properties
@@ -71,5 +71,6 @@ __all__ = [
     "now",
     "passages_of",
     "quoted",
+    "summed",
     "writer_lock",
 ]

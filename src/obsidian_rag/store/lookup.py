@@ -79,11 +79,7 @@ class Lookup:
     ) -> dict[int, float]:
         # Not as one Boolean query: that looks at every row with any of the words, however many.
         found = await asyncio.gather(*(self._matches(one, condition, limit) for one in clauses))
-        total: dict[int, float] = {}
-        for clause, rows in zip(clauses, found, strict=True):
-            for number, score in rows.items():
-                total[number] = total.get(number, 0.0) + clause.weight * score
-        return total
+        return summed([(one.weight, rows) for one, rows in zip(clauses, found, strict=True)])
 
     async def _matches(self, clause: Clause, condition: str | None, limit: int) -> dict[int, float]:
         query = self._table.query().nearest_to_text(_match(clause)).select(["_score"])
@@ -128,6 +124,15 @@ class Lookup:
             found = wait_for(taken.with_row_id().to_arrow())
         values = zip(*(found[name].to_pylist() for name in columns), strict=True)
         return dict(zip(found["_rowid"].to_pylist(), values, strict=True))
+
+
+def summed(scores: Sequence[tuple[float, Mapping[int, float]]]) -> dict[int, float]:
+    """Weighted sums of several scores; a row missing from one counts nothing there."""
+    total: dict[int, float] = {}
+    for weight, part in scores:
+        for number, score in part.items():
+            total[number] = total.get(number, 0.0) + weight * score
+    return total
 
 
 def passages_of(
