@@ -3,19 +3,32 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # The sample vault gets a data folder of its own; a real vault uses the user's.
+# The data folders of the daemons that `make start` started, for `make stop` to find them.
+STARTED := $(CURDIR)/.cache/started
+STOP := $(if $(VAULT)$(OBSIDIAN_RAG_HOME),one,all)
 ifdef VAULT
 export OBSIDIAN_RAG_HOME ?= $(HOME)/.obsidian-rag
 else
 VAULT := samples/vault
+# Nothing but the sample vault belongs into its data folder.
+REPLACE := 1
 export OBSIDIAN_RAG_HOME ?= $(CURDIR)/.cache/demo
 endif
 
-.PHONY: start stop test test-slow check fix bench bench-search bench-daemon bench-relations bench-openclaw bench-livesync test-openclaw lock clean
+# The model for meaning vectors; MODEL=none goes without.
+MODEL ?= minilm
+
+# One worker per core; the tests of a file share their daemons and stay together.
+SIDE_BY_SIDE := -n logical --dist loadfile
+
+.PHONY: start stop stop-one stop-all test test-slow check fix bench bench-search bench-quality bench-daemon bench-relations bench-openclaw bench-livesync test-openclaw lock clean
 
 start: $(VENV)/app
-	@$(BIN)/obsidian-rag init --vault "$(VAULT)"
+	@$(BIN)/obsidian-rag init --vault "$(VAULT)" --model none $(if $(REPLACE),--replace)
 	@$(BIN)/obsidian-rag index || test $$? -eq 1
+	@mkdir -p "$(dir $(STARTED))" && echo "$$OBSIDIAN_RAG_HOME" >> "$(STARTED)"
 	@$(BIN)/obsidian-rag serve --detach
+	@$(if $(filter none,$(MODEL)),:,$(BIN)/obsidian-rag model get "$(MODEL)" --if-possible)
 	@$(BIN)/obsidian-rag status
 	@echo
 	@echo "Next:"
@@ -25,14 +38,23 @@ start: $(VENV)/app
 	@echo "  obsidian-rag doctor      if something looks wrong"
 	@echo "  make stop                ends the daemon"
 
-stop:
+# Every daemon that was started here; with VAULT or OBSIDIAN_RAG_HOME only that one.
+stop: stop-$(STOP)
+
+stop-one:
 	@$(BIN)/obsidian-rag serve --stop
 
+stop-all:
+	@{ cat "$(STARTED)" 2>/dev/null || echo "$$OBSIDIAN_RAG_HOME"; } | sort -u | while read -r home; do \
+	  OBSIDIAN_RAG_HOME="$$home" $(BIN)/obsidian-rag serve --stop </dev/null || exit; \
+	done
+	@rm -f "$(STARTED)"
+
 test: check
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE)
 
 test-slow: $(VENV)/dev
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow $(SIDE_BY_SIDE)
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check src tests benchmarks docs plugins
@@ -53,11 +75,14 @@ bench: $(VENV)/dev
 bench-search: $(VENV)/dev
 	$(BIN)/python -m benchmarks.search --fresh --write docs/performance.md
 
+bench-quality: $(VENV)/dev
+	$(BIN)/python -m benchmarks.quality --write docs/performance.md
+
 bench-daemon: $(VENV)/dev
 	$(BIN)/python -m benchmarks.daemon --write docs/performance.md
 
 bench-relations: $(VENV)/dev
-	$(BIN)/python -m benchmarks.relations --write docs/performance.md
+	$(BIN)/python -m benchmarks.relations $(if $(MODELS),--models "$(MODELS)") --write docs/performance.md
 
 OPENCLAW := $(CURDIR)/.cache/openclaw
 WITH_NODE := PATH="$(OPENCLAW)/node_modules/node/bin:$$PATH"
@@ -83,9 +108,9 @@ $(OPENCLAW)/ready: tests/openclaw/install
 # The locks pin what we ship, with hashes and without a registry's address.
 lock: $(VENV)/dev
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
-	  --extra onnx --group build pyproject.toml -o requirements/app.lock
+	  --group build pyproject.toml -o requirements/app.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
-	  --extra onnx --group build --group dev pyproject.toml -c requirements/app.lock -o requirements/dev.lock
+	  --group build --group dev pyproject.toml -c requirements/app.lock -o requirements/dev.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 	  --no-deps requirements/test-model.in -o requirements/test-model.lock
 

@@ -22,15 +22,24 @@ import numpy as np
 from benchmarks.index import CACHE, best, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import RelationsSettings, Settings, load
-from obsidian_rag.engine import Engine, Mode, links_found, run_index
+from obsidian_rag.engine import (
+    Engine,
+    Mode,
+    add_meaning,
+    links_found,
+    relations_state,
+    run_index,
+)
 from obsidian_rag.notes import parse_note
 from obsidian_rag.relations import (
     Ground,
+    Kind,
     LinksFound,
     Loaded,
     Rows,
     explain,
     format_of,
+    kind_of,
     note_source,
     open_rows,
     related,
@@ -41,14 +50,16 @@ from obsidian_rag.vault import NoteFile, Rules, read_note, scan
 
 MARKS = ("<!-- relations benchmark -->", "<!-- end of relations benchmark -->")
 SETTINGS = RelationsSettings()
-EDITS, WIDTH = 15, 256
+EDITS, WIDTH = 15, 384
+MODEL = "made"
 WORDS_ALONE = {"tag_weight": 0, "term_weight": 0, "graph_weight": 0}
 PROFILES: dict[str, dict[str, object]] = {
     "words alone: bm25 of the seed": {"profile": "seed", **WORDS_ALONE},
     "`seed`": {"profile": "seed"},
     "`default` without vectors": {"vector_weight": 0},
-    "**`default`**": {},
+    "**`default`**, static vectors": {},
 }
+BY_MEANING = "**`default`**, meaning vectors"
 
 
 def main() -> None:
@@ -57,6 +68,9 @@ def main() -> None:
     parser.add_argument("--notes", type=int, default=65_000, help="size of the made vault")
     parser.add_argument("--questions", type=int, default=200, help="how many notes are asked about")
     parser.add_argument("--links", type=int, default=1000, help="how many links are held out")
+    parser.add_argument(
+        "--models", type=Path, help="models folder with minilm: measure meaning vectors too"
+    )
     parser.add_argument("--write", type=Path, help="put the tables into this file")
     chosen = parser.parse_args()
     os.environ.setdefault("LANCEDB_LOG", "error")
@@ -69,7 +83,7 @@ def main() -> None:
         f"{chosen.notes:,} made notes": made_vault(chosen.notes, small),
     }
     columns = {name: measured(root, chosen.questions) for name, root in vaults.items()}
-    text = f"{speeds(columns)}\n{hits(small_name, held_out(small, chosen.links))}"
+    text = f"{speeds(columns)}\n{hits(small_name, held_out(small, chosen.links, chosen.models))}"
     print(text)
     if chosen.write:
         put_between(chosen.write, MARKS, text)
@@ -123,21 +137,27 @@ def give_vectors(rows: Rows) -> None:
     """A vector for each note, as an embedder would give it: what it says costs the same."""
     chance = np.random.default_rng(1)
     paths = list(rows.seen())
-    matrix = chance.standard_normal((len(paths), WIDTH)).astype(np.float16)
-    with rows.changing():
-        rows.put_vectors(
-            (path, "made", vector.tobytes()) for path, vector in zip(paths, matrix, strict=True)
-        )
+    matrix = chance.standard_normal((len(paths), WIDTH)).astype(np.float32)
+    rows.expect_meanings_of(MODEL)
+    for kind in Kind:
+        with rows.changing():
+            rows.put_vectors(
+                (
+                    (path, "made", kind.pack(vector))
+                    for path, vector in zip(paths, matrix, strict=True)
+                ),
+                kind,
+            )
 
 
 def loading(home: Path, rows: Rows) -> list[tuple[str, str]]:
     def whole() -> Loaded:
-        loaded = Loaded(rows, use_links=True)
+        loaded = Loaded(rows, use_links=True, meanings_of=MODEL)
         assert loaded.graph.outgoing is not None
         return loaded
 
     look_s = best(lambda: (home / "relations.db").read_bytes())
-    load_s, whole_s = best(lambda: Loaded(rows, use_links=True)), best(whole)
+    load_s, whole_s = best(lambda: Loaded(rows, use_links=True, meanings_of=MODEL)), best(whole)
     return [
         ("read the file's bytes (floor)", f"{look_s:.3f} s"),
         ("**load** (target 0.5 s at 15,000)", f"{load_s:.2f} s"),
@@ -146,7 +166,7 @@ def loading(home: Path, rows: Rows) -> list[tuple[str, str]]:
 
 
 def asking(ground: Ground, rows: Rows, questions: int) -> list[tuple[str, str]]:
-    loaded = Loaded(rows, use_links=True)
+    loaded = Loaded(rows, use_links=True, meanings_of=MODEL)
     slots = random.Random(3).sample(range(loaded.size), min(questions, loaded.size))
     taken = timed(lambda slot: ask(loaded, slot), slots)
     with closing(fts5(rows)) as peer:
@@ -163,7 +183,8 @@ def asking(ground: Ground, rows: Rows, questions: int) -> list[tuple[str, str]]:
 
 def ask(loaded: Loaded, slot: int) -> None:
     source = note_source(loaded, slot)
-    explain(loaded, source, related(loaded, source, SETTINGS), weights_of(SETTINGS))
+    weights = weights_of(SETTINGS, kind_of(loaded, source))
+    explain(loaded, source, related(loaded, source, SETTINGS), weights)
 
 
 def fts5(rows: Rows) -> sqlite3.Connection:
@@ -191,7 +212,7 @@ def ask_fts5(database: sqlite3.Connection, loaded: Loaded, slot: int) -> None:
 
 def editing(ground: Ground, rows: Rows) -> list[tuple[str, str]]:
     """One note saved again and again: until the indexes have it, and until an answer has."""
-    loaded = Loaded(rows, use_links=True)
+    loaded = Loaded(rows, use_links=True, meanings_of=MODEL)
     card = max(loaded.cards[:500], key=lambda one: len(one.links))
     note = ground.root / card.path
     before = note.read_bytes()
@@ -239,17 +260,29 @@ def pair(taken: list[float]) -> str:
     return f"{statistics.median(taken):.1f} / {taken[int(len(taken) * 0.95)]:.1f} ms"
 
 
-def held_out(root: Path, limit: int) -> Iterator[tuple[str, LinksFound]]:
-    """How often each profile finds the target of a link that was taken away."""
+def held_out(root: Path, limit: int, models: Path | None) -> Iterator[tuple[str, LinksFound]]:
+    """How often each profile finds the target of a link that was taken away.
+
+    With meaning vectors last, on the same index: adding them takes minutes.
+    """
     home = Path(tempfile.mkdtemp(dir=CACHE))
     try:
+        if models is not None:
+            shutil.copytree(models, home / "models")
         for name, values in PROFILES.items():
             say(f"{root.name}: held-out links, {name} …")
             flags = {f"relations.{key}": value for key, value in values.items()}
             config = load({"vault_path": str(root), **flags}, {"OBSIDIAN_RAG_HOME": str(home)})
             with closing(Engine(config)) as engine:
                 run_index(engine, Mode.SYNC)
-                yield name, links_found(engine, limit, lambda _done, _total: None)
+                yield name, links_found(engine, limit, lambda _done, _total: None, is_static=True)
+        if models is not None:
+            say(f"{root.name}: meaning vectors …")
+            config = load({"vault_path": str(root)}, {"OBSIDIAN_RAG_HOME": str(home)})
+            with closing(Engine(config)) as engine:
+                add_meaning(engine, lambda _: None, lambda: False)
+                assert (relations_state(engine) or {})["vectors"] == "meaning"
+                yield BY_MEANING, links_found(engine, limit, lambda _done, _total: None)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from benchmarks.index import CACHE, ROOT, command, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import load, save
-from obsidian_rag.engine import Engine, Mode, Question, ask, evaluate, run_index
+from obsidian_rag.engine import Engine, EvalOptions, Mode, Question, ask, evaluate, run_index
 from obsidian_rag.errors import EmbeddingMismatch, IndexCorrupted
 from obsidian_rag.search import Filters, Request
 from obsidian_rag.search.measures import Measures, mean, measure
@@ -144,7 +144,7 @@ def quality(folder: Path, fresh: bool) -> Quality:
     by_fts5 = mean([measure(fts5.search(one.query), one.relevant) for one in questions])
     with closing(indexed(root, place / "home", fresh)) as engine:
         started = time.perf_counter()
-        report = evaluate(engine, questions, depth=HITS)
+        report = evaluate(engine, questions, EvalOptions(depth=HITS))
         took = time.perf_counter() - started
     if report.trouble is not None:
         raise report.trouble

@@ -107,7 +107,7 @@ def _settings_table(heading: str, prefix: str, model: Any) -> str:
     is_top = not prefix
     note = "" if is_top else f"{model.__doc__}\n\n"
     rows = [
-        f"| `{prefix}{name}` | {_kind(field.annotation)}{_bounds(field)} "
+        f"| `{prefix}{field.alias or name}` | {_kind(field.annotation)}{_bounds(field)} "
         f"| {_default(field)} | {field.description} |"
         for name, field in model.model_fields.items()
         if not _is_section(field)
@@ -125,8 +125,10 @@ def _kind(annotation: Any) -> str:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return " or ".join(f"`{word}`" for word in inner)
-    if origin is UnionType:
+    if origin in (UnionType, Union):
         return " or ".join("null" if kind is NoneType else _kind(kind) for kind in inner)
+    if origin is Annotated:
+        return _kind(inner[0]) + _bounds(inner[1])
     if origin is tuple:
         return f"list of {_kind(inner[0])}"
     if origin is dict:

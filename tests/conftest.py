@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from tests.transports.command_line import Done, in_process
 
 from obsidian_rag import config
@@ -13,12 +14,17 @@ from obsidian_rag.engine import Engine
 _LOUD = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
 _PLACES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "APPDATA")
 
+# A test must not fail because others keep the machine busy; `pytest-timeout` ends what hangs.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The data folder of this test, which does not exist yet."""
     for name in (*_LOUD, *_PLACES, *(n for n in os.environ if n.startswith("OBSIDIAN_RAG_"))):
         monkeypatch.delenv(name, raising=False)
+    os.umask(0o077)  # as every process of ours begins
     # Neither folder is made: tests use tmp_path itself as a vault too.
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(tmp_path / "home"))

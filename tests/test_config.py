@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from obsidian_rag import config
-from obsidian_rag.config import Config, Settings, load, save, set_value, setting_names
+from obsidian_rag.config import Config, Settings, load, save, setting_names
+from obsidian_rag.config_edit import set_value
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument
 
 DESIGN_FILE = """{
@@ -380,3 +381,14 @@ def test_a_loaded_config_is_frozen() -> None:
     loaded: Config = load()
     with pytest.raises(AttributeError):
         loaded.home = Path("/elsewhere")  # type: ignore[misc]  # the point of the test
+
+
+def test_no_setting_answers_a_wrong_value_in_the_words_of_a_library() -> None:
+    library = ("Input should", "valid tuple", "type=", "unable to parse")
+    for key in setting_names():
+        for value in ("nonsense", "-1", "[[]]", '{"a": {}}', "null"):
+            try:
+                set_value({}, key, value)
+            except ConfigInvalid as error:
+                assert not [word for word in library if word in error.message], (key, value)
+                assert key in error.message

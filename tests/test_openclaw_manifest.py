@@ -11,6 +11,7 @@ import pytest
 from tests.scripts import imported
 
 from obsidian_rag import __version__
+from obsidian_rag.config import LivesyncSettings
 from obsidian_rag.tools import TOOLS, schemas
 
 PLUGIN = Path(__file__).parent.parent / "plugins" / "openclaw"
@@ -66,8 +67,31 @@ def test_the_settings_of_the_manifest_are_the_settings_of_the_source_and_documen
     source = (PLUGIN / "src" / "settings.ts").read_text(encoding="utf-8")
     docs = (PLUGIN.parent.parent / "docs" / "openclaw.md").read_text(encoding="utf-8")
     names = set(_json("openclaw.plugin.json")["configSchema"]["properties"])
-    assert set(re.findall(r'given\["(\w+)"\]', source)) == names - {"livesync"}
+    assert set(re.findall(r'given\["(\w+)"\]', source)) == names
     assert {name for name in names if f"| `{name}` |" not in docs} == set()
+
+
+def test_the_livesync_settings_are_taken_up_and_mean_the_engines() -> None:
+    source = (PLUGIN / "src" / "settings.ts").read_text(encoding="utf-8")
+    given = _json("openclaw.plugin.json")["configSchema"]["properties"]["livesync"]["properties"]
+    assert {name for name in given if f'"{name}"' not in source} == set()
+    engines = LivesyncSettings.model_json_schema()["properties"]
+    assert given["logLevel"]["enum"] == engines["logLevel"]["enum"]
+    assert set(given) - set(engines) == {"remoteConsent"}
+
+
+def test_the_skill_tells_when_to_use_each_tool() -> None:
+    skill = (PLUGIN / "skills" / "obsidian-rag" / "SKILL.md").read_text(encoding="utf-8")
+    assert [name for name in TOOLS if f"`{name}`" not in skill] == []
+
+
+def test_the_documents_install_a_linked_plugin_in_the_way_that_works() -> None:
+    root = PLUGIN.parent.parent
+    texts = [root / "README.md", root / "docs" / "openclaw.md", PLUGIN / "README.md"]
+    for file in texts:
+        found = re.findall(r"openclaw plugins install --link.*", file.read_text(encoding="utf-8"))
+        assert found, file
+        assert all("--force --accept-capabilities" in line for line in found), file
 
 
 def test_no_dependency_is_installed_with_the_plugin_and_the_lock_names_no_registry() -> None:

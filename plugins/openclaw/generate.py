@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from obsidian_rag import __version__
-from obsidian_rag.tools import TOOLS, Tool
+from obsidian_rag.tools import TOOLS, Tool, schemas
 
 PLUGIN = Path(__file__).parent
 MANIFEST = "openclaw.plugin.json"
@@ -54,7 +54,7 @@ def _tool(tool: Tool[Any]) -> dict[str, object]:
         "description": tool.description,
         "read_only": tool.is_read_only,
         "direct": tool.name in DIRECT,
-        "parameters": tool.params.model_json_schema(),
+        "parameters": schemas()[tool.name],
     }
 
 

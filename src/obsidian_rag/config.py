@@ -5,15 +5,11 @@ Rooms get the values they need as arguments; nothing else reads the environment 
 Secrets never appear: a setting names the environment variable that holds one.
 """
 
-import contextlib
-import difflib
 import hashlib
 import json
 import os
-import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,18 +24,41 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from obsidian_rag.errors import ConfigInvalid, InvalidArgument
+from obsidian_rag.config_file import ENV_PREFIX as ENV_PREFIX
+from obsidian_rag.config_file import config_file as config_file
+from obsidian_rag.config_file import data_home as data_home
+from obsidian_rag.config_file import parse_file as parse_file
+from obsidian_rag.config_file import read_file as read_file
+from obsidian_rag.config_file import write_atomically as write_atomically
+from obsidian_rag.errors import ConfigInvalid
+from obsidian_rag.setting_problems import nearest_setting, refusal
 
 CONFIG_VERSION = 1
-ENV_PREFIX = "OBSIDIAN_RAG_"
 _NOT_SETTINGS = {"HOME", "CONFIG"}
 DAEMON_FILE = "daemon.json"
 DAEMON_LOCK = "daemon.lock"
 Provider = Literal["builtin", "ollama", "onnx", "hash"]
+# What the door of a running daemon was opened with; all other settings it follows.
+NEEDS_RESTART = ("server.port", "server.max_requests_per_s", "server.read_timeout_s")
+# What an index was built with.
+NEEDS_REINDEX = (
+    "embedding.provider",
+    "embedding.model",
+    "embedding.dimensions",
+    "indexing.chunk_size",
+    "indexing.chunk_overlap",
+    "security.strip_code_blocks",
+)
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(
+        defer_build=True,
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        serialize_by_alias=True,
+    )
 
 
 class EmbeddingSettings(_Section):
@@ -57,6 +76,14 @@ class EmbeddingSettings(_Section):
     external_consent: bool = Field(
         False, description="With local_only off: allow sending note text to a non-loopback embedder"
     )
+
+
+class MeaningSettings(_Section):
+    """Meaning vectors: a transformer's, added in the background to the static ones."""
+
+    enabled: bool = Field(True, description="Add and use them when the model is installed")
+    model: str = Field("minilm", pattern=r"^[\w][\w.-]*$", description="Name in `model list`")
+    is_paused: bool = Field(False, alias="paused", description="Add no more for now")
 
 
 class VectorStoreSettings(_Section):
@@ -209,6 +236,10 @@ class LivesyncSettings(_Section):
         False, description="Your consent to sync with a server outside this machine"
     )
     read_only: bool = Field(False, description="Take changes, send none")
+    syncOnlyRegEx: str = Field("", description="LiveSync's: sync only paths that match")
+    syncIgnoreRegEx: str = Field("", description="LiveSync's: never sync paths that match")
+    useIgnoreFiles: bool | None = Field(None, description="LiveSync's; else as the devices agreed")
+    ignoreFiles: str | None = Field(None, description="LiveSync's; such as `.gitignore,.ignore`")
     conflicts: Literal["file", "branch"] = Field(
         "file",
         description="A note changed in two places: keep ours as a file beside it, or as a branch",
@@ -227,6 +258,7 @@ class Settings(_Section):
     version: int = Field(CONFIG_VERSION, ge=1, le=CONFIG_VERSION, description="Format of the file")
     vault_path: str | None = Field(None, description="Folder of the vault")
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
+    meaning: MeaningSettings = Field(default_factory=MeaningSettings)
     vector_store: VectorStoreSettings = Field(default_factory=VectorStoreSettings)
     indexing: IndexingSettings = Field(default_factory=IndexingSettings)
     security: SecuritySettings = Field(default_factory=SecuritySettings)
@@ -251,6 +283,8 @@ class Config:
     home: Path
     file: Path
     settings: Settings
+    # By dotted name: what flags and the environment say, which wins over the file.
+    overrides: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot be right together."""
@@ -291,10 +325,48 @@ class Config:
         """The SQLite file."""
         return self.home / "state.db"
 
+    def value(self, name: str) -> Any:
+        """A setting, or a section, by its dotted name, as JSON; secrets stay hidden."""
+        found: Any = self.settings.model_dump(mode="json")
+        for part in name.split("."):
+            found = found[part]
+        return found
+
+    def renewed(self, tree: dict[str, Any]) -> "Config":
+        """The same with another content of the file; flags and the environment still win.
+
+        Raises:
+            ConfigInvalid: a setting is unknown or has a wrong value.
+        """
+        for name, value in self.overrides.items():
+            put_value(tree, name, value)
+        settings = validate(tree, self.file, self.overrides)
+        return Config(self.home, self.file, settings, self.overrides)
+
     @property
-    def digest(self) -> str:
-        """Equal for equal settings: a daemon with others does not speak for this command."""
-        return hashlib.sha256(self.settings.model_dump_json().encode()).hexdigest()[:16]
+    def override_digests(self) -> dict[str, str]:
+        """What flags and the environment set, for another process to compare."""
+        return {name: _digest(self.value(name)) for name in self.overrides}
+
+    def differing(self, overrides: Mapping[str, str]) -> list[str]:
+        """The settings that a process with the same file and these overrides has otherwise."""
+        names = sorted({*overrides, *self.overrides})
+        if not names:
+            return []
+        try:
+            plain = Config(self.home, self.file, validate(read_file(self.file), self.file))
+        except ConfigInvalid:  # it can only be used together with the overrides
+            return [name for name in names if name not in self.overrides] or names
+        return [
+            name
+            for name in names
+            if _digest(self.value(name)) != overrides.get(name, _digest(plain.value(name)))
+        ]
+
+    @property
+    def restart_values(self) -> dict[str, object]:
+        """The settings that a running daemon cannot follow."""
+        return {name: self.value(name) for name in NEEDS_RESTART}
 
     @property
     def daemon_file(self) -> Path:
@@ -329,22 +401,6 @@ class Config:
                 )
 
 
-def data_home(environ: Mapping[str, str] = os.environ) -> Path:
-    """The data folder: OBSIDIAN_RAG_HOME, or the platform's usual place."""
-    if chosen := environ.get(ENV_PREFIX + "HOME"):
-        return Path(chosen).expanduser().absolute()
-    if sys.platform == "win32" and (appdata := environ.get("APPDATA")):
-        return Path(appdata) / "obsidian-rag"
-    return Path("~/.obsidian-rag").expanduser()
-
-
-def config_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """The config file: OBSIDIAN_RAG_CONFIG, or config.json in the data folder."""
-    if chosen := environ.get(ENV_PREFIX + "CONFIG"):
-        return Path(chosen).expanduser().absolute()
-    return data_home(environ) / "config.json"
-
-
 def load(
     flags: Mapping[str, object] | None = None, environ: Mapping[str, str] = os.environ
 ) -> Config:
@@ -356,30 +412,8 @@ def load(
         ConfigInvalid: the file, an environment variable or a flag cannot be used.
     """
     file = config_file(environ)
-    tree = read_file(file)
-    for key, value in (*_from_environment(environ), *(flags or {}).items()):
-        _put(tree, key.split("."), value)
-    return Config(data_home(environ), file, validate(tree, file))
-
-
-def read_file(file: Path) -> dict[str, Any]:
-    """The settings as written in `file`; empty if there is none."""
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigInvalid(f"{file} cannot be read: {error}.", "Check the file.") from error
-    try:
-        tree = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigInvalid(
-            f"{file} is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg}).",
-            "Fix the file, or move it away and run `obsidian-rag init`.",
-        ) from error
-    if not isinstance(tree, dict):
-        raise ConfigInvalid(f"{file} must hold one JSON object.", "Run `obsidian-rag init`.")
-    return tree
+    overrides = {**dict(_from_environment(environ)), **(flags or {})}
+    return Config(data_home(environ), file, Settings(), overrides).renewed(read_file(file))
 
 
 def save(tree: Mapping[str, Any], file: Path) -> None:
@@ -389,41 +423,21 @@ def save(tree: Mapping[str, Any], file: Path) -> None:
     write_atomically(file, json.dumps(tree, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_atomically(file: Path, text: str) -> None:
-    """Replace one of our own files so that a reader sees the old or the new, never a part."""
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def set_value(tree: dict[str, Any], key: str, text: str) -> None:
-    """Put the value written as `text` (JSON, or a bare word) at a dotted `key`."""
-    if key not in set(setting_names()):
-        raise InvalidArgument(f"There is no setting '{key}'.{_nearest(key, list(setting_names()))}")
-    _put(tree, key.split("."), _value(key, text))
-
-
 def setting_names(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[str]:
     """The dotted name of every setting."""
-    return (name for name, _ in _fields(model, prefix))
+    return (name for name, _ in setting_fields(model, prefix))
 
 
-def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    for name, field in model.model_fields.items():
-        kind = field.annotation
+def setting_fields(
+    model: type[BaseModel] = Settings, prefix: str = ""
+) -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting with its dotted name."""
+    for name, info in model.model_fields.items():
+        kind = info.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from _fields(kind, f"{prefix}{name}.")
+            yield from setting_fields(kind, f"{prefix}{name}.")
         else:
-            yield prefix + name, field
+            yield prefix + (info.alias or name), info
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, object]]:
@@ -433,17 +447,17 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, object]
         if name.startswith(ENV_PREFIX) and key not in _NOT_SETTINGS:
             dotted = key.lower().replace("__", ".")
             if dotted in known:
-                yield known[dotted], _value(known[dotted], text)
+                yield known[dotted], setting_value(known[dotted], text)
             elif "__" in key:
                 raise ConfigInvalid(
-                    f"{name} names no setting.{_nearest(dotted, list(known.values()))}",
+                    f"{name} names no setting.{nearest_setting(dotted, list(known.values()))}",
                     "Unset or rename the environment variable.",
                 )
 
 
-def _value(key: str, text: str) -> object:
+def setting_value(key: str, text: str) -> object:
     """A setting written as text: JSON, except that a text setting takes bare words as they are."""
-    is_text = dict(_fields(Settings))[key].annotation in (str, str | None, SecretStr | None)
+    is_text = dict(setting_fields())[key].annotation in (str, str | None, SecretStr | None)
     if is_text and text != "null" and not text.startswith('"'):
         return text
     try:
@@ -452,17 +466,21 @@ def _value(key: str, text: str) -> object:
         return text
 
 
-def _put(tree: dict[str, Any], keys: list[str], value: object) -> None:
-    for key in keys[:-1]:
-        below = tree.setdefault(key, {})
+def put_value(tree: dict[str, Any], key: str, value: object) -> None:
+    """Put a value at a dotted `key` of the file's tree."""
+    *above, last = key.split(".")
+    for part in above:
+        below = tree.setdefault(part, {})
         if not isinstance(below, dict):
-            raise ConfigInvalid(f"'{key}' must hold an object.", "Fix the config file.")
+            raise ConfigInvalid(f"'{part}' must hold an object.", "Fix the config file.")
         tree = below
-    tree[keys[-1]] = value
+    tree[last] = value
 
 
-def validate(tree: Mapping[str, Any], file: Path) -> Settings:
-    """The settings in `tree`, which was or will be written in `file`.
+def validate(
+    tree: Mapping[str, Any], file: Path | None, overrides: Mapping[str, object] | None = None
+) -> Settings:
+    """The settings in `tree`, which was or will be written in `file`; None: it was just typed.
 
     Raises:
         ConfigInvalid: a setting is unknown or has a wrong value; the message names it.
@@ -470,20 +488,9 @@ def validate(tree: Mapping[str, Any], file: Path) -> Settings:
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
-        problem = error.errors()[0]
-        name = ".".join(str(part) for part in problem["loc"]) or "the file"
-        if problem["type"] == "extra_forbidden":
-            raise ConfigInvalid(
-                f"Unknown setting '{name}' in {file}.{_nearest(name, list(setting_names()))}",
-                "Remove or rename it; `obsidian-rag config show` lists the known ones.",
-            ) from None
-        raise ConfigInvalid(
-            f"Setting '{name}' in {file}: {problem['msg'].removeprefix('Value error, ')}.",
-            f"Run `obsidian-rag config set {name} …` or edit the file.",
-        ) from None
+        problem = error.errors(include_url=False)[0]
+    raise refusal(problem, file, dict(setting_fields()), overrides or {})
 
 
-def _nearest(name: str, known: list[str]) -> str:
-    tops = {key.split(".")[0] for key in known}
-    found = difflib.get_close_matches(name, [*known, *tops], n=1, cutoff=0.5)
-    return f" Did you mean '{found[0]}'?" if found else ""
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

@@ -9,6 +9,8 @@
     ├── IndexNotFound         INDEX_NOT_FOUND      nothing has been indexed yet
     ├── IndexCorrupted        INDEX_CORRUPTED      the index cannot be read
     ├── IndexStale            INDEX_STALE          the vault moved on and the index did not
+    ├── IndexIncomplete       INDEX_INCOMPLETE     not every note of the vault is searchable
+    ├── VaultAway             VAULT_AWAY           the vault, or too much of it, is not there
     ├── IndexerFailed         INDEXER_FAILED       an index run ended before its work was done
     ├── OllamaUnreachable     OLLAMA_UNREACHABLE   the Ollama server does not answer
     ├── ProviderFailed        PROVIDER_FAILED      an embedding provider answered with an error
@@ -25,8 +27,9 @@
     ├── LivesyncUnreadable    LIVESYNC_UNREADABLE   a document cannot be read or must not be applied
     └── LivesyncConflict      LIVESYNC_CONFLICT     a note was changed in two places
 
-The class carries what never varies (code, health status, exit code, HTTP status);
-the instance carries one sentence and the user's next step.
+The class carries what never varies (code, exit code, HTTP status) and the health that goes with
+it; the instance carries one sentence and the user's next step. A failure that is about the call
+alone says nothing about the engine: whoever answers sets its `status` to the engine's health.
 """
 
 from typing import ClassVar, Literal, TypedDict
@@ -47,7 +50,8 @@ class ObsidianRagError(Exception):
     """An expected failure: a code for programs, a sentence and a next step for people."""
 
     code: ClassVar[str] = "INDEXER_FAILED"
-    status: ClassVar[Status] = "unavailable"
+    status: Status = "unavailable"
+    is_about_call: ClassVar[bool] = False
     recoverable: ClassVar[bool] = True
     exit_code: ClassVar[int] = 2
     http_status: ClassVar[int] = 500
@@ -72,6 +76,7 @@ class InvalidArgument(ObsidianRagError):
     """The caller asked for something impossible."""
 
     code = "INVALID_ARGUMENT"
+    is_about_call = True
     http_status = 400
 
 
@@ -79,6 +84,7 @@ class NotFound(ObsidianRagError):
     """A named note, link or job does not exist."""
 
     code = "NOT_FOUND"
+    is_about_call = True
     http_status = 404
 
 
@@ -125,6 +131,22 @@ class IndexStale(ObsidianRagError):
     status = "degraded"
 
 
+class IndexIncomplete(ObsidianRagError):
+    """Not every note of the vault is searchable."""
+
+    code = "INDEX_INCOMPLETE"
+    status = "degraded"
+    http_status = 503
+
+
+class VaultAway(ObsidianRagError):
+    """The vault, or too much of it, is not there."""
+
+    code = "VAULT_AWAY"
+    status = "degraded"
+    http_status = 503
+
+
 class IndexerFailed(ObsidianRagError):
     """An index run ended before its work was done."""
 
@@ -159,6 +181,7 @@ class Busy(ObsidianRagError):
     """Another process is writing the index."""
 
     code = "BUSY"
+    is_about_call = True
     http_status = 409
 
 
@@ -166,6 +189,7 @@ class ReadOnly(ObsidianRagError):
     """The target may not be changed."""
 
     code = "READ_ONLY"
+    is_about_call = True
     recoverable = False
     http_status = 403
 
@@ -174,6 +198,7 @@ class NoteChanged(ObsidianRagError):
     """A note is no longer what the edit was based on."""
 
     code = "NOTE_CHANGED"
+    is_about_call = True
     http_status = 409
 
 

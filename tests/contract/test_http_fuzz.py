@@ -28,7 +28,7 @@ CONFIG = schemathesis.Config(
     seed=4,
     projects=ProjectsConfig(
         default=ProjectConfig(
-            request_timeout=20,
+            request_timeout=300,
             generation=GenerationConfig(max_examples=EXAMPLES, deterministic=True),
             checks=ChecksConfig(
                 positive_data_acceptance=PositiveDataAcceptanceConfig(expected_statuses=ACCEPTED)

@@ -131,12 +131,12 @@ def test_the_mirror_is_named_by_the_environment(
 ) -> None:
     url, root = hub
     tiny_model(
-        root / "sentence-transformers" / "all-MiniLM-L6-v2" / "resolve" / "main",
+        root / "intfloat" / "multilingual-e5-small" / "resolve" / "main",
         place="onnx/model.onnx",
     )
     # The variable is this feature's interface.
     monkeypatch.setenv("OBSIDIAN_RAG_MODEL_HUB", url)
-    assert get_model("minilm", home).dimensions == 8
+    assert get_model("multilingual-e5-small", home).dimensions == 8
 
 
 def test_a_failed_download_leaves_nothing(hub: tuple[str, Path], home: Path) -> None:
@@ -149,6 +149,6 @@ def test_a_failed_download_leaves_nothing(hub: tuple[str, Path], home: Path) -> 
 
 
 def test_unknown_names_are_refused(home: Path) -> None:
-    assert known_models() == ("e5-small", "minilm", "bge-small")
+    assert known_models() == ("minilm", "multilingual-e5-small", "e5-small", "bge-small")
     with pytest.raises(NotFound):
         get_model("gpt", home)

@@ -10,7 +10,22 @@ from obsidian_rag.engine import Engine, Finding, Mode, examine, run_index
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
 ZSTD = b"\x28\xb5\x2f\xfd"
-SURFACE = ["config", "vault", "disk", "database", "index", "embedder", "fingerprint"]
+SURFACE = [
+    "health",
+    "config",
+    "vault",
+    "disk",
+    "permissions",
+    "database",
+    "files",
+    "index",
+    "lookup",
+    "related",
+    "embedder",
+    "fingerprint",
+    "meaning",
+]
+DEEP = [*SURFACE, "chunks", "notes", "relations"]
 PAST_NS = 1_700_000_000_123_456_789
 
 
@@ -31,9 +46,9 @@ def indexed(engine: MakeEngine, vault: Path) -> Engine:
 
 
 def test_a_good_installation_has_nothing_wrong(engine: MakeEngine, make_vault: MakeVault) -> None:
-    made = indexed(engine, make_vault({"a.md": "# A\n\ntext", "b.md": b"bad \xff", "c.md": ""}))
+    made = indexed(engine, make_vault({"a.md": "# A\n\ntext", "b.md": b"\xff\xff", "c.md": ""}))
     assert verdicts(made) == dict.fromkeys(SURFACE, "ok")
-    assert verdicts(made, deep=True) == dict.fromkeys([*SURFACE, "chunks", "notes"], "ok")
+    assert verdicts(made, deep=True) == dict.fromkeys(DEEP, "ok")
 
 
 def test_nothing_configured_is_told_without_a_crash(home: Path) -> None:
@@ -50,7 +65,7 @@ def test_a_missing_vault_is_a_problem(engine: MakeEngine, make_vault: MakeVault)
     assert verdicts(made)["index"] == "ok"
 
 
-def test_changed_bytes_in_a_stored_text_are_found_by_the_deep_check_only(
+def test_changed_bytes_in_a_stored_text_are_found_by_every_check_that_reads_files(
     engine: MakeEngine, make_vault: MakeVault
 ) -> None:
     # Text that does not compress is stored as it is; text that does is in a zstd frame.
@@ -66,7 +81,10 @@ def test_changed_bytes_in_a_stored_text_are_found_by_the_deep_check_only(
         place = content.index(ZSTD) + 200
     content[place : place + 4] = b"~~~~"
     data.write_bytes(content)
-    assert verdicts(made) == dict.fromkeys(SURFACE, "ok")
+    assert verdicts(made)["files"] == "problem"
+    made.close()
+    (made.chunks.folder / "checksums.txt").unlink()
+    assert verdicts(made)["files"] == "warning"
     made.close()
     found = finding(made, "chunks", deep=True)
     assert found.verdict == "problem"

@@ -2,26 +2,33 @@
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from obsidian_rag.engine import (
     Engine,
+    EvalOptions,
+    Half,
     Mode,
+    Outcome,
     Question,
     evaluate,
+    half_of,
     load_golden,
     own_questions,
+    report_of,
     run_index,
+    worst,
 )
 from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
 from obsidian_rag.search import Signals
-from obsidian_rag.search.measures import Measures
+from obsidian_rag.search.measures import Measures, measure
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
-PERFECT = Measures(1, 1, 1, 1, 1, 1)
+PERFECT = Measures(1, 1, 1, 1, 1, 1, 1)
 NOTES = {
     "Home/Boiler.md": "---\naliases: [heating]\n---\n# Gas boiler\n\nPress reset for a while.",
     "Home/Roof.md": (
@@ -91,6 +98,10 @@ def test_notes_that_are_not_in_the_index_are_reported_and_count_as_not_found(
         ('[{"query": "a", "relevant": {"b.md": NaN}}]', "entry 1"),
         ('[{"query": "a", "relevant": {"b.md": 0}}]', "entry 1"),
         ('[{"query": "a", "relevant": ["b.md"], "category": 5}]', "entry 1"),
+        ('[{"query": "a", "relevant": ["b.md"], "category": "none"}]', "entry 1"),
+        ('[{"query": "a", "relevant": ["b.md"], "answer": "(unclosed"}]', "entry 1"),
+        ('[{"query": "a", "relevant": ["b.md"], "answer": 5}]', "entry 1"),
+        ('[{"query": "a", "relevant": ["b.md"], "today": "yesterday"}]', "entry 1"),
     ],
 )
 def test_a_malformed_golden_file_is_refused_and_the_entry_named(
@@ -99,6 +110,33 @@ def test_a_malformed_golden_file_is_refused_and_the_entry_named(
     with pytest.raises(InvalidArgument) as refused:
         load_golden(indexed, golden(tmp_path, text))
     assert named in refused.value.message
+
+
+def test_a_question_may_have_an_answer_a_day_or_nothing_that_answers_it(
+    indexed: Engine, tmp_path: Path
+) -> None:
+    entries = [
+        {
+            "query": "what broke last week?",
+            "relevant": ["Home/Boiler.md"],
+            "answer": "res+et",
+            "today": "2025-03-04",
+        },
+        {"query": "a parrot", "relevant": {}, "category": "none", "answer": None},
+    ]
+    loaded = load_golden(indexed, golden(tmp_path, json.dumps(entries))).questions
+    assert (loaded[0].answer, loaded[0].today) == ("res+et", date(2025, 3, 4))
+    assert loaded[0].is_answerable
+    assert loaded[1] == Question("a parrot", {}, "none")
+    assert not loaded[1].is_answerable
+
+
+def test_halves_go_by_position_and_leave_nothing_out() -> None:
+    questions = [Question(str(n), {"a.md": 1.0}, "x") for n in range(5)]
+    even, odd = half_of(questions, Half.EVEN), half_of(questions, Half.ODD)
+    assert [(one.query, one.position) for one in even] == [("0", 0), ("2", 2), ("4", 4)]
+    assert [(one.query, one.position) for one in odd] == [("1", 1), ("3", 3)]
+    assert half_of(questions, Half.ALL) == questions
 
 
 def test_a_golden_file_that_is_no_text_or_not_there_is_refused(
@@ -179,6 +217,36 @@ def test_sentences_without_one_clear_answer_make_no_question(
     assert [one for one in own_questions(made, 10) if one.category == "link"] == []
 
 
+LINKS = (
+    ("[[Boiler|what keeps us warm]]", True),
+    ("[what keeps us warm](Home/Boiler.md)", True),
+    ("[[Boiler|the old gas heater]]", False),  # a word of the title
+    ("[[Boiler|our pressure troubles]]", False),  # a word of a heading
+    ("[[Boiler|warm]]", False),  # too little
+    ("[[Boiler]]", False),
+    ("[[Boiler|what keeps us warm]] [[Pump|what keeps us warm]]", False),  # which one?
+    ("[[Missing|what keeps us warm]]", False),
+)
+
+
+@pytest.mark.parametrize(("link", "is_question"), LINKS)
+def test_a_link_in_words_that_its_note_has_not_in_its_names_is_a_reworded_question(
+    engine: MakeEngine, make_vault: MakeVault, link: str, is_question: bool
+) -> None:
+    notes = {
+        "Home/Boiler.md": "# Gas boiler\n\n## Pressure\n\nTwo bar.",
+        "Pump.md": "# Pump\n\nHums.",
+        "Index.md": f"# Start here\n\n- {link}\n",
+    }
+    made = engine(make_vault(notes))
+    run_index(made, Mode.FULL)
+    found = [one for one in own_questions(made, 10) if one.category == "reworded"]
+    expected = Question(
+        "what keeps us warm", {"Home/Boiler.md": 1.0}, "reworded", excluded="Index.md"
+    )
+    assert found == ([expected] if is_question else [])
+
+
 def test_notes_of_the_same_title_are_all_right_answers(
     engine: MakeEngine, make_vault: MakeVault
 ) -> None:
@@ -216,7 +284,7 @@ def test_every_question_is_asked_by_words_by_vectors_and_by_both(indexed: Engine
     assert (easy.category, easy.questions) == ("easy", 2)
     assert list(easy.by_signals) == [Signals.WORDS, Signals.VECTORS, Signals.HYBRID]
     assert easy.by_signals[Signals.WORDS] == easy.by_signals[Signals.HYBRID] == PERFECT
-    assert impossible.by_signals[Signals.WORDS] == Measures(0, 0, 0, 0, 0, 0)
+    assert impossible.by_signals[Signals.WORDS] == Measures(0, 0, 0, 0, 0, 0, 0)
     assert report.overall.questions == 3
     assert report.overall.by_signals[Signals.HYBRID].hit_at_1 == pytest.approx(2 / 3)
 
@@ -239,3 +307,76 @@ def test_signals_that_need_missing_vectors_are_left_out_and_the_trouble_told(
     assert report.trouble is not None
     assert report.trouble.code == "EMBEDDING_MISMATCH"
     assert list(report.overall.by_signals) == [Signals.WORDS]
+
+
+def test_the_day_of_a_question_decides_what_last_year_means(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    notes = {
+        "Journal/2022-05-01.md": "# Trip\n\nWe went to the lake.",
+        "Journal/2024-05-01.md": "# Trip\n\nWe went to the lake again.",
+    }
+    made = engine(make_vault(notes))
+    run_index(made, Mode.FULL)
+    found = [
+        evaluate(
+            made,
+            [
+                Question(
+                    "trip to the lake in may last year",
+                    {"Journal/2022-05-01.md": 1.0},
+                    "date",
+                    today=date(year, 7, 1),
+                )
+            ],
+            EvalOptions(ways=(Signals.WORDS,)),
+        ).overall.by_signals[Signals.WORDS]
+        for year in (2023, 2025)
+    ]
+    assert [one.hit_at_1 for one in found] == [1.0, 0.0]
+
+
+def test_the_answer_counts_where_a_passage_shown_has_it(indexed: Engine) -> None:
+    right = {"Home/Boiler.md": 1.0}
+    questions = [
+        Question("gas boiler", right, "home", answer="press RESET"),
+        Question("gas boiler", right, "home", answer="^for a while"),
+        Question("gas boiler", right, "home"),
+    ]
+    report = evaluate(indexed, questions, EvalOptions(ways=(Signals.WORDS,)))
+    assert list(report.overall.by_signals) == [Signals.WORDS]
+    seen = report.overall.answers[Signals.WORDS]
+    assert (seen.questions, seen.answer_at_1, seen.answer_at_3) == (2, 0.5, 0.5)
+    assert [one.answered_at for one in report.main] == [1, None, None]
+
+
+def outcome(query: str, rank: int, confidence: float, *, is_weak: bool) -> Outcome:
+    """What a question comes to whose right note is at this rank; at 0 nothing answers it."""
+    question = Question(query, {"a.md": 1.0} if rank else {}, "some" if rank else "none")
+    ranking = [*(f"{n}.md" for n in range(rank - 1)), "a.md"]
+    measures = measure(ranking, question.relevant)
+    used = frozenset({"text", "meaning"})
+    return Outcome(question, 0, measures, rank or None, None, is_weak, confidence, used, None)
+
+
+def test_weak_flags_are_counted_and_a_threshold_is_proposed() -> None:
+    outcomes = (
+        *(outcome("good", 1, 0.5 + n / 100, is_weak=False) for n in range(18)),
+        outcome("doubted", 2, 0.3, is_weak=True),
+        outcome("doubted and lost", 9, 0.1, is_weak=True),
+        outcome("caught", 0, 0.05, is_weak=True),
+        outcome("caught", 0, 0.2, is_weak=True),
+        outcome("believed", 0, 0.9, is_weak=False),
+    )
+    report = report_of({Signals.HYBRID: outcomes})
+    found = report.weakness
+    assert (found.answerable, found.answerable_weak, found.found_weak) == (20, 2, 1)
+    assert (found.unanswerable, found.unanswerable_weak) == (3, 2)
+    assert (found.threshold, found.would_be_wrong) == (0.3, 0.05)
+    assert found.would_be_caught == pytest.approx(2 / 3)
+    assert [one.category for one in report.categories] == ["some"]
+    assert report.overall.questions == 20
+    assert report.with_meaning == 23
+    listed = [one.question.query for one in worst(report, 10)]
+    assert listed == ["doubted and lost", "believed", "doubted"]
+    assert [one.question.query for one in worst(report, 1)] == ["doubted and lost"]

@@ -2,18 +2,27 @@
 
 import json
 import os
+import threading
+import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.engine.soundness import assert_sound, stored_files
+from tests.search.indexed import indexed
 
 from obsidian_rag.engine import Engine, Mode, Phase, Progress, report_status, run_index
-from obsidian_rag.errors import NotFound
+from obsidian_rag.errors import VaultAway
+from obsidian_rag.tools import call as call_tool
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
+
+
+def call(engine: Engine, tool: str, arguments: dict[str, object]) -> Any:
+    return call_tool(engine, tool, arguments, is_owner=True)
 
 
 def result(home: Path) -> Any:
@@ -37,6 +46,56 @@ def test_the_result_of_a_run_is_on_file_with_the_names_of_the_design(
     assert found["vault_path"] == str(vault)
 
 
+def test_the_time_of_a_run_is_that_of_all_its_phases(
+    engine: MakeEngine, make_vault: MakeVault, home: Path
+) -> None:
+    made = engine(make_vault({"a.md": "text", "b.md": "text"}))
+    told: list[tuple[Phase, float]] = []
+
+    def listen(progress: Progress) -> None:
+        if progress.phase is Phase.RELATING:
+            threading.Event().wait(0.5)  # relating takes long
+        told.append((progress.phase, time.monotonic()))
+
+    done = run_index(made, Mode.FULL, listen)
+    (_, first), (phase, last) = told[0], told[-1]
+    assert phase is Phase.RELATING
+    assert done.duration_ms >= (last - first) * 1000 - 1
+    assert result(home)["duration_ms"] == done.duration_ms
+
+
+NOTE = "# Straße\n\nDie Brücke über den Fluß.\n\nÄpfel und Öl für den Winter.\n"
+
+
+def test_a_note_in_another_encoding_is_found_read_and_cited(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    made = engine(make_vault({"alt.md": NOTE.encode("cp1252"), "b.md": "# Other"}))
+    assert run_index(made, Mode.FULL).exit_code == 0
+    (hit, *_) = call(made, "obsidian_rag_search", {"query": "Brücke Fluß"})["data"]["results"]
+    assert (hit["source_file"], hit["title"]) == ("alt.md", "Straße")
+    lines = {"note": "alt.md", "start_line": 3, "end_line": 3}
+    found = call(made, "obsidian_rag_read", lines)["data"]
+    assert (found["text"], found["total_lines"]) == ("Die Brücke über den Fluß.", 5)
+    assert [(one.status, one.reason) for one in report_status(made).notices] == [
+        ("warning", "read as windows-1252")
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_a_note_in_another_encoding_is_never_written(
+    engine: MakeEngine, make_vault: MakeVault, encoding: str
+) -> None:
+    data = NOTE.encode(encoding)
+    vault = make_vault({"alt.md": data, "b.md": "# Other"})
+    made = engine(vault, {"relations.auto_add_ids": True})
+    run_index(made, Mode.FULL)
+    asked = {"note": "alt.md", "target": "b.md", "add_missing_id": True}
+    error = call(made, "obsidian_rag_add_relation", asked)["error"]
+    assert (error["code"], "UTF-8" in error["message"]) == ("READ_ONLY", True)
+    assert (vault / "alt.md").read_bytes() == data
+
+
 def test_each_result_replaces_the_one_before_whole(
     engine: MakeEngine, make_vault: MakeVault, home: Path
 ) -> None:
@@ -57,10 +116,10 @@ def test_a_failed_run_says_why_and_keeps_the_time_of_the_last_good_one(
     run_index(made, Mode.FULL)
     good = result(home)["last_sync"]
     vault.rename(vault.with_name("elsewhere"))
-    with pytest.raises(NotFound):
+    with pytest.raises(VaultAway):
         run_index(made, Mode.SYNC)
     found = result(home)
-    assert (found["status"], found["error"]["code"]) == ("failed", "NOT_FOUND")
+    assert (found["status"], found["error"]["code"]) == ("failed", "VAULT_AWAY")
     assert found["last_sync"] == good
 
 
@@ -154,3 +213,33 @@ def test_an_index_at_an_address_can_be_built_synced_and_rebuilt(
     run_index(made, Mode.REINDEX)
     assert stored_files(made) == ["a.md"]
     assert_sound(made)
+
+
+def search(engine: Engine) -> list[tuple[object, ...]]:
+    found: list[tuple[object, ...]] = []
+    for query in ("rain garden", "sedge in the marsh", "bread and water"):
+        asked: dict[str, object] = {"query": query, "max_results": 20}
+        data = call(engine, "obsidian_rag_search", asked)["data"]
+        found += [(hit["source_file"], hit["score"], hit["start_line"]) for hit in data["results"]]
+    return found
+
+
+def test_search_answers_after_index_as_a_new_index_does(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    """Deleted rows count, and new ones do not, until the word indexes are brought up to date."""
+    words = ("rain", "garden", "sedge", "marsh", "bread", "water")
+    notes = {
+        f"{at}.md": f"# {words[at % 6]}\n\n{words[at % 5]} " * (at % 4 + 1) for at in range(40)
+    }
+    vault = make_vault(notes)
+    made = engine(vault)
+    run_index(made, Mode.FULL)
+    for at in range(0, 30, 3):
+        (vault / f"{at}.md").unlink()
+    make_vault({f"{at}.md": f"more {words[at % 6]} and rain {at}" for at in range(1, 10, 3)})
+    run_index(made, Mode.SYNC)
+    search(made)  # what this process has open is of before the sweep
+    run_index(made, Mode.FULL)
+    with closing(indexed(vault.with_name("clean"), vault)) as clean:
+        assert search(made) == search(clean)

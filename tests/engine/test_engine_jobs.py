@@ -24,7 +24,7 @@ from obsidian_rag.store import writer_lock
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
-PATIENCE_S = 20.0
+PATIENCE_S = 300.0
 NOTES = 400
 
 
@@ -102,7 +102,7 @@ def server() -> Iterator[FakeOllama]:
 
         def hold(request: dict[str, Any]) -> Answer:
             if sum(len(batch) for batch in fake.inputs) > 256:
-                fake.release.wait(60)
+                fake.release.wait(300)
             return fake.vectors(request)
 
         fake.on_embed = hold
@@ -535,6 +535,9 @@ def test_stopping_at_once_cancels_the_running_job(slow: Living, server: FakeOlla
     slow.until_stored()
     server.on_embed = server.vectors
     with in_thread(lambda: slow.jobs.stop(0)):
+        pause = threading.Event()
+        while not slow.jobs._is_cancelling:
+            pause.wait(0.01)
         server.release.set()
     assert slow.done(job).status is JobStatus.CANCELLED
     assert slow.outcome()["status"] == "cancelled"

@@ -156,7 +156,7 @@ def test_a_vault_that_was_really_emptied_has_no_related_notes(made: Engine) -> N
     root = vault(made)
     shutil.rmtree(root)
     root.mkdir()
-    run_index(made, Mode.REINDEX)
+    run_index(made, Mode.REINDEX, accepts_removals=True)
     assert loaded_relations(made).count == 0
 
 

@@ -6,18 +6,21 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
 from tests.engine.soundness import assert_sound, stored_files
+from tests.search.indexed import indexed
 
 from obsidian_rag import config
 from obsidian_rag.engine import Engine, Mode, result_fields, run_index
+from obsidian_rag.tools import call
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -48,7 +51,9 @@ class Clumsy(embed.HashEmbedder):
 
 embed.HashEmbedder = Clumsy
 """
-PATIENCE_S = 60
+# One that has not to wait long until it is quiet.
+QUICK = "import obsidian_rag.engine.worker as worker; worker._QUIET_S = 0.05; worker.serve()"
+PATIENCE_S = 300
 
 
 class Worker:
@@ -97,7 +102,7 @@ def working(made: config.Config, program: str = SERVE) -> Iterator[Worker]:
     watchdog.start()
     worker = Worker(process)
     try:
-        settings = made.settings.model_dump(mode="json")
+        settings = made.settings.model_dump(mode="json", by_alias=True)
         worker.send(type="configure", home=str(made.home), file=str(made.file), settings=settings)
         assert worker.read() == {"type": "ready"}
         yield worker
@@ -118,7 +123,7 @@ def holding(engine: MakeEngine, vault: Path) -> Iterator[tuple[Engine, FakeOllam
     with fake_ollama() as server:
 
         def hold(request: dict[str, Any]) -> Answer:
-            server.release.wait(60)
+            server.release.wait(300)
             return server.vectors(request)
 
         server.on_embed = hold
@@ -214,7 +219,9 @@ def test_an_unexpected_failure_is_told_by_its_kind_only_and_the_worker_lives_on(
         assert worker.end_of_run()["indexed_files"] == 1
         worker.hang_up()
         assert worker.process.stderr is not None
-        assert "Traceback" in worker.process.stderr.read()
+        log = worker.process.stderr.read()
+        assert "LookupError" in log
+        assert "fragile" not in log
     assert_sound(made)
 
 
@@ -372,3 +379,29 @@ def test_a_damaged_database_does_not_keep_a_worker_from_starting_and_healing_it(
         worker.run("2", "reindex")
         assert worker.end_of_run()["indexed_files"] == 1
     assert_sound(made)
+
+
+def test_a_worker_with_nothing_to_do_brings_the_search_indexes_up_to_date(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    vault = make_vault({f"{at}.md": f"# Note {at}\n\nrain and sedge {at}" for at in range(12)})
+    made = engine(vault)
+    run_index(made, Mode.FULL)
+    for at in range(0, 12, 2):
+        (vault / f"{at}.md").write_text(f"rain {at}")
+    with working(made.config, QUICK) as worker:
+        worker.run()
+        assert worker.end_of_run()["changed"] == 6
+        deadline = time.monotonic() + PATIENCE_S
+        while made.database.get("commits_since_maintenance") != "0":
+            assert time.monotonic() < deadline
+            threading.Event().wait(0.05)
+        worker.run("2", mode="full")
+        assert worker.end_of_run()["unchanged"] == 12
+    with closing(indexed(vault.with_name("clean"), vault)) as clean:
+        assert found(made) == found(clean)
+
+
+def found(engine: Engine) -> list[tuple[object, ...]]:
+    data: Any = call(engine, "obsidian_rag_search", {"query": "rain"}, is_owner=True)["data"]
+    return [(hit["source_file"], hit["score"]) for hit in data["results"]]

@@ -41,10 +41,13 @@ class World:
         listener: Callable[[Progress], None] = lambda _: None,
         stop: Callable[[], bool] = lambda: False,
         paths: list[str] | None = None,
+        accepts_removals: bool = False,
     ) -> IndexResult:
         engine = self.engine()
         try:
-            return run_index(engine, Mode(mode), listener, stop, paths)
+            return run_index(
+                engine, Mode(mode), listener, stop, paths, accepts_removals=accepts_removals
+            )
         finally:
             engine.close()
 

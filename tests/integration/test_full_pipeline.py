@@ -78,8 +78,8 @@ def test_a_detached_daemon_is_found_used_and_stopped(configure: Configure, home:
         again = in_another_process("serve", "--detach", "--json").json["data"]
         assert (first["started"], again) == (True, {**first, "started": False})
         file = home / "daemon.json"
-        # With other settings it would not speak for us, so it is started anew.
-        configure(SAMPLE, {**QUICK, "indexing.max_file_mb": 3})
+        # A changed setting that it cannot take up while it runs: it is started anew.
+        configure(SAMPLE, {**QUICK, "server.max_requests_per_s": 400})
         first = in_another_process("serve", "--detach", "--json").json["data"]
         assert first["pid"] != again["pid"]
         wait_until_gone([again["pid"]])

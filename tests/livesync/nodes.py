@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from obsidian_rag.livesync.case import Direction, Manner
 from obsidian_rag.livesync.couch import Couch, Remote
 from obsidian_rag.livesync.joining import Access, remote_key
 from obsidian_rag.livesync.node import Node, Plan
-from obsidian_rag.livesync.settling import Direction, Manner, Settler
+from obsidian_rag.livesync.settling import Settler
 from obsidian_rag.livesync.tweaks import Tweaks
 from obsidian_rag.store import Database, LivesyncRecords
 
@@ -25,6 +27,7 @@ class TestNode:
         passphrase: str | None = None,
         tweaks: Tweaks | None = None,
         manner: Manner | None = None,
+        filters: Any = None,
     ) -> None:
         self.home = home
         self.root = home / "vault"
@@ -32,19 +35,29 @@ class TestNode:
         self.remote = remote
         self.passphrase = passphrase
         self.tweaks = tweaks if tweaks is not None else Tweaks()
+        self.filters = filters
         self.manner = replace(manner or Manner(), trash=home / "trash")
         self.database = Database(home / "state.db")
         self.records = LivesyncRecords(self.database, remote_key(remote))
         self.couch = Couch(remote)
 
-    def node(self, *, direction: Direction = Direction.BOTH, is_read_only: bool = False) -> Node:
+    def node(
+        self,
+        *,
+        direction: Direction = Direction.BOTH,
+        is_read_only: bool = False,
+        allows_deletions: bool = False,
+    ) -> Node:
         """The node, as a new process would make it."""
         plan = Plan(
             self.root,
             Access(self.remote, self.passphrase, "vault", self.tweaks),
             replace(self.manner, direction=direction),
             is_read_only=is_read_only,
+            max_deleted_percent=100.0 if allows_deletions else 20.0,
         )
+        if self.filters is not None:
+            plan = replace(plan, filters=self.filters)
         return Node(plan, self.couch, self.records)
 
     def sync(self, **options: object) -> Settler:

@@ -67,7 +67,7 @@ class Server:
         kind = (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         )
-        connection = kind(self.host, self.port, timeout=30)
+        connection = kind(self.host, self.port, timeout=300)
         token = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
         headers = {"Authorization": f"Basic {token}", "Accept": "application/json"}
         if body is not None:
@@ -106,10 +106,10 @@ def running_server(folder: Path) -> Iterator[Server]:
         process.stdin.close()
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(300)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(10)
+            process.wait(300)
 
 
 def install() -> None:

@@ -27,12 +27,12 @@ class Attack:
     def __init__(self, node: TestNode, server: Server, third: ThirdClient) -> None:
         self.node = node
         self.third = third
-        self._server = server
+        self.server = server
         self.put(CHUNK, BINARY)
 
     def put(self, *documents: Document) -> None:
         address = f"/{self.node.remote.database}/_bulk_docs"
-        status, said = self._server.request("POST", address, {"docs": documents})
+        status, said = self.server.request("POST", address, {"docs": documents})
         assert status in (201, 202), said
         assert isinstance(said, list) and not any(row.get("error") for row in said), said
 
@@ -128,6 +128,8 @@ def test_paths_that_are_no_place_for_a_file_are_left_alone(attack: Attack) -> No
 
 
 def test_an_id_that_no_text_can_hold_is_passed_over(attack: Attack) -> None:
+    if attack.server.is_couchdb:
+        pytest.skip("CouchDB itself takes no half of a character; only other servers hold one")
     attack.put(entry("half\ud800.md"))
     attack.sync()
     assert attack.node.files() == {"ours.md": b"ours", "good.md": b"good"}

@@ -25,16 +25,16 @@ from obsidian_rag.errors import (
     ObsidianRagError,
 )
 from obsidian_rag.livesync import taking
+from obsidian_rag.livesync.case import Direction, Manner
 from obsidian_rag.livesync.couch import Couch, Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, VERSION_ID
 from obsidian_rag.livesync.node import Node, Pace
-from obsidian_rag.livesync.settling import Direction, Manner
 from obsidian_rag.livesync.tweaks import Tweaks
 
 QUICK = Pace(refresh_s=0.1, owed_s=0.1)
 # Nothing happens by itself, so what happens was brought about.
 PATIENT = Pace(refresh_s=3600, owed_s=3600, rescan_s=3600)
-LIMIT_S = 30.0
+LIMIT_S = 300.0
 
 
 def seen(device: TestNode) -> dict[str, bytes]:

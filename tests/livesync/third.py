@@ -111,6 +111,11 @@ class ThirdClient:
         """How far the database is."""
         return self._ask("GET", "")["update_seq"]
 
+    def order(self) -> list[str]:
+        """The files in the order in which they were last written."""
+        rows = self._ask("GET", "/_changes")["results"]
+        return [row["id"] for row in rows if not row["id"].startswith("h:")]
+
     def _entry(self, path: str, content: bytes, is_late: bool, is_timed: bool) -> Document:
         is_text = path.endswith(_TEXT)
         if is_text:

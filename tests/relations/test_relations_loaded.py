@@ -13,8 +13,9 @@ from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed, 
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.explain import explain
+from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.loaded import Loaded
-from obsidian_rag.relations.rows import discard, open_rows
+from obsidian_rag.relations.rows_file import discard, open_rows
 from obsidian_rag.relations.score import related, weights_of
 from obsidian_rag.relations.source import note_source
 from obsidian_rag.relations.update import format_of, update
@@ -243,7 +244,7 @@ def test_the_first_vectors_are_followed_and_none_are_not_looked_for_again(tmp_pa
         vault.write({"a.md": "mip"})
         vault.update()
         follower.follow()
-        assert "meanings" in vars(follower)
+        assert vars(follower)["_vectors"] == {Kind.STATIC: None}
         put(vault, a=[1, 0])
         follower.follow()
         assert vectors_of(follower) == {"a.md": [1, 0], "b.md": None}

@@ -31,7 +31,8 @@ from obsidian_rag.notes import parse_note, read_id
 from obsidian_rag.relations import signals
 from obsidian_rag.relations.ids import check_ids
 from obsidian_rag.relations.loaded import Loaded
-from obsidian_rag.relations.rows import FILE, Rows, discard
+from obsidian_rag.relations.rows import Rows
+from obsidian_rag.relations.rows_file import FILE, discard
 from obsidian_rag.relations.score import related, seed_scale, weights_of
 from obsidian_rag.relations.signals import Signal, Touched
 from obsidian_rag.relations.source import note_source, text_source

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from obsidian_rag.notes import folded
 from obsidian_rag.relations.words import (
     _TOKEN,
     _TYPED,
     Speller,
-    folded,
     is_english,
     letter_groups,
     prose,

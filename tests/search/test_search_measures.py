@@ -10,9 +10,11 @@ from obsidian_rag.search.measures import (
     hit,
     mean,
     measure,
+    mildest_threshold,
     ndcg,
     recall,
     reciprocal_rank,
+    share_below,
 )
 
 ONE = {"a.md": 1.0}
@@ -65,15 +67,29 @@ def test_recall_is_the_share_of_relevant_notes_found() -> None:
 def test_a_note_of_grade_0_is_not_relevant() -> None:
     judged = {"a.md": 1.0, "wrong.md": 0.0}
     assert astuple(measure(["wrong.md", "a.md"], judged)) == pytest.approx(
-        (1 / log2(3), 1 / log2(3), 0.5, 0.0, 1.0, 1.0)
+        (1 / log2(3), 1 / log2(3), 0.5, 0.0, 1.0, 1.0, 1.0)
     )
 
 
 def test_nothing_relevant_measures_nothing() -> None:
-    assert measure(["a.md"], {}) == Measures(0, 0, 0, 0, 0, 0)
+    assert measure(["a.md"], {}) == Measures(0, 0, 0, 0, 0, 0, 0)
 
 
 def test_the_mean_is_taken_of_each_measure() -> None:
     best, worst = measure(["a.md"], ONE), measure(["x.md"], ONE)
-    assert mean([best, worst]) == Measures(0.5, 0.5, 0.5, 0.5, 0.5, 0.5)
-    assert mean([]) == Measures(0, 0, 0, 0, 0, 0)
+    assert mean([best, worst]) == Measures(0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5)
+    assert mean([]) == Measures(0, 0, 0, 0, 0, 0, 0)
+
+
+def test_a_threshold_flags_no_more_of_the_answerable_than_allowed() -> None:
+    confidences = [n / 100 for n in range(40)]
+    threshold = mildest_threshold(confidences, 0.05)
+    assert threshold == 0.02
+    assert share_below(confidences, threshold) == 0.05
+    assert share_below([0.01, 0.015, 0.3, 0.4], threshold) == 0.5
+    assert mildest_threshold([0.2, 0.2, 0.9], 0.05) == 0.2
+
+
+def test_without_questions_there_is_no_threshold() -> None:
+    assert mildest_threshold([], 0.05) == 0
+    assert share_below([], 0.5) == 0

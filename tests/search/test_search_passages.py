@@ -6,11 +6,13 @@ from obsidian_rag.search.passages import MAX_CHARS, Ranked, centred, passages
 from obsidian_rag.store import FoundRow
 
 
-def row(note: str, index: int, text: str = "", **fields: object) -> FoundRow:
+def row(note: str, index: int, text: object = "", **fields: object) -> FoundRow:
     values: dict[str, object] = {
         "chunk_text": text or f"text of {note} {index}",
         "words_only": "",
         "names": note,
+        "headings": (),
+        "aliases": (),
         "title": note,
         "source_file": f"{note}.md",
         "link_id": "primary",
@@ -40,11 +42,12 @@ def places(ranked: list[Ranked], limit: int, *, one_each: bool = False) -> list[
 
 
 def test_neighbours_become_one_hit_led_by_the_best() -> None:
+    in_c = {"section": "C", "heading_path": ("A", "C")}
     rows = (
-        row("a", 3, "three", tags=("#x",), section="C", heading_path=("A", "C")),
+        row("a", 3, "three", tags=("#x",), **in_c),
         row("b", 0, "other"),
-        row("a", 2, "two", tags=("#x", "#y"), section="B"),
-        row("a", 4, "four"),
+        row("a", 2, "two", tags=("#x", "#y"), **in_c),
+        row("a", 4, "four", section="D", heading_path=("A", "C", "D")),
     )
     first, second = passages(in_order(*rows), ("two",), 5, one_each=False)
     assert first.text == "two\n\nthree\n\nfour"
@@ -56,8 +59,126 @@ def test_neighbours_become_one_hit_led_by_the_best() -> None:
     assert second.title == "b"
 
 
+@pytest.mark.parametrize(
+    ("best", "other"),
+    [
+        ((("A", "B"), "B"), (("A", "C"), "C")),
+        ((("A", "B"), "B"), (("A",), "A")),
+        (((), None), (("A",), "A")),
+        ((("#x",), "#x"), (("#y",), "#y")),
+        ((("A",), "A"), (("A", "#y"), "#y")),
+        ((("#x",), "#x"), ((), None)),
+    ],
+)
+def test_a_hit_holds_nothing_that_stands_under_another_heading(
+    best: tuple[object, object], other: tuple[object, object]
+) -> None:
+    rows = [
+        row("a", index, heading_path=path, section=section)
+        for index, (path, section) in ((1, best), (0, other), (2, other))
+    ]
+    hits = passages(in_order(*rows), (), 9, one_each=False)
+    assert [(hit.chunk_index, hit.section) for hit in hits] == [
+        (1, best[1]),
+        (0, other[1]),
+        (2, other[1]),
+    ]
+
+
+def test_a_section_and_those_below_it_stay_apart_when_each_is_judged() -> None:
+    rows = (
+        row("a", 0, heading_path=("A",), section="A"),
+        row("a", 1, heading_path=("A", "B"), section="B"),
+    )
+    assert len(passages(in_order(*rows), (), 9, one_each=False)) == 1
+    assert len(passages(in_order(*rows), (), 9, one_each=False, by_section=True)) == 2
+
+
+def test_what_two_windows_share_is_shown_once() -> None:
+    shared = "a sentence that both of the windows hold, because they overlap."
+    rows = (row("a", 0, f"before {shared}"), row("a", 1, f"{shared} after"))
+    (hit,) = passages(in_order(*rows), (), 9, one_each=False)
+    assert hit.text == f"before {shared} after"
+
+
+CODE = "python\nprint('found')"
+WITH_CODE = {
+    "has_words_only": True,
+    "layout": (6, len(CODE), 1, 6, 2, 0),
+    "text": "before\n\nafter",
+}
+
+
+def test_code_is_shown_in_its_place_and_properties_are_not() -> None:
+    words_only = f"{CODE}\nls\nsome property"
+    asked: list[list[int]] = []
+
+    def read(numbers: list[int]) -> dict[int, str]:
+        asked.append(numbers)
+        return dict.fromkeys(numbers, words_only)
+
+    ranked = [Ranked(row("a", 0, **WITH_CODE), 1.0, {}, 7), Ranked(row("b", 0), 0.9, {}, 8)]
+    first, second = passages(ranked, (), 5, one_each=False, read_words_only=read)
+    assert first.text == "before\n```python\nprint('found')\n```\n```\nls\n```\n\nafter"
+    assert second.text == "text of b 0"
+    assert asked == [[7]], "only what has code, and all at once"
+    (known,) = passages(
+        in_order(row("a", 0, words_only=words_only, **WITH_CODE)), (), 5, one_each=False
+    )
+    assert known.text == first.text
+
+
+def test_a_cut_closes_the_fences_that_it_leaves_open() -> None:
+    code = "\n".join(f"line_{number} = {number}" for number in range(300))
+    text = f"# A\n```python\n{code}\n```\nend"
+    shown = centred(text, ("line_150",))
+    lines = shown.split("\n")
+    assert len(shown) <= MAX_CHARS and "line_150 = 150" in lines
+    assert lines[:2] == ["…", "```python"] and lines[-1] == "```" and lines[-2].endswith("…")
+    assert all(line in text.split("\n") for line in lines[2:-2])
+    start = centred(text, ("line_1",)).split("\n")
+    assert start[:2] == ["# A", "```python"] and start[-1] == "```"
+    assert centred(text, ("end",)).endswith("```\nend")
+
+
+def test_the_densest_place_has_most_of_the_words_and_whole_ones() -> None:
+    filler = "nothing here " * 300
+    text = f"{filler}gardens gardens gardens {filler}a rain garden {filler}"
+    assert "a rain garden" in centred(text, ("rain", "garden"))
+    assert "a rain garden" in centred(text, ("garden",)), "the whole word"
+    assert "gardens" in centred(text, ("gardener",)), "something like it"
+    shown = centred(text, ("rain",)).strip("…")
+    assert set(shown.split()) <= set(text.split()), "no word is cut"
+
+
 def test_chunks_that_do_not_touch_stay_apart() -> None:
     assert places(in_order(row("a", 0), row("a", 2)), 5) == [("a", 0), ("a", 2)]
+
+
+def test_a_hit_reaches_over_a_lesser_chunk_that_was_found_too() -> None:
+    top = {"section": "A", "heading_path": ("A",)}
+    below = {"section": "B", "heading_path": ("A", "B")}
+    rows = row("a", 0, "head", **top), row("a", 2, "two", **below), row("a", 1, "one", **below)
+    (hit,) = passages(in_order(*rows), (), 5, one_each=False)
+    assert hit.text == "head\n\none\n\ntwo"
+    assert (hit.start_line, hit.end_line) == (1, 30)
+
+
+def test_a_hit_does_not_reach_over_what_is_too_long_elsewhere_or_in_another_hit() -> None:
+    top = {"section": "A", "heading_path": ("A",)}
+    below = {"section": "B", "heading_path": ("A", "B")}
+    long = row("a", 0, **top), row("a", 2, **below), row("a", 1, "x" * MAX_CHARS, **below)
+    assert places(in_order(*long), 5) == [("a", 0), ("a", 2)]
+    elsewhere = row("a", 0, **top), row("a", 2, **below), row("a", 1)
+    assert ("a", 2) in places(in_order(*elsewhere), 5)
+    led = row("a", 1, **below), row("a", 0, **top), row("a", 2, **top)
+    assert len(places(in_order(*led), 9)) == 3
+
+
+def test_the_better_neighbour_is_shown_where_there_is_room_for_one() -> None:
+    rows = row("a", 1, "x" * 900), row("a", 2, "z" * 900), row("a", 0, "y" * 900)
+    (hit,) = passages(in_order(*rows), (), 5, one_each=False)
+    assert hit.text == "x" * 900 + "\n\n" + "z" * 900
 
 
 def test_the_same_place_in_another_note_or_vault_is_no_neighbour() -> None:

@@ -1,5 +1,7 @@
 """Questions taken apart: words, phrases, exclusions and filters; what is not one stays text."""
 
+from dataclasses import replace
+
 import pytest
 
 from obsidian_rag.search import DateRange, PropertyFilter, parse_property, parse_query
@@ -26,7 +28,26 @@ from obsidian_rag.search.query import Query
         ('roof -"green roof"', Query("roof", excluded=("green roof",))),
         ("-roof -gutter", Query("", excluded=("roof", "gutter"))),
         ("well-known e-mail", Query("well-known e-mail")),
-        ("roof --gutter", Query("roof", excluded=("gutter",))),
+        ("roof NOT gutter", Query("roof", excluded=("gutter",))),
+        ('roof NOT "green roof" plan', Query("roof plan", excluded=("green roof",))),
+        ("NOT gutter", Query("", excluded=("gutter",))),
+        ("roof NOT", Query("roof NOT")),
+        ("column IS NOT NULL", Query("column IS NOT NULL")),
+        ("MODULE NOT FOUND", Query("MODULE NOT FOUND")),
+        ("do not paint", Query("do not paint")),
+        ("path:src/ roof -gutter", Query("roof", excluded=("gutter",), paths=("src/",))),
+        (
+            "prop:a=b roof -gutter",
+            Query("roof", excluded=("gutter",), properties=(PropertyFilter("a", "b", "b"),)),
+        ),
+        (
+            "https://example.org/a/b/ -gutter",
+            Query("https://example.org/a/b/", excluded=("gutter",)),
+        ),
+        ("and/or -gutter", Query("and/or", excluded=("gutter",))),
+        ("make soup -salt", Query("make soup", excluded=("salt",))),
+        ("cold snap -5 degrees", Query("cold snap -5 degrees")),
+        ("сад -крыша", Query("сад", excluded=("крыша",))),
         ("tag:health", Query("", tags=("health",))),
         ("tag:#health/sleep nap", Query("nap", tags=("#health/sleep",))),
         ("TAG:health", Query("", tags=("health",))),
@@ -83,7 +104,8 @@ def test_before_and_after_are_days(question: str, first: str | None, last: str |
     ],
 )
 def test_what_is_no_filter_stays_text(word: str) -> None:
-    assert parse_query(f"see {word} there") == Query(f"see {word} there")
+    query = parse_query(f"see {word} there")
+    assert replace(query, is_command=False) == Query(f"see {word} there")
 
 
 def test_the_first_day_there_is_has_no_day_before_it() -> None:
@@ -141,3 +163,63 @@ def test_a_property_of_several_words_may_be_quoted_whole_or_by_its_value(questio
     query = parse_query(f"{question} novels")
     assert query.properties == (PropertyFilter("author", "Le Guin", "Le Guin"),)
     assert query.text == "novels"
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "git rebase -i HEAD~3",
+        "git log -oneline",
+        "tar -xzf a.tar.gz",
+        "rsync -av --delete src/ dst/",
+        "docker run -it --rm x",
+        "ls -la",
+        "sudo rm -rf build",
+        "kubectl get pods -n kube-system",
+        "kubectl get pods -namespace kube-system",
+        "find . -name foo.md -delete | xargs rm",
+        "./configure -prefix /opt",
+        "java -Dkey=value -jar app.jar",
+        "cat ~/.bashrc -number",
+        "echo $HOME -verbose",
+        "make -j 4",
+        "ps aux > out.txt -force",
+        "for f in *; do mv -force x; done",
+        "Error: ENOENT: no such file or directory, open '/tmp/x'",
+        "TypeError: 'NoneType' object is not subscriptable",
+        "fatal: refusing to merge -unrelated histories",
+        "C:\\Users\\me -hidden",
+        "foo() -bar",
+    ],
+)
+def test_a_pasted_command_or_message_is_searched_as_it_is(pasted: str) -> None:
+    assert parse_query(pasted) == Query(pasted, is_command=True)
+    assert parse_query(f"{pasted} tag:shell") == Query(pasted, tags=("shell",), is_command=True)
+
+
+def test_in_a_command_quotes_ask_for_nothing_and_exclusions_must_be_plain() -> None:
+    query = parse_query('git commit -m "fix the roof" NOT gutter -"flat roof"')
+    assert query.text == "git commit -m fix the roof"
+    assert query.phrases == ()
+    assert query.excluded == ("gutter", "flat roof")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "how do I fix the roof?",
+        "who said: never again?",
+        "what is 3 > 2",
+        "garden -roof -gutter",
+        "e-mail from Ada & Bob (2024)",
+        "50 % off; or was it 40?",
+        "an error in my tax return",
+        "the error I made: too late",
+        "warning signs of burnout",
+        "exactly: which one?",
+        "terror: a history",
+        "minus -5 degrees",
+    ],
+)
+def test_a_question_in_natural_words_is_no_command(question: str) -> None:
+    assert not parse_query(question).is_command

@@ -62,7 +62,7 @@ def can_trace() -> bool:
     if shutil.which("strace") is None:
         return False
     trial = ["strace", "-f", "--seccomp-bpf", "-o", os.devnull, "true"]
-    return subprocess.run(trial, capture_output=True, timeout=30).returncode == 0
+    return subprocess.run(trial, capture_output=True, timeout=300).returncode == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Audit:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
 
     def seen(self) -> Seen:

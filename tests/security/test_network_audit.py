@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.embed.embedding_doubles import fake_ollama
-from tests.integration.living import Living
+from tests.embed.embedding_doubles import fake_ollama, tiny_model
+from tests.integration.living import Living, living
 from tests.security.sockets import PROXIES, Audit, can_trace, is_outside
 from tests.transports.command_line import COMMAND
 
@@ -23,7 +24,7 @@ from obsidian_rag.transports.running import RunningDaemon, find_daemon
 
 Configure = Callable[[Path, Mapping[str, object]], None]
 SAMPLE = Path(__file__).parents[2] / "samples" / "vault"
-PATIENCE_S = 60
+PATIENCE_S = 300
 # The default embedder, because it is the one whose library knows how to download.
 LOCAL: dict[str, object] = {
     "embedding.provider": "builtin",
@@ -347,3 +348,90 @@ def test_a_line_of_strace_that_stays_here_is_not_flagged(line: str) -> None:
 
 def test_every_audited_run_has_a_proxy_as_bait(audit: Audit) -> None:
     assert PROXIES.items() <= audit.environment.items()
+
+
+# Whoever tells of each import of a library what the environment says at that moment.
+IMPORT_HOOK = """
+import os, sys
+log = os.open(os.environ["IMPORT_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+def hook(event, arguments):
+    if event == "import" and arguments[0] == "onnxruntime":
+        told = os.environ.get("ORT_DISABLE_TELEMETRY")
+        os.write(log, f"{told} {' '.join(sys.orig_argv)}\\n".encode())
+
+sys.addaudithook(hook)
+"""
+
+
+def test_telemetry_is_off_in_every_process_before_onnxruntime_is_imported(
+    vault: Path,
+    configure: Configure,
+    tmp_path: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "hook").mkdir()
+    (tmp_path / "hook/sitecustomize.py").write_text(IMPORT_HOOK)
+    log = tmp_path / "imports"
+    monkeypatch.setenv("IMPORT_LOG", str(log))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "hook"))
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    configure(vault, {**LOCAL, **onnx_settings(tmp_path)})
+    done = subprocess.run(words("index"), capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    with living() as daemon:
+        daemon.index("sync")
+        daemon.call("search", query=QUESTION)
+    told = [line.partition(" ") for line in log.read_text().splitlines()]
+    assert {value for value, _, _ in told} == {"1"}
+    programs = [command for _, _, command in told]
+    for one in (" index", " serve", "engine.worker"):
+        assert any(one in command for command in programs), (one, programs)
+
+
+def onnx_settings(folder: Path) -> dict[str, object]:
+    model = tiny_model(folder / "model")
+    return {"embedding.provider": "onnx", "embedding.model": str(model)}
+
+
+# onnxruntime 1.29 asked a name server after 25 s, and not at all where `CI` is set.
+LISTENING_S = 40
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("provider", ["builtin", "onnx", "ollama", "hash"])
+def test_no_embedder_calls_anybody_while_a_daemon_lives(
+    vault: Path,
+    audit: Audit,
+    configure: Configure,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    provider: str,
+) -> None:
+    if not audit.is_tracing:
+        pytest.skip("strace is not here or may not trace, and only it sees what C code does")
+    for name in ("CI", "ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
+        monkeypatch.delenv(name, raising=False)
+    with fake_ollama() as ollama:
+        chosen: dict[str, object] = {"embedding.provider": provider}
+        if provider == "onnx":
+            chosen = onnx_settings(tmp_path)
+        if provider == "ollama":
+            chosen |= {"embedding.model": "tiny", "embedding.base_url": ollama.url}
+        configure(vault, {**LOCAL, **chosen})
+        with serving(audit, home) as (process, door):
+            daemon = Living(process, door)
+            daemon.index()
+            assert daemon.call("search", query=QUESTION)["error"] is None
+            # Telemetry is sent after a while, so that is how long we have to listen.
+            until = time.monotonic() + LISTENING_S
+            while time.monotonic() < until:
+                daemon.call("search", query=f"{QUESTION} {time.monotonic()}")
+                time.sleep(1)
+        assert bool(ollama.requests) is (provider == "ollama")
+    seen = audit.seen()
+    assert seen.outside == []
+    assert [line for line in seen.programs if "engine.worker" in line]

@@ -151,6 +151,8 @@ def test_a_row_comes_back_as_it_was_written(store: ChunkStore) -> None:
         "content_hash": "hash of first",
         "words_only": "code words",
         "is_private": False,
+        "dates": ["20", "202", "2024", "2024-01", "2024-01-15"],
+        "is_dated": True,
     }
 
 
@@ -224,10 +226,11 @@ def test_maintenance_makes_word_indexes_once_and_keeps_every_row(store: ChunkSto
     for number in range(5):
         put(store, f"{number}.md", f"text {number}", f"more {number}")
     before = texts_of(store)
-    for has_readers in (True, False, True):
-        store.maintain(has_readers=has_readers)
+    for window_s in (60, 0, 60):
+        store.maintain(window_s=window_s)
     indexed = sorted(column for index in store.table.list_indices() for column in index.columns)
-    assert indexed == ["chunk_text", "date", "names", "source_file", "tag_keys", "words_only"]
+    words = ["chunk_text", "names", "words_only"]
+    assert indexed == sorted([*words, "chunk_id", "dates", "source_file", "tag_keys"])
     assert texts_of(store) == before
     put(store, "later.md", "text after the index")
     assert set(store.fetch(LINK, ["later.md", "1.md"])) == {"later.md", "1.md"}
@@ -268,14 +271,14 @@ def test_a_swap_can_be_finished_from_wherever_it_stopped(
     successor.create(16)
     rows, _ = rows_for("new.md", ["new"])
     successor.replace(LINK, [], rows, np.ones((1, 16), dtype=np.float32))
-    successor.maintain(has_readers=False)
+    successor.maintain(window_s=0)
     interrupted(store, successor)
     for _ in range(2):
         store.promote(ChunkStore(uri, NEXT_TABLE))
     again = ChunkStore(uri)
     assert texts_of(again) == {"new.md": ["new"]}
     assert again.dimensions == 16
-    assert len(list(again.table.list_indices())) == 6
+    assert len(list(again.table.list_indices())) == 7
     assert [path.name for path in Path(uri).iterdir()] == [f"{TABLE}.lance"]
 
 

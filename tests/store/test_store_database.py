@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from obsidian_rag.errors import IndexCorrupted, IndexerFailed
+from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ReadOnly
 from obsidian_rag.store import Database
 
 SEED_COLUMNS = {
@@ -185,7 +185,7 @@ def test_a_full_disk_is_told_and_leaves_the_database_usable(database: Database) 
 
 def test_a_file_that_may_not_be_written_is_told(database: Database) -> None:
     database.run("PRAGMA query_only = ON")
-    with pytest.raises(IndexerFailed):
+    with pytest.raises(ReadOnly):
         database.put("a", "1")
 
 

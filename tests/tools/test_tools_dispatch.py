@@ -176,10 +176,11 @@ def test_every_code_comes_through_as_a_complete_envelope(
     def fail(_: Engine, __: Params) -> Envelope:
         raise kind("A sentence.", "A step.")
 
+    call(made, INDEX, {"mode": "full"})
     with added(Tool("failing", "It fails", Params, fail, is_read_only=True)):
         envelope = call(made, "failing", {})
     assert_complete(envelope)
-    assert envelope["status"] == kind.status
+    assert envelope["status"] == ("healthy" if kind.is_about_call else kind.status)
     assert envelope["error"] == {
         "code": kind.code,
         "message": "A sentence.",
@@ -277,3 +278,22 @@ def test_the_index_tool_names_the_notes_that_failed(
     data: Any = call(made, INDEX, {"mode": "full"})["data"]
     assert data["indexed_files"] == 1
     assert [failure["file"] for failure in data["errors"]] == ["bad.md"]
+
+
+def test_an_agent_without_an_index_is_told_which_tool_makes_one(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    made = engine(make_vault({"A.md": "text"}))
+    to_agent = call(made, "obsidian_rag_search", {"query": "text"})["error"]
+    to_owner = call(made, "obsidian_rag_search", {"query": "text"}, is_owner=True)["error"]
+    assert to_agent is not None
+    assert to_owner is not None
+    assert to_agent["suggestion"] == 'Call obsidian_rag_index with mode "full".'
+    assert to_owner["suggestion"] == "Run `obsidian-rag index`."
+
+
+def test_an_agent_cannot_say_that_notes_are_gone_and_is_told_who_can(made: Engine) -> None:
+    arguments = {"mode": "sync", "accept_removals": True}
+    error = call(made, "obsidian_rag_index", arguments)["error"]
+    assert error is not None
+    assert error["suggestion"] == "Ask the user to run `obsidian-rag sync --accept-removals`."

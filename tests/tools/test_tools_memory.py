@@ -18,6 +18,7 @@ MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
 STORE = "obsidian_rag_memory_store"
 RECALL = "obsidian_rag_memory_recall"
+NOTHING = {"facts": [], "sensitive_detected": False}
 NOTES = {
     "Finance/Debts.md": "I owe Sreenivas $200",
     "People/Ana.md": "Birthday on 3 May",
@@ -28,7 +29,9 @@ NOTES = {
 
 @pytest.fixture
 def made(engine: MakeEngine, make_vault: MakeVault) -> Engine:
-    return engine(make_vault(NOTES))
+    one = engine(make_vault(NOTES))
+    run_index(one, Mode.FULL)
+    return one
 
 
 def store(engine: Engine, key: str, value: str, source: str = "Finance/Debts.md") -> Any:
@@ -59,13 +62,22 @@ def test_storing_answers_as_the_design_says(made: Engine) -> None:
 def test_a_fact_is_recalled_by_its_exact_key(made: Engine) -> None:
     store(made, "debt_to_sreenivas", "I owe Sreenivas $200")
     (fact,) = recall(made, key="debt_to_sreenivas")["data"]["facts"]
-    assert set(fact) == {"key", "value", "source", "stored_at", "score"}
+    assert set(fact) == {
+        "key",
+        "value",
+        "source",
+        "stored_at",
+        "score",
+        "sensitive_categories",
+        "withheld",
+    }
+    assert (fact["sensitive_categories"], fact["withheld"]) == (["financial"], False)
     assert (fact["value"], fact["source"], fact["score"]) == (
         "I owe Sreenivas $200",
         "Finance/Debts.md",
         1.0,
     )
-    assert recall(made, key="debt")["data"] == {"facts": []}
+    assert recall(made, key="debt")["data"] == NOTHING
 
 
 def test_an_unknown_key_falls_back_to_the_query(made: Engine) -> None:
@@ -156,7 +168,7 @@ def test_a_source_outside_or_absent_is_refused_and_nothing_is_stored(
     made: Engine, source: str, expected: str
 ) -> None:
     assert code(store(made, "k", "v", source)) == expected
-    assert recall(made, key="k")["data"] == {"facts": []}
+    assert recall(made, key="k")["data"] == NOTHING
 
 
 def test_without_the_embedder_words_answer_and_the_answer_says_so(
@@ -164,12 +176,14 @@ def test_without_the_embedder_words_answer_and_the_answer_says_so(
 ) -> None:
     url = f"http://127.0.0.1:{closed_port()}"
     made = engine(make_vault(NOTES), {"embedding.provider": "ollama", "embedding.base_url": url})
-    assert store(made, "debt_to_sreenivas", "I owe Sreenivas $200")["status"] == "healthy"
+    assert store(made, "debt_to_sreenivas", "I owe Sreenivas $200")["data"]["stored"] is True
     envelope = recall(made, query="Sreenivas")
-    assert envelope["status"] == "degraded"
     assert envelope["error"]["code"] == "OLLAMA_UNREACHABLE"
     assert [fact["key"] for fact in envelope["data"]["facts"]] == ["debt_to_sreenivas"]
-    assert recall(made, key="debt_to_sreenivas")["status"] == "healthy"
+    by_key = recall(made, key="debt_to_sreenivas")
+    # Nothing was indexed here, and no answer hides that.
+    assert (by_key["status"], by_key["error"]["code"]) == ("unavailable", "INDEX_NOT_FOUND")
+    assert len(by_key["data"]["facts"]) == 1
 
 
 def test_each_fact_is_embedded_once(engine: MakeEngine, make_vault: MakeVault) -> None:
@@ -182,7 +196,7 @@ def test_each_fact_is_embedded_once(engine: MakeEngine, make_vault: MakeVault) -
         made = engine(make_vault(NOTES), settings)
         store(made, "a", "first fact")
         store(made, "b", "second fact")
-        assert recall(made, query="fact")["status"] == "healthy"
+        assert len(recall(made, query="fact")["data"]["facts"]) == 2
         ollama.requests.clear()
         recall(made, query="fact")
         assert [len(texts) for texts in ollama.inputs] == [1], "only the query"
@@ -199,7 +213,7 @@ def test_recalling_from_an_empty_memory_asks_no_embedder(
     url = f"http://127.0.0.1:{closed_port()}"
     made = engine(make_vault(NOTES), {"embedding.provider": "ollama", "embedding.base_url": url})
     envelope = recall(made, query="anything")
-    assert (envelope["status"], envelope["data"]) == ("healthy", {"facts": []})
+    assert (envelope["error"]["code"], envelope["data"]) == ("INDEX_NOT_FOUND", NOTHING)
 
 
 class ExternalEmbedder(HashEmbedder):
@@ -222,5 +236,5 @@ def test_facts_never_reach_an_embedder_elsewhere(made: Engine) -> None:
     store(made, "debt_to_sreenivas", "I owe Sreenivas $200")
     envelope = recall(made, query="what do I owe Sreenivas")
     assert elsewhere.seen == []
-    assert envelope["status"] == "healthy"
+    assert len(envelope["data"]["facts"]) == 1
     assert envelope["data"]["facts"][0]["key"] == "debt_to_sreenivas", "words find it"

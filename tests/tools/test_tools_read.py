@@ -66,6 +66,7 @@ def code(envelope: Any) -> str:
 
 
 def test_a_whole_note_comes_with_what_is_needed_to_cite_it(made: Engine) -> None:
+    run_index(made, Mode.FULL)
     envelope = ask(made, "Projects/Plan.md")
     assert (envelope["status"], envelope["error"]) == ("healthy", None)
     assert envelope["data"] == {
@@ -303,6 +304,7 @@ def test_a_folder_denied_after_indexing_is_closed_at_once(
 
 
 def test_sensitive_text_is_flagged(made: Engine) -> None:
+    run_index(made, Mode.FULL)
     envelope = ask(made, "Finance/Debts.md")
     assert envelope["status"] == "healthy"
     assert "owe Sreenivas" in envelope["data"]["text"]
@@ -329,6 +331,7 @@ def test_withhold_keeps_sensitive_text_back_until_confirmed(
     engine: MakeEngine, make_vault: MakeVault
 ) -> None:
     made = engine(make_vault(NOTES), WITHHOLD)
+    run_index(made, Mode.FULL)
     envelope = ask(made, "Finance/Debts.md")
     assert code(envelope) == "SENSITIVE_FILTERED"
     assert (envelope["status"], envelope["error"]["recoverable"]) == ("degraded", True)
@@ -361,10 +364,111 @@ def test_notes_that_say_false_are_never_read_to_agents(
     engine: MakeEngine, make_vault: MakeVault, settings: dict[str, object], is_confirmed: bool
 ) -> None:
     made = engine(make_vault(NOTES), settings)
-    envelope = ask(made, "Home/Never.md", confirm_sensitive=is_confirmed)
-    assert code(envelope) == "SENSITIVE_FILTERED"
-    assert "hidden words" not in str(envelope)
-    assert "Obsidian" in envelope["error"]["suggestion"]
+    for name in ("Home/Never.md", "Home/Never", "Never"):
+        envelope = ask(made, name, confirm_sensitive=is_confirmed)
+        absent = ask(made, name.replace("Never", "Nowhere"), confirm_sensitive=is_confirmed)
+        assert code(envelope) == "NOT_FOUND"
+        assert str(envelope["error"]).replace("Never", "Nowhere") == str(absent["error"])
+
+
+DAYS = """---
+title: Days
+pin: 4711
+debt: a lot
+---
+# Days
+
+quiet morning
+
+## Sessions
+
+Started therapy.
+The heron stood long.
+
+```
+left the key under the mat
+```
+
+## Beans #garden
+
+sow early #soil
+
+## Mental health
+
+### Ana
+
+tea with her #ana
+"""
+
+
+@pytest.mark.parametrize("line", range(1, 28))
+def test_a_withheld_section_cannot_be_read_line_by_line(
+    engine: MakeEngine, make_vault: MakeVault, line: int
+) -> None:
+    """It is judged as a whole, whichever of its lines are asked for."""
+    made = engine(make_vault({"d.md": DAYS}), WITHHOLD)
+    envelope = ask(made, "d", start_line=line, end_line=line)
+    if line in (6, 7, 8, 9, 19, 20, 21, 22):
+        assert envelope["data"]["text"] == DAYS.splitlines()[line - 1]
+    else:
+        assert code(envelope) in ("SENSITIVE_FILTERED", "INVALID_ARGUMENT")
+    for word in ("therapy", "heron", "mat", "4711", "Ana", "ana", "Sessions"):
+        assert word not in str(envelope)
+    assert ask(made, "d", start_line=13, end_line=13, confirm_sensitive=True)["data"]["text"]
+
+
+def test_a_cut_answer_is_judged_by_all_of_the_section_that_it_begins(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    text = "# A\n" + "quiet line\n" * 30 + "I owe Bo\n"
+    made = engine(make_vault({"a.md": text}), WITHHOLD)
+    assert code(ask(made, "a", max_chars=100)) == "SENSITIVE_FILTERED"
+
+
+def test_a_withheld_heading_answers_as_one_that_does_not_exist(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    made = engine(make_vault({"d.md": DAYS}), WITHHOLD)
+    answers = {
+        str(ask(made, "d", heading=name)["error"]).replace(name, "…")
+        for name in ("Sessions", "Mental health", "Ana", "Mental health > Ana", "Winter")
+    }
+    (only,) = answers
+    assert "SENSITIVE_FILTERED" in only
+    assert "'Days', 'Beans #garden'" in only
+    shown = ask(made, "d", heading="Beans #garden")["data"]
+    assert (shown["title"], shown["tags"]) == ("Days", ["#garden", "#soil"])
+    assert code(ask(made, "d", heading="Winter", confirm_sensitive=True)) == "NOT_FOUND"
+
+
+def test_headings_and_length_of_a_private_note_are_not_confirmed(made: Engine) -> None:
+    """Nor is a private note found by its name: only who has its path is told to ask."""
+    run_index(made, Mode.FULL)
+    answers = [
+        ask(made, "Health/Secret", heading="Secret"),
+        ask(made, "Health/Secret", heading="Winter"),
+        ask(made, "Health/Secret", start_line=2),
+        ask(made, "Health/Secret", start_line=900),
+    ]
+    assert {str(envelope["error"]) for envelope in answers} == {str(answers[0]["error"])}
+    assert code(answers[0]) == "SENSITIVE_FILTERED"
+    assert code(ask(made, "Secret")) == "NOT_FOUND"
+    assert ask(made, "Secret", confirm_sensitive=True)["data"]["source_file"] == "Health/Secret.md"
+
+
+def test_notes_that_are_not_for_agents_make_no_name_ambiguous(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    notes: dict[str, str | bytes] = {
+        "A/Same.md": "one",
+        "B/Same.md": "---\nrag: false\n---\ntwo",
+        "C/Same.md": "---\nrag: private\n---\nthree",
+    }
+    made = engine(make_vault(notes))
+    run_index(made, Mode.FULL)
+    assert ask(made, "Same")["data"]["text"] == "one"
+    confirmed = ask(made, "Same", confirm_sensitive=True)
+    assert "'A/Same.md', 'C/Same.md'." in confirmed["error"]["message"]
 
 
 def test_a_note_made_private_after_indexing_is_withheld_at_once(made: Engine) -> None:

@@ -102,7 +102,7 @@ def test_a_result_has_everything_needed_to_cite_and_explain_it(made: Engine) -> 
         1, abs=0.001
     )
     assert 0 < result["score"] <= 1
-    assert (data["note"], data["untrusted"], data["compared"]) == ("Pond.md", True, 48)
+    assert (data["note"], data["untrusted"], data["compared"]) == ("Pond.md", True, 47)
 
 
 def test_answers_are_in_order_and_no_more_than_wanted(made: Engine) -> None:
@@ -117,25 +117,17 @@ def test_a_note_that_says_rag_false_is_neither_found_nor_asked(made: Engine) -> 
     assert ask(made, "Never")["error"]["code"] == "NOT_FOUND"
 
 
-def test_a_private_notes_words_and_passages_are_withheld_from_agents(made: Engine) -> None:
+def test_agents_are_not_told_of_private_notes(made: Engine) -> None:
     envelope = ask(made, "Pond", max_results=50)
-    result = results(envelope)["Diary.md"]
-    assert (result["withheld"], result["sensitive_categories"]) == (True, ["private"])
-    assert result["shared_terms"] == []
-    assert not any(reason.startswith("rare words") for reason in result["reasons"])
-    assert {passage["text"] for passage in result["passages"]} == {""}
-    assert {tuple(passage["heading_path"]) for passage in result["passages"]} == {()}
-    assert "zephyr" not in json.dumps(envelope)
-    assert (envelope["status"], envelope["error"]["code"]) == ("degraded", "SENSITIVE_FILTERED")
-    assert envelope["data"]["sensitive_detected"] is True
+    assert "Diary.md" not in results(envelope)
+    assert (envelope["status"], envelope["error"]) == ("healthy", None)
+    assert "Diary.md" in results(ask(made, "Pond", max_results=50, confirm_sensitive=True))
 
 
 def test_nothing_is_told_of_what_ties_others_to_a_private_note(made: Engine) -> None:
     """A word that two notes share is a word of each of them."""
-    envelope = ask(made, "Diary", max_results=50)
-    found = results(envelope)
-    assert found["Pond.md"]["shared_terms"] == []
-    assert all(result["withheld"] for result in found.values())
+    envelope = ask(made, "Diary.md", max_results=50)
+    assert (envelope["data"], envelope["error"]["code"]) == (None, "SENSITIVE_FILTERED")
     assert "marigold" not in json.dumps(envelope)
 
 
@@ -153,13 +145,18 @@ def test_private_notes_are_shown_to_their_owner_and_after_confirmation(made: Eng
         assert all(passage["text"] for passage in result["passages"])
 
 
-def test_a_note_made_private_since_is_withheld_before_its_passages_are_indexed(
-    made: Engine,
-) -> None:
+def test_a_note_made_private_since_is_no_longer_related_for_agents(made: Engine) -> None:
+    """The notes are loaded by then, and follow what changes."""
+    assert "Bog.md" in results(ask(made, "Pond", max_results=50))
     bog = made.config.vault_root / "Bog.md"
-    bog.write_text(f"---\nrag: private\n---\n{bog.read_text()}")
+    text = bog.read_text()
+    bog.write_text(f"---\nrag: private\n---\n{text}")
     run_index(made, Mode.SYNC)
-    assert results(ask(made, "Pond", max_results=50))["Bog.md"]["withheld"] is True
+    assert "Bog.md" not in results(ask(made, "Pond", max_results=50))
+    assert "Bog.md" in results(ask(made, "Pond", max_results=50, confirm_sensitive=True))
+    bog.write_text(text)
+    run_index(made, Mode.SYNC)
+    assert "Bog.md" in results(ask(made, "Pond", max_results=50))
 
 
 def test_sensitive_passages_are_marked_by_default(made: Engine) -> None:
@@ -268,7 +265,7 @@ def test_suggestions_hide_what_is_linked_whatever_the_setting_says(
 
 def test_suggestions_are_guarded_too(made: Engine) -> None:
     envelope = use(made, SUGGEST, {"note": "Pond", "max_results": 50})
-    assert results(envelope)["Diary.md"]["withheld"] is True
+    assert "Diary.md" not in results(envelope)
     owner = suggest(made, parse(SuggestParams, {"note": "Pond", "max_results": 50}), is_owner=True)
     assert results(owner)["Diary.md"]["withheld"] is False
 

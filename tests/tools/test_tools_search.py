@@ -16,6 +16,7 @@ MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
 SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "vault"
 TOOL = "obsidian_rag_search"
+WITHHOLD = {"security.sensitive_policy": "withhold"}
 NOTES: dict[str, str | bytes] = {
     "Projects/Rain garden.md": "---\ntags: [project/garden]\nrating: 5\n---\n# Rain garden\n\n"
     "## Plants & soil\n\nBlue flag and sedge drink water.\n",
@@ -75,7 +76,7 @@ def test_every_sample_question_finds_its_note_on_the_first_page(sample: Engine) 
         item["query"]
         for item in questions
         if not set(item["relevant"])
-        & {r["source_file"] for r in ask(sample, item["query"])["data"]["results"]}
+        & {r["source_file"] for r in own(sample, item["query"])["data"]["results"]}
     ]
     assert missed == []
 
@@ -119,14 +120,12 @@ def test_a_section_of_the_sensitive_list_is_flagged(made: Engine) -> None:
     assert data["results"][0]["chunk_text"]
 
 
-def test_a_private_note_is_withheld_from_agents(made: Engine) -> None:
-    envelope = ask(made, "zephyr", max_results=1)
-    assert (envelope["status"], envelope["error"]["code"]) == ("degraded", "SENSITIVE_FILTERED")
-    (result,) = envelope["data"]["results"]
-    assert (result["source_file"], result["chunk_text"]) == ("Private/Diary.md", "")
-    assert (result["withheld"], "private" in result["sensitive_categories"]) == (True, True)
+def test_a_private_note_is_not_found_by_agents(made: Engine) -> None:
+    envelope = ask(made, "zephyr", max_results=50)
+    assert (envelope["status"], envelope["error"]) == ("healthy", None)
+    assert "Private/Diary.md" not in {r["source_file"] for r in envelope["data"]["results"]}
     assert "thoughts" not in json.dumps(envelope)
-    assert "memory_suggestion" not in envelope["data"]
+    assert ask(made, '"zephyr thoughts"')["data"]["results"] == []
 
 
 def test_a_private_note_is_shown_to_its_owner_and_after_confirmation(made: Engine) -> None:
@@ -150,16 +149,75 @@ def test_the_headings_of_a_private_note_are_not_told(
     }
     made = engine(make_vault(notes))
     run_index(made, Mode.FULL)
-    envelope = ask(made, "zephyr")
-    assert envelope["error"]["code"] == "SENSITIVE_FILTERED"
-    assert "leaving" not in json.dumps(envelope)
+    assert ask(made, "zephyr leaving Bob")["data"]["results"] == []
 
 
-def test_words_of_a_withheld_note_cannot_be_guessed_from_the_explanation(made: Engine) -> None:
+def test_a_withheld_passage_is_listed_by_its_place_alone(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
     """Else an agent asks for words until it has them."""
-    (result,) = ask(made, "zephyr owe Bo nothing", max_results=1)["data"]["results"]
-    assert result["withheld"] is True
-    assert result["why"]["terms"] == []
+    text = "---\ntags: [home]\n---\n# Bo\n\n## Loan\n\nI owe Bo 4711 crowns #crowns\n"
+    made = engine(make_vault({"a.md": text}), WITHHOLD)
+    run_index(made, Mode.FULL)
+    envelope = ask(made, "owe 4711 nothing")
+    assert (envelope["status"], envelope["error"]["code"]) == ("degraded", "SENSITIVE_FILTERED")
+    (result,) = envelope["data"]["results"]
+    assert result == {
+        "chunk_text": "",
+        "score": round(result["score"], 1),
+        "source_file": "a.md",
+        "section": None,
+        "date": None,
+        "tags": [],
+        "chunk_index": 0,
+        "title": "a",
+        "heading_path": [],
+        "start_line": 4,
+        "end_line": 8,
+        "link": "obsidian://open?vault=vault&file=a",
+        "why": {"signals": {}, "terms": []},
+        "sensitive_categories": ["financial"],
+        "withheld": True,
+    }
+    assert "memory_suggestion" not in envelope["data"]
+
+
+def test_a_long_section_is_withheld_in_all_its_passages(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    """The word that makes it sensitive stands in the first of them only."""
+    # Herons at both ends only: passages that do not touch stay passages of their own.
+    birds = [*["heron"] * 4, *["crane"] * 16, *["heron"] * 4]
+    days = "\n\n".join(f"The {bird} at pond " + "stood for long. " * 30 for bird in birds)
+    text = f"# Days\n\nquiet\n\n## Sessions\n\nStarted therapy.\n\n{days}\n\n## Pond\n\nheron\n"
+    made = engine(make_vault({"a.md": text}), WITHHOLD)
+    run_index(made, Mode.FULL)
+    found = ask(made, "heron at the pond", max_results=50)["data"]["results"]
+    assert sum(result["withheld"] for result in found) > 1
+    assert {result["section"] for result in found if not result["withheld"]} == {"Days", "Pond"}
+    assert "for long" not in json.dumps(found)
+
+
+def test_a_withheld_passage_cannot_be_spelled_out_by_phrases(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    made = engine(make_vault({"a.md": "I owe Bo 4711 crowns\n", "b.md": "rye\n"}), WITHHOLD)
+    run_index(made, Mode.FULL)
+    for digit in range(10):
+        assert ask(made, f'"Bo {digit}"')["data"]["results"] == []
+    assert [r["withheld"] for r in ask(made, '"Bo 4711"')["data"]["results"]] == [True]
+
+
+def test_what_a_note_has_from_a_withheld_section_is_not_told_elsewhere(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    text = "# Leaving Bob\n\nStarted therapy #bobless\n\n" + "rest " * 60 + "\n\n## Beans\n\nsow "
+    made = engine(make_vault({"a.md": text + "beans " * 60}), WITHHOLD)
+    run_index(made, Mode.FULL)
+    found = ask(made, "beans Bob", max_results=50)["data"]["results"]
+    (result,) = [r for r in found if not r["withheld"]]
+    assert (result["title"], result["heading_path"]) == ("a", ["Beans"])
+    assert (result["tags"], result["why"]["terms"]) == ([], ["beans"])
 
 
 def test_a_note_that_says_never_is_not_found(engine: MakeEngine, make_vault: MakeVault) -> None:
@@ -167,6 +225,24 @@ def test_a_note_that_says_never_is_not_found(engine: MakeEngine, make_vault: Mak
     run_index(made, Mode.FULL)
     for envelope in (own(made, "zephyr"), ask(made, "zephyr", confirm_sensitive=True)):
         assert "a.md" not in {r["source_file"] for r in envelope["data"]["results"]}
+
+
+def test_a_folder_denied_after_indexing_decides_no_answer(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    """Not even by taking the place of other hits, by how sure they are or by a word put right."""
+    old = {"Old/Herons.md": "# Herons\n\nherons wait by the water, zephyrine\n"}
+    others = {
+        "New/Pond.md": "# Pond\n\nwater for the herons, one day\n",
+        "New/Peas.md": "# Peas\n\nsow them by the wall\n",
+    }
+    run_index(engine(make_vault({**old, **others})), Mode.FULL)
+    made = engine(make_vault({**old, **others}), {"indexing.deny_dirs": ["Old"]})
+    found = ask(made, "herons wait by the water", max_results=1)["data"]
+    assert [hit["source_file"] for hit in found["results"]] == ["New/Pond.md"]
+    nothing = ask(made, '"herons wait"')
+    assert (nothing["data"]["confidence"], nothing["meta"]["chunks_scanned"]) == (0.0, 0)
+    assert "searched_for" not in ask(made, "zephyrina")["data"]
 
 
 def test_a_commitment_is_worth_remembering_but_not_sensitive(made: Engine) -> None:
@@ -221,7 +297,6 @@ def test_a_date_in_the_question_is_told_and_can_be_refused(made: Engine) -> None
         ({"date_range": {"from": "2025-01-01"}}, set()),
         ({"properties": ["rating>=4"]}, {"Projects/Rain garden.md"}),
         ({"properties": ["rating<4"]}, set()),
-        ({"vaults": ["vault"], "tags": ["project"]}, {"Projects/Rain garden.md"}),
         ({"directory_filter": ["Journal"], "tags": ["project"]}, set()),
     ],
 )  # fmt: skip
@@ -247,7 +322,7 @@ def test_the_schema_tells_agents_the_ranges() -> None:
     most = properties["max_results"]
     assert (most["minimum"], most["maximum"], most["default"]) == (1, 50, 5)
     assert (properties["query"]["minLength"], properties["query"]["maxLength"]) == (1, 2000)
-    assert set(schema["$defs"]["DateRangeParams"]["properties"]) == {"from", "to"}
+    assert set(properties["date_range"]["properties"]) == {"from", "to"}
     assert schema["additionalProperties"] is False
     assert "is_owner" not in properties
     assert tools.TOOLS[TOOL].is_read_only

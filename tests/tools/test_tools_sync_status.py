@@ -157,3 +157,26 @@ def test_a_word_that_nobody_understands_is_no_word(
     one = engine(make_vault({}), settings_of(Remote("http://127.0.0.1:9", "notes", "alice")))
     LivesyncRecords(one.database, place_of(one.config).key).put_fact("state", word)
     assert status(one)[0]["running"] is False
+
+
+def test_an_agent_hears_how_many_files_are_not_synced_and_the_owner_which(
+    engine: MakeEngine, make_vault: MakeVault, remote: Remote, tmp_path: Path
+) -> None:
+    device = TestNode(tmp_path / "device", remote)
+    device.sync()
+    device.close()
+    vault = make_vault({"a:b.md": "x", "Private/secret.md": "y", "note.md": "z"})
+    settings = settings_of(remote) | {"livesync.syncIgnoreRegEx": "^private/"}
+    one = engine(vault, settings)
+    SecretStore(one.config.home).put(
+        place_of(one.config).key, Secrets(password=remote.password), may_use_keyring=False
+    )
+    assert sync_once(one.config).stats.pushed == 1
+    told = status(one)[1]
+    assert told["data"]["not_synced"] == [
+        {"kind": "left_out", "reason": "holds a colon", "count": 1},
+        {"kind": "filtered", "reason": "matches syncIgnoreRegEx", "count": 1},
+    ]
+    assert "secret" not in json.dumps(told) and "a:b" not in json.dumps(told)
+    data: Any = call(one, TOOL, {}, is_owner=True)["data"]
+    assert [group["paths"] for group in data["not_synced"]] == [["a:b.md"], ["Private/secret.md"]]

@@ -16,7 +16,7 @@ import pytest
 from obsidian_rag.transports.cli import main
 
 COMMAND = [sys.executable, "-m", "obsidian_rag"]
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,10 @@ def in_another_process(*arguments: str, stdout: int = subprocess.PIPE) -> Done:
 
 
 def on_terminal(
-    *arguments: str, answers: Iterable[tuple[str, str]] = (), is_redirected: bool = False
+    *arguments: str,
+    answers: Iterable[tuple[str, str]] = (),
+    is_redirected: bool = False,
+    command: Sequence[str] = COMMAND,
 ) -> Done:
     """On a terminal, answering each awaited text with a line.
 
@@ -78,7 +81,7 @@ def on_terminal(
     """
     terminal, far_end = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, *arguments],
+        [*command, *arguments],
         stdin=far_end,
         stdout=subprocess.PIPE if is_redirected else far_end,
         stderr=far_end,

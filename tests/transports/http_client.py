@@ -25,7 +25,7 @@ from obsidian_rag.transports.http.server import DoorServer
 from obsidian_rag.transports.running import RunningDaemon, find_daemon
 
 T = TypeVar("T")
-PATIENCE_S = 20.0
+PATIENCE_S = 300.0
 TOKEN = "a-token-for-tests"
 NOTES = {
     "Finance/Debts.md": "# Debts\n\nI owe Sreenivas two hundred dollars.\n",
@@ -129,10 +129,13 @@ class Address:
             return until_closed(raw)
 
     @contextlib.contextmanager
-    def listen(self, last_seen: str | None = None) -> "Iterator[Listener]":
+    def listen(
+        self, last_seen: str | None = None, caller: str | None = "owner"
+    ) -> "Iterator[Listener]":
         """The events of this door, after `ready`."""
+        headers = {"Last-Event-ID": last_seen, "X-Obsidian-Rag-Caller": caller}
         with self.connect() as raw:
-            raw.sendall(self.head("GET", "/events", {"Last-Event-ID": last_seen}))
+            raw.sendall(self.head("GET", "/events", headers))
             with http.client.HTTPResponse(raw) as response:
                 listener = Listener(response)
                 listener.begin()
@@ -260,7 +263,7 @@ def open_door(
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         port = listener.getsockname()[1]
         url = f"http://127.0.0.1:{port}"
-        presence = Presence(port, TOKEN, os.getpid(), url, __version__, "", "")
+        presence = Presence(port, TOKEN, os.getpid(), url, __version__, "", {}, {}, "")
         app = build_app(engine, presence, on_shutdown or over.set)
         server = DoorServer(app, limits, over)
         thread = threading.Thread(target=server.run, args=([listener],))

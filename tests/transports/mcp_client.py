@@ -12,7 +12,7 @@ from mcp_types import CallToolResult, ErrorData, TextContent
 from tests.transports.command_line import COMMAND
 
 SERVER = [*COMMAND, "mcp"]
-PATIENCE_S = 60
+PATIENCE_S = 300
 T = TypeVar("T")
 Mode = Literal["legacy", "auto"]
 

@@ -157,7 +157,7 @@ def test_status_tells_installed_enabled_and_running(cli: Cli, vault: Path, unit:
     unit.write_text(unit.read_text().replace("Nice=5", "Nice=19"))
     assert "service install" in cli("service", "status").err
     assert cli("service", "uninstall", "--json").json["data"]["removed"] is True
-    assert cli("service", "uninstall").out == "Nothing was installed\n"
+    assert cli("service", "uninstall").out == "Nothing is installed\n"
     assert cli("service", "uninstall", "--json").json["data"]["removed"] is False
 
 
@@ -182,7 +182,7 @@ def test_the_printed_command_starts_our_command_line(cli: Cli, vault: Path, tmp_
     (tmp_path / "obsidian_rag/__main__.py").write_text("raise SystemExit('shadowed')")
     command = cli("service", "install").out.splitlines()[1].split()[1:]
     done = subprocess.run(
-        [*command, "--help"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [*command, "--help"], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0
     assert "Usage: obsidian-rag serve" in done.stdout

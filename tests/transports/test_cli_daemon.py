@@ -4,15 +4,20 @@ import json
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.embed.embedding_doubles import FakeOllama, fake_ollama
-from tests.integration.living import QUICK, Configure, Living, MakeVault, living
+from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
+from tests.integration.living import PATIENCE_S, QUICK, Configure, Living, MakeVault, living
 from tests.transports.command_line import COMMAND, in_another_process
 
 from obsidian_rag.config import load
+from obsidian_rag.errors import Busy
+from obsidian_rag.tools import failure
 from obsidian_rag.transports.running import find_daemon, usable_daemon
 
 NOTES = {
@@ -57,9 +62,13 @@ def test_a_command_with_other_settings_works_by_itself_and_says_so(
     assert in_another_process("status", "--json").json["data"]["is_watching"] is True
 
 
-def test_a_changed_setting_tells_of_the_daemon_that_does_not_have_it(daemon: Living) -> None:
+def test_a_changed_setting_is_the_daemons_at_once(daemon: Living) -> None:
     done = in_another_process("config", "set", "indexing.max_file_mb", "4")
-    assert (done.code, "other settings" in done.err) == (0, True)
+    assert (done.code, "from now on" in done.err) == (0, True)
+    status = in_another_process("status", "--json")
+    # Whoever answers with None has no watcher: a command that works by itself.
+    assert status.json["data"]["is_watching"] is not None
+    assert status.err == ""
 
 
 def test_a_daemon_of_another_version_is_not_used(daemon: Living, home: Path) -> None:
@@ -75,6 +84,32 @@ def test_the_file_of_a_dead_daemon_is_not_believed(daemon: Living, home: Path) -
     assert daemon.stop() == 0
     (home / "daemon.json").write_bytes(content)
     assert find_daemon(home) is None
+
+
+class _Overloaded(BaseHTTPRequestHandler):
+    """A door that has no time for anybody."""
+
+    def do_POST(self) -> None:
+        body = json.dumps(failure(Busy("There are too many connections.", "Close some."))).encode()
+        self.send_response(503)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_command_works_by_itself_when_the_daemon_has_no_time(daemon: Living, home: Path) -> None:
+    file = home / "daemon.json"
+    with HTTPServer(("127.0.0.1", 0), _Overloaded) as door:
+        threading.Thread(target=door.serve_forever, daemon=True).start()
+        told = {**json.loads(file.read_text()), "port": door.server_port}
+        file.write_text(json.dumps(told))
+        done = in_another_process("search", "Sreenivas", "--json")
+        door.shutdown()
+    assert (done.code, done.json["error"]) == (0, None)
+    assert done.json["data"]["results"][0]["source_file"] == "Debts.md"
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"port": "x"}'])
@@ -98,29 +133,34 @@ def test_an_interrupted_command_cancels_the_job_of_the_daemon(
         "embedding.base_url": slow.url,
         "embedding.model": "tiny",
     }
-    vectors = slow.on_embed
+    is_embedding = threading.Event()
 
-    def held(request: dict[str, object]) -> object:
-        slow.release.wait(20)
-        return vectors(request)
+    def held(request: dict[str, Any]) -> Answer:
+        # The first request asks for a word only, to learn how wide the vectors are.
+        if any("Note" in text for text in request["input"]):
+            is_embedding.set()
+            assert slow.release.wait(PATIENCE_S)
+        return slow.vectors(request)
 
-    slow.on_embed = held  # type: ignore[assignment]
+    slow.on_embed = held
     notes = {f"Note {number}.md": f"# Note {number}\nword {number}\n" for number in range(200)}
     configure(make_vault(notes), {**QUICK, **settings})
     with living() as daemon:
-        command = subprocess.Popen(
+        with subprocess.Popen(
             [*COMMAND, "index"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-        )
-        daemon.wait_for("progress", phase="parsing")
-        os.kill(command.pid, signal.SIGINT)
-        assert command.stderr is not None
-        assert "Stopping" in command.stderr.readline() + command.stderr.readline()
-        slow.release.set()
-        out, _ = command.communicate(timeout=30)
+        ) as command:
+            try:
+                assert is_embedding.wait(PATIENCE_S)
+                os.kill(command.pid, signal.SIGINT)
+                assert command.stderr is not None
+                assert "Stopping" in command.stderr.readline() + command.stderr.readline()
+            finally:
+                slow.release.set()
+            out, _ = command.communicate(timeout=PATIENCE_S)
         assert command.returncode == 130
         assert json.loads(out.splitlines()[-1])["is_cancelled"] is True
         assert daemon.call("status")["data"]["last_job"]["status"] == "cancelled"

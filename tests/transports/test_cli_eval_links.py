@@ -30,7 +30,9 @@ def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
 def test_people_get_a_table_of_one_row(cli: Cli, vault: Path) -> None:
     done = cli("eval", "--links")
     assert (done.code, done.err) == (0, "")
-    head, row = (line.split() for line in done.out.splitlines())
+    table, _, verdict = done.out.partition("\n\n")
+    assert verdict == "`related` has the linked note among the first 20 for 100% of 3 links.\n"
+    head, row = (line.split() for line in table.splitlines())
     assert head == HEAD
     assert row[:2] == ["2", "3"]
     rates = [float(rate) for rate in row[2:6]]

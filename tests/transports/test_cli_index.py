@@ -1,6 +1,9 @@
 """index, sync and reindex: lines for programs, exit codes, and the result on file."""
 
+import io
 import json
+import signal
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,7 @@ import pytest
 from tests.transports.command_line import Done
 
 from obsidian_rag.store import writer_lock
+from obsidian_rag.transports.cli.index_cmd import index
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -54,6 +58,44 @@ def test_into_a_pipe_go_progress_lines_and_one_last_complete_line(
     assert {"type": "progress", "phase": "storing", "current": 3, "total": 3} in done.lines
 
 
+class Interrupted(io.StringIO):
+    """A stdout on which every write that does not end a line is followed by another thread's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._writer: int | None = None
+        self._other = threading.Event()
+
+    def write(self, text: str) -> int:
+        me = threading.get_ident()
+        if self._writer not in (None, me):
+            self._other.set()
+        self._writer = me
+        written = super().write(text)
+        if "embedding" in text and not text.endswith("\n"):
+            self._other.clear()
+            self._other.wait(300)
+        return written
+
+
+def test_a_line_is_one_write_that_no_other_thread_gets_into(
+    make_vault: MakeVault, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread tells of notes that it parses while another tells of those it stores."""
+    configure(make_vault({f"{number}.md": f"note {number}" for number in range(290)}), {})
+    out = Interrupted()
+    monkeypatch.setattr("sys.stdout", out)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert index() == 0
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert lines[-1]["type"] == "complete"
+    assert {"parsing", "storing"} <= {line.get("phase") for line in lines}
+
+
 def test_a_sync_does_only_what_changed(cli: Cli, vault: Path) -> None:
     complete(cli("index"))
     # The new file comes first, so that it does not get the file id of the deleted one.
@@ -73,7 +115,7 @@ def test_a_sync_does_only_what_changed(cli: Cli, vault: Path) -> None:
 def test_a_note_that_cannot_be_read_makes_it_a_partial_success(
     cli: Cli, make_vault: MakeVault, vault: Path, command: str
 ) -> None:
-    make_vault({"bad.md": b"caf\xe9"})
+    make_vault({"bad.md": b"\xff\xff"})
     done = cli(command)
     assert done.code == 1
     last = complete(done)
@@ -147,6 +189,7 @@ def test_the_result_on_file_is_what_the_last_line_said(cli: Cli, vault: Path, ho
     last = complete(cli("index"))
     result = json.loads((home / "sync-result.json").read_text())
     del last["type"]
+    assert last.pop("meaning") is None  # not of this run, and no transformer here
     assert last.items() <= result.items()
     assert result["status"] == "complete"
     assert result["last_sync"] == result["finished_at"]

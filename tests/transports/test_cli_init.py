@@ -11,6 +11,7 @@ from tests.transports.command_line import Done, on_terminal
 from obsidian_rag.config import load
 
 Cli = Callable[..., Done]
+NO_MODEL = ("search by meaning", "n")
 
 
 @pytest.fixture
@@ -60,6 +61,7 @@ def test_other_settings_are_kept(cli: Cli, tmp_path: Path, home: Path) -> None:
     assert done.json["data"] == {
         "config": str(home / "config.json"),
         "vault_path": str(tmp_path / "Notes"),
+        "model": None,
     }
     assert load().settings.embedding.provider == "hash"
 
@@ -107,7 +109,7 @@ def test_without_a_terminal_and_without_obsidian_the_way_is_shown(cli: Cli) -> N
 
 
 def test_on_a_terminal_a_number_chooses(vaults: list[Path]) -> None:
-    done = on_terminal("init", answers=[("number or folder", "2")])
+    done = on_terminal("init", answers=[("number or folder", "2"), NO_MODEL])
     assert done.code == 0, done.err
     assert all(str(vault) in done.err for vault in vaults)
     assert load().vault_root == vaults[1]
@@ -115,9 +117,33 @@ def test_on_a_terminal_a_number_chooses(vaults: list[Path]) -> None:
 
 def test_on_a_terminal_a_folder_chooses_too(vaults: list[Path], tmp_path: Path) -> None:
     (tmp_path / "third").mkdir()
-    done = on_terminal("init", answers=[("number or folder", str(tmp_path / "third"))])
+    done = on_terminal("init", answers=[("number or folder", str(tmp_path / "third")), NO_MODEL])
     assert done.code == 0, done.err
     assert load().vault_root == tmp_path / "third"
+
+
+def test_on_a_terminal_the_model_is_offered_and_going_without_is_no_failure(
+    vaults: list[Path], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    done = on_terminal("init", "--vault", str(vaults[0]), answers=[("search by meaning", "")])
+    assert done.code == 0, done.err
+    assert "static vectors" in done.err
+    assert load().vault_root == vaults[0]
+    silent = on_terminal("init", "--vault", str(vaults[1]), "--model", "none")
+    assert silent.code == 0 and "search by meaning" not in silent.err
+
+
+def test_a_model_that_was_asked_for_and_cannot_be_had_is_a_failure(
+    cli: Cli, vaults: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    done = cli("init", "--vault", str(vaults[0]), "--model", "minilm", "--json")
+    assert (done.code, done.json["error"]["code"]) == (2, "PROVIDER_FAILED")
 
 
 def test_a_number_that_was_not_offered_is_refused(vaults: list[Path], home: Path) -> None:

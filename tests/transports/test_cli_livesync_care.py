@@ -93,7 +93,7 @@ def test_the_status_tells_what_stopped_the_last_sync(
 
 def test_a_clean_check_ends_with_0(cli: Cli, vault: Path) -> None:
     done = cli("livesync", "check")
-    assert (done.code, done.out) == (0, "2 files are synced, and nothing is left out\n")
+    assert (done.code, done.out) == (0, "2 files in sync, nothing left out\n")
     assert cli("livesync", "check", "--json").json["data"]["is_clean"] is True
 
 

@@ -97,7 +97,7 @@ def test_a_qr_address_needs_no_passphrase_and_can_come_from_stdin(
         input=qr_address(settings),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     shows_no_secret(remote, done.stdout, done.stderr)
@@ -171,7 +171,7 @@ def test_a_plain_database_needs_no_passphrase_and_none_is_kept(
 ) -> None:
     device_of(tmp_path / "device", remote).close()
     arguments = [*by_address(remote, make_vault({})), "--passphrase-env", "NOTES_PASSPHRASE"]
-    assert cli(*arguments).code == 0
+    assert cli(*arguments, "--no-encrypt").code == 0
     kept = SecretStore(home).get(place_of(load()).key)
     assert kept is not None
     assert (kept.password, kept.passphrase) == (remote.password, None)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -44,7 +45,9 @@ def test_the_package_runs_as_a_module_and_as_a_script(vault: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.lines[-1]["indexed_files"] == 2
     script = Path(sys.executable).with_name("obsidian-rag")
-    shown = subprocess.run([script, "status", "--json"], capture_output=True, text=True, timeout=60)
+    shown = subprocess.run(
+        [script, "status", "--json"], capture_output=True, text=True, timeout=300
+    )
     assert (shown.returncode, shown.stderr) == (0, "")
     assert json.loads(shown.stdout)["data"]["total_docs"] == 2
 
@@ -104,7 +107,9 @@ def test_an_unexpected_failure_shows_no_traceback_but_keeps_it_in_the_log(
     assert done.code == 2
     assert "Traceback" not in done.out + done.err
     assert "crash.log" in done.err
-    assert "Traceback" in (home / "logs/crash.log").read_text()
+    log = (home / "logs/crash.log").read_text()
+    assert "in sync" in log or "in index" in log
+    assert re.search(r"^\w+(Error|Exception)", log, re.MULTILINE), "its kind, and no message"
     if flags:
         assert done.json["error"]["code"] == "INDEXER_FAILED"
 
@@ -179,7 +184,7 @@ def stalling(make_vault: MakeVault, configure: Configure) -> Iterator[FakeOllama
 
         def stall_after_the_first_group(request: dict[str, Any]) -> Answer:
             if sum(len(batch) for batch in server.inputs) > 256:
-                server.release.wait(60)
+                server.release.wait(300)
             return server.vectors(request)
 
         server.on_embed = stall_after_the_first_group
@@ -215,7 +220,7 @@ def test_an_interrupted_index_keeps_what_is_done_and_a_sync_does_the_rest(
         read_until(err, lambda line: "Stopping" in line)
         stalling.release.set()
         last = json.loads(out.read().splitlines()[-1])
-        assert process.wait(60) == 130
+        assert process.wait(300) == 130
         assert "Traceback" not in err.read()
     assert (last["type"], last["is_cancelled"]) == ("complete", True)
     assert last["indexed_files"] == stored
@@ -234,7 +239,7 @@ def test_a_second_interrupt_ends_at_once_and_nothing_is_lost(
         read_until(err, lambda line: "Stopping" in line)
         process.send_signal(signal.SIGINT)
         # The embedder still stalls: only the second signal can have ended it.
-        assert process.wait(60) in (130, -signal.SIGINT)
+        assert process.wait(300) in (130, -signal.SIGINT)
         assert "Traceback" not in err.read()
     stalling.release.set()
     done = cli("sync")

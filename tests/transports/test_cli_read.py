@@ -40,13 +40,14 @@ def test_the_text_is_all_that_is_printed(cli: Cli, options: tuple[str, ...], exp
 
 
 def test_the_owner_reads_private_notes_without_being_asked(cli: Cli) -> None:
-    assert cli("read", "private").out.endswith("quiet\n")
-    assert cli("read", "never").out.endswith("hidden\n")
+    assert cli("read", "private").out.endswith("quiet")
+    assert cli("read", "never").out.endswith("hidden")
     assert cli("read", "private", "--confirm-sensitive").code == 0
     assert cli("read", "private", "--json").json["data"]["sensitive_categories"] == ["private"]
 
 
 def test_json_is_the_envelope(cli: Cli) -> None:
+    assert cli("index").code == 0
     answer = cli("read", "Journal/2024-01-15", "--lines", "2", "--json").json
     assert (answer["status"], answer["data"]["text"]) == ("healthy", "line two")
     assert answer["data"]["untrusted"] is True

@@ -57,7 +57,7 @@ def test_a_relation_that_is_there_stays_as_it_is(cli: Cli, vault: Path) -> None:
     before = garden(vault)
     done = cli("relate", "Garden", "Bog", "--rel", "drains")
     assert (done.code, garden(vault)) == (0, before)
-    assert done.out == "Garden.md → Bog.md  (feeds)  was there already\n"
+    assert done.out == "Garden.md → Bog.md  (feeds)  (was there already)\n"
 
 
 def test_json_is_the_answer_of_the_tool(cli: Cli, vault: Path) -> None:
@@ -76,13 +76,13 @@ def test_json_is_the_answer_of_the_tool(cli: Cli, vault: Path) -> None:
 def test_a_target_without_an_id_needs_your_word(cli: Cli, vault: Path) -> None:
     refused = cli("relate", "Garden", "Pump")
     assert (refused.code, garden(vault)) == (2, GARDEN)
-    assert "obsidian-rag uuid add Pump.md" in refused.err
+    assert "--add-id" in refused.err
     done = cli("relate", "Garden", "Pump", "--add-id")
     assert done.code == 0
     first, id_line, rest = (vault / "Pump.md").read_text().split("\n", 2)
     assert (first, rest) == ("---", "---\n# Pump\n")
     written = id_line.removeprefix('id: "').removesuffix('"')
-    assert f"Pump.md has the id {written} now" in done.out
+    assert f"Pump.md now has the id {written}" in done.out
     assert written in garden(vault)
 
 

@@ -110,7 +110,7 @@ def test_linked_notes_are_hidden_and_told_until_they_are_wanted(
 ) -> None:
     hidden = cli("related", "Rain garden")
     assert "Sump pump.md" not in hidden.out
-    assert "links to 1 note already; --show-linked" in hidden.err
+    assert "already links to 1 note; --show-linked" in hidden.err
     shown = cli("related", "Rain garden", "--show-linked")
     assert "Sump pump.md" in shown.out
     assert re.search(r"Sump pump  \d\.\d\d  \[linked\]", shown.out)
@@ -227,9 +227,9 @@ def test_a_running_daemon_answers_and_the_owner_sees_private_notes(
         (private,) = (one for one in done.json["data"]["results"] if one["title"] == "Secret pond")
         assert not private["withheld"]
         asked = daemon.call("related", note="Rain garden")["data"]["results"]
-        assert [one["withheld"] for one in asked if one["title"] == "Secret pond"] == [True]
+        assert [one for one in asked if one["title"] == "Secret pond"] == []
         status = in_another_process("status")
-        assert re.search(r"^related +7 notes \| updated just now$", status.out, re.MULTILINE)
+        assert re.search(r"^related +7 notes, updated just now$", status.out, re.MULTILINE)
 
 
 def test_status_tells_how_many_notes_are_related_and_since_when(
@@ -237,13 +237,13 @@ def test_status_tells_how_many_notes_are_related_and_since_when(
 ) -> None:
     assert cli("status", "--json").json["data"]["relations"]["notes"] == 7
     for moment, said in (
-        ("2020-01-01T00:00:00.000000Z", r"\d+ days ago"),
+        ("2020-01-01T00:00:00.000000Z", r"[\d,]+ days ago"),
         ("2999-01-01T00:00:00.000000Z", "just now"),
     ):
         with closing(sqlite3.connect(home / "relations.db", isolation_level=None)) as rows:
             rows.execute("UPDATE meta SET value = ? WHERE key = 'updated_at'", (moment,))
         shown = cli("status").out
-        assert re.search(rf"^related +7 notes \| updated {said}$", shown, re.MULTILINE)
+        assert re.search(rf"^related +7 notes, updated {said}$", shown, re.MULTILINE)
 
 
 def test_status_before_the_first_index_says_that_nothing_is_related(

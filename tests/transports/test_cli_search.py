@@ -20,6 +20,9 @@ NOTES = {
     + "\n".join(f"line {n} is filler" for n in range(60))
     + "\nneedle here\n",
 }
+NOTES["Script.md"] = (
+    "# Script\n\nRun it:\n\n```python\nif porcupine:\n    print(`x`)\n```\n\nDone.\n"
+)
 PLACE = re.compile(r"^\d+\. (.+):(\d+)-(\d+)  (\d\.\d\d)", re.MULTILINE)
 COLOUR = "\x1b["
 
@@ -51,6 +54,16 @@ def test_each_hit_is_readable_and_cites_its_lines(cli: Cli) -> None:
     assert "   I owe Sreenivas two hundred dollars." in text
     assert COLOUR not in done.out
     assert "why:" not in done.out
+
+
+def test_code_is_shown_by_its_indent(cli: Cli) -> None:
+    done = cli("search", "porcupine", "--top", "1")
+    assert done.out.rstrip("\n").split("\n")[2:] == [
+        "   Run it:",
+        "       if porcupine:",
+        "           print(`x`)",
+        "   Done.",
+    ]
 
 
 def test_words_need_no_quotes(cli: Cli) -> None:
@@ -97,7 +110,7 @@ def test_grouping_gives_each_note_once(cli: Cli) -> None:
 
 def test_explain_shows_shares_words_and_the_link(cli: Cli) -> None:
     out = cli("search", "sedge", "--top", "1", "--explain").out
-    assert re.search(r"why: words \d\.\d\d.*letters \d\.\d\d.*; words: sedge", out)
+    assert re.search(r"why: text \d\.\d\d.*letters \d\.\d\d.*; words: sedge", out)
     assert "obsidian://open?vault=vault&file=Projects%2FRain%20garden" in out
 
 

@@ -62,7 +62,7 @@ def test_config_set_refuses_what_would_not_work_and_keeps_the_file(
 def test_model_list_is_empty_at_first(cli: Cli) -> None:
     done = cli("model", "list")
     assert (done.code, done.out) == (0, "")
-    assert "model add" in done.err
+    assert "model get minilm" in done.err
     assert cli("model", "list", "--json").json["data"] == {"models": []}
 
 

@@ -78,7 +78,7 @@ def test_doctor_finds_nothing_in_a_good_installation(
     cli("index")
     done = cli("doctor", "--deep")
     assert done.code == 0, done.out
-    assert [line.split()[0] for line in done.out.splitlines()] == ["ok"] * 9
+    assert [line.split()[0] for line in done.out.splitlines()] == ["ok"] * 16
 
 
 @pytest.mark.parametrize("flags", [(), ("--json",)], ids=["text", "json"])

@@ -108,7 +108,7 @@ def test_a_number_that_is_not_in_the_list_writes_nothing(
 def test_a_target_without_an_id_gets_one_only_on_request(cli: Cli, vault: Path) -> None:
     refused = cli("suggest", "Garden", "--apply", "Pond.md")
     assert (refused.code, is_untouched(vault)) == (2, True)
-    assert "uuid add Pond.md" in refused.err
+    assert "--add-id" in refused.err
     assert cli("suggest", "Garden", "--apply", "Pond.md", "--add-id").code == 0
     assert (vault / "Pond.md").read_text().startswith('---\nid: "')
 

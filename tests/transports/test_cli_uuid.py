@@ -36,7 +36,7 @@ NOTES: dict[str, str | bytes] = {
     "i torn.md": "---\ntags: [a\n---\ntext",
     "j lost.md": with_id(f"{V4}3", f"related: [{LOST}]\n"),
     "k never.md": "---\nrag: false\n---\nsecret",
-    "l bytes.md": b"\xff\xfe",
+    "l bytes.md": b"\xff\xff",
     "m board.canvas": '{"nodes": [], "edges": []}',
     "Templates/day.md": "# Day\n",
 }
@@ -102,7 +102,7 @@ def test_check_tells_people_the_same(cli: Cli, vault: Path) -> None:
     assert sections["Not a UUID v4 (2)"].split("\n")[0].strip() == (
         f"e version.md: id: {V1} (another version)"
     )
-    assert done.out.splitlines()[-1] == "3 of 10 notes have a good id of their own"
+    assert done.out.splitlines()[-1] == "3 of 10 notes have good ids of their own"
     assert "obsidian-rag uuid add --all" in done.err
 
 
@@ -187,7 +187,7 @@ def test_add_all_goes_on_after_a_bad_note_and_tells_of_it(cli: Cli, vault: Path)
     assert done.code == 1
     assert done.out == "2 notes got an id\n"
     failed = [line for line in done.err.splitlines() if "failed" in line]
-    assert [re.findall(r"'(.*?)'", line)[0] for line in failed] == [
+    assert [re.findall(r"'([^']*?\.md)'", line)[0] for line in failed] == [
         "d upper.md",
         "e version.md",
         "f word.md",

@@ -22,7 +22,7 @@ from tests.transports.http_client import (
 from obsidian_rag import __version__
 from obsidian_rag.engine import Engine, Subject
 from obsidian_rag.errors import IndexCorrupted, OllamaUnreachable
-from obsidian_rag.tools import TOOLS, Envelope, Params, Tool, call, success
+from obsidian_rag.tools import TOOLS, Envelope, Params, Tool, call, schemas, success
 
 SAFE = {
     "x-content-type-options": "nosniff",
@@ -49,6 +49,22 @@ def test_a_tool_answers_over_http_as_it_does_in_this_process(door: OpenDoor) -> 
     assert reply.status == 200
     assert without_time(reply.json) == without_time(here)
     assert reply.json["data"]["results"][0]["source_file"] == "Projects/Plan.md"
+
+
+def test_a_browser_without_a_token_is_told_what_this_is(door: OpenDoor) -> None:
+    browser = {"Authorization": None, "Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    reply = door.get("/", browser)
+    assert reply.status == 401
+    assert reply.headers["content-type"].startswith("text/html")
+    assert b"obsidian-rag search" in reply.body
+    assert {name: reply.headers[name] for name in SAFE} == SAFE
+    assert __version__.encode() not in reply.body
+    assert str(door.engine.config.vault_root).encode() not in reply.body
+    for headers in ({**browser, "Accept": "*/*"}, {**browser, "Accept": None}):
+        assert door.get("/", headers).code == "SECURITY_VIOLATION"
+    assert door.ask("POST", "/tools/obsidian_rag_status", b"{}", browser).code == (
+        "SECURITY_VIOLATION"
+    )
 
 
 def test_no_body_means_no_arguments(door: OpenDoor) -> None:
@@ -138,9 +154,7 @@ def test_the_list_of_tools_has_all_of_them_with_their_schemas(door: OpenDoor) ->
     reply = door.get("/tools")
     assert reply.status == 200
     assert reply.json["version"] == __version__
-    assert {tool["name"]: tool["input_schema"] for tool in reply.json["tools"]} == {
-        name: tool.params.model_json_schema() for name, tool in TOOLS.items()
-    }
+    assert {tool["name"]: tool["input_schema"] for tool in reply.json["tools"]} == schemas()
     assert {tool["name"] for tool in reply.json["tools"] if not tool["read_only"]} == {
         name for name, tool in TOOLS.items() if not tool.is_read_only
     }

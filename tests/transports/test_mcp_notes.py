@@ -101,7 +101,7 @@ def test_a_note_is_read_with_its_text_and_its_facts(
 
 REFUSED = {
     f"{NOTE}Private/Diary.md": "SENSITIVE_FILTERED",
-    f"{NOTE}Home/Keys.md": "SENSITIVE_FILTERED",
+    f"{NOTE}Home/Keys.md": "NOT_FOUND",
     f"{NOTE}zzz-Archive/Old.md": "SECURITY_VIOLATION",
     f"{NOTE}../../etc/passwd": "SECURITY_VIOLATION",
     f"{NOTE}%2e%2e/%2e%2e/etc/passwd": "SECURITY_VIOLATION",

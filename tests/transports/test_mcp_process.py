@@ -19,7 +19,7 @@ from tests.transports.mcp_client import SERVER
 from obsidian_rag.engine import Engine, Mode, run_index
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-PATIENCE_S = 30
+PATIENCE_S = 300
 NOTES = {"Garden.md": "# Rain garden\n\nIris and sedge.\n"}
 # A server with tools that behave as badly as a library can.
 ODD_SERVER = """
@@ -28,7 +28,7 @@ from obsidian_rag import tools
 from obsidian_rag.config import load
 from obsidian_rag.transports.mcp import speak
 
-meeting = threading.Barrier(2, timeout=20)
+meeting = threading.Barrier(2, timeout=300)
 
 def shout(engine, params):
     print("a library talks")
@@ -211,14 +211,35 @@ def test_a_client_that_vanishes_is_no_failure(home: Path) -> None:
     assert not (home / "logs" / "crash.log").exists()
 
 
-def test_lines_that_are_no_messages_are_survived() -> None:
+@pytest.mark.usefixtures("vault")
+def test_a_question_with_half_a_character_is_answered() -> None:
+    with started(*SERVER) as server:
+        server.shake_hands()
+        asked = server.call("search", query="iris \ud800")
+        answer = server.answer()
+    assert answer["id"] == asked
+    (hit, *_) = answer["result"]["structuredContent"]["data"]["results"]
+    assert hit["source_file"] == "Garden.md"
+
+
+def test_every_line_that_is_no_message_is_answered_with_an_error() -> None:
+    lines = {
+        "no json": (-32700, None),
+        '{"jsonrpc": "2.0", "id": 7, "method": 5}': (-32600, 7),
+        '{"jsonrpc": "2.0"}': (-32600, None),
+        "[]": (-32600, None),
+        "[" * 100_000: (-32700, None),
+    }
     with started(*SERVER) as server:
         assert server.process.stdin is not None
-        server.process.stdin.write('no json\n{"jsonrpc": "2.0"}\n[]\n\n')
+        server.process.stdin.write("\n".join(lines) + "\n\n")
+        server.process.stdin.flush()
+        answers = [server.answer() for _ in lines]
         info = server.shake_hands()["result"]["serverInfo"]
         server.ask("no/such/method")
         error = server.answer()["error"]
         code, _, err = server.close()
+    assert [(one["error"]["code"], one["id"]) for one in answers] == [*lines.values()]
     assert info["name"] == "obsidian-rag"
     assert error["code"] == -32601
     assert (code, err) == (0, "")

@@ -604,7 +604,8 @@ def test_a_kept_file_is_restored_and_then_discarded(root: Path, kept: Path) -> N
     remove_file(root, "a/n.png", content_hash(OLD), kept)
     entry = restore_file(root, "a/n.png", kept)
     assert everything(root) == {"a/n.png": OLD}
-    assert (entry.rel_path, entry.mtime_ns) == ("a/n.png", MTIME)
+    # As new as its return: with its old time other devices take it for deleted.
+    assert entry.rel_path == "a/n.png" and entry.mtime_ns > MTIME
     assert kept.exists()
     assert restore_file(root, "a/n.png", kept) == entry, "twice is once"
     discard_kept(kept)
@@ -715,7 +716,7 @@ def test_a_process_that_dies_at_any_call_loses_nothing(tmp_path: Path, act: str)
         [sys.executable, "-c", textwrap.dedent(CRASHES), str(tmp_path / "place"), act],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) > 5, "it must have died at several points"

@@ -35,10 +35,44 @@ def test_utf8_is_read_with_or_without_a_mark(tmp_path: Path, data: bytes, text: 
 
 
 @pytest.mark.parametrize(
-    "data", ["Grüße".encode("latin-1"), "abc".encode("utf-16"), b"a\0b", "abc".encode("utf-16-le")]
+    ("text", "encoding", "told"),
+    [
+        ("Grüße", "latin-1", "windows-1252"),
+        ("It’s a “note” — of café au lait", "cp1252", "windows-1252"),
+        ("# Książka\n\nZażółć gęślą jaźń, świeże pączki i żółty ser.", "cp1250", "windows-1250"),
+        ("Привет, мир! Сегодня хорошая погода.", "cp1251", "windows-1251"),
+        ("Привет, мир! Сегодня хорошая погода.", "koi8-r", "KOI8-R"),
+        ("# 京都\n\n昨日、京都へ旅行に行きました。", "shift_jis", "Shift_JIS"),
+        ("# 北京\n\n昨天我去了北京旅行，天气很好。", "gb18030", "GB18030"),
+        ("abc", "utf-16", "UTF-16"),
+        ("abc", "utf-32", "UTF-32"),
+        ("A note of old Windows", "utf-16-le", "UTF-16-LE"),
+        ("---\nencoding: iso-8859-2\n---\nPříliš žluťoučký", "iso8859-2", "iso-8859-2"),
+        ("---\ntags: [a]\nCharset: 'euc-jp'\n---\n京", "euc_jp", "euc-jp"),
+    ],
 )
-def test_other_encodings_are_reported(tmp_path: Path, data: bytes) -> None:
-    assert _read(tmp_path, data) == SkippedFile("n.md", "not_utf8")
+def test_other_encodings_are_told_and_read(
+    tmp_path: Path, text: str, encoding: str, told: str
+) -> None:
+    data = text.encode(encoding)
+    note = _read(tmp_path, data)
+    assert isinstance(note, NoteFile)
+    assert (note.text, note.encoding, note.data) == (text, told, data)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"a\0b", "binary"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary"),
+        (bytes(range(1, 256)), "binary"),
+        (b"\xff\xff", "not_utf8"),
+        (bytes(range(128, 256)) * 2, "not_utf8"),
+        (b"\xff\xfe\x00", "binary"),
+    ],
+)
+def test_what_cannot_be_read_as_text_is_told(tmp_path: Path, data: bytes, reason: str) -> None:
+    assert _read(tmp_path, data) == SkippedFile("n.md", reason)
 
 
 def test_the_size_guard_is_exact(tmp_path: Path) -> None:

@@ -47,6 +47,11 @@ export class Launcher {
       const configured = await this.command(["init", "--vault", expanded(vaultPath), "--json"], START_MS);
       if (configured.data === null) return configured;
     }
+    for (const [name, value] of Object.entries(this.settings.livesync)) {
+      const words = ["config", "set", `livesync.${name}`, JSON.stringify(value), "--json"];
+      const written = await this.command(words, START_MS);
+      if (written.data === null) return written;
+    }
     const lifetime = this.isKept
       ? ["--parent-pid", String(process.pid)]
       : ["--idle-exit", String(IDLE_EXIT_S)];
@@ -58,11 +63,14 @@ export class Launcher {
   }
 
   private async command(words: string[], timeoutMs: number): Promise<Envelope> {
-    const { command, home } = this.settings;
-    const env = home === undefined ? {} : { env: { OBSIDIAN_RAG_HOME: expanded(home) } };
+    const { command, home, livesyncPassword } = this.settings;
+    const env = {
+      ...(home === undefined ? {} : { OBSIDIAN_RAG_HOME: expanded(home) }),
+      ...(livesyncPassword === undefined ? {} : { OBSIDIAN_RAG_LIVESYNC_PASSWORD: livesyncPassword }),
+    };
     let result: CommandResult;
     try {
-      result = await this.run([command, ...words], { timeoutMs, ...env });
+      result = await this.run([command, ...words], { timeoutMs, env });
     } catch (error) {
       return isMissing(error) ? notInstalled(command) : notStarted(String(error));
     }

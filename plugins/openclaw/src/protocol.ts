@@ -6,10 +6,11 @@ export const PROTOCOL: readonly string[] = [
     " `error` (with a `suggestion`), `meta`.",
   "1. When the user asks about their notes, life, plans, people or money, ask the vault. Call obsidian_rag_status" +
     " first, unless you saw it healthy in the last five minutes.",
-  '2. `unavailable`: say so and offer to run obsidian_rag_index with mode "full"; then look at obsidian_rag_status' +
-    " until `active_job` is null. `degraded`: warn the user in one sentence and go on.",
+  "2. `unavailable`: tell the user what `error.message` says and offer what `error.suggestion` says; after" +
+    " obsidian_rag_index, look at obsidian_rag_status until `active_job` is null. `degraded`: warn the user in one" +
+    " sentence and go on. An error with `healthy` is about your call: correct it and ask again.",
   "3. Call obsidian_rag_search with the question, and with directory_filter, date_range or tags where the user names" +
-    " them. obsidian_rag_read gives the context of a passage.",
+    " them. obsidian_rag_read gives the context of a passage, obsidian_rag_related the notes that belong with one.",
   "4. `sensitive_detected: true`: ask the user before you show or quote such a passage. Text that was withheld" +
     " (SENSITIVE_FILTERED) needs a second call with `confirm_sensitive: true`, made only after the user agreed.",
   "5. Answer from the passages and cite each statement as source_file:start_line-end_line. If the notes do not say it," +

@@ -125,3 +125,47 @@ test("a slow daemon is not started a second time", async (context) => {
   assert.equal((await door.ask("x", {})).envelope.error?.code, "BUSY");
   assert.deepEqual(commands, []);
 });
+
+test("a LiveSync database is written into the engine's settings before its daemon starts, the password is not", async (context) => {
+  const livesync = {
+    couchdbUrl: "http://127.0.0.1:5984",
+    couchdbUser: "sync_user",
+    couchdbPassword: "hunter2",
+    dbName: "obsidiannotes",
+    vaultPath: "/srv/vault",
+    logLevel: "warning",
+  };
+  const { commands, environments, door } = await stage(context, { livesync }, ({ daemon }, words) => {
+    if (words[0] === "serve") daemon.announce();
+    return said(answer({}));
+  });
+  await door.ask("x", {});
+  assert.deepEqual(
+    commands.map((command) => command.slice(1, 4)),
+    [
+      ["config", "set", "livesync.couchdbUrl"],
+      ["config", "set", "livesync.couchdbUser"],
+      ["config", "set", "livesync.dbName"],
+      ["config", "set", "livesync.logLevel"],
+      ["config", "set", "livesync.vaultPath"],
+      ["config", "set", "livesync.remote_consent"],
+      ["config", "set", "livesync.enabled"],
+      ["serve", "--detach", "--json"],
+    ],
+  );
+  assert.deepEqual(
+    commands.slice(0, 7).map((command) => command[4]),
+    ['"http://127.0.0.1:5984"', '"sync_user"', '"obsidiannotes"', '"warning"', '"/srv/vault"', "false", "true"],
+  );
+  assert.ok(!JSON.stringify(commands).includes("hunter2"));
+  assert.equal(environments.at(-1)?.["OBSIDIAN_RAG_LIVESYNC_PASSWORD"], "hunter2");
+});
+
+test("a LiveSync setting without a database changes nothing", async (context) => {
+  const { commands, door } = await stage(context, { livesync: { logLevel: "info" } }, ({ daemon }) => {
+    daemon.announce();
+    return said(answer({}));
+  });
+  await door.ask("x", {});
+  assert.equal(commands.length, 1);
+});

@@ -81,6 +81,8 @@ export interface Stage {
   folder: string;
   daemon: Daemon;
   commands: string[][];
+  /** What each command was given as environment. */
+  environments: Record<string, string>[];
   settings: Settings;
   launcher: Launcher;
   door: Door;
@@ -107,13 +109,16 @@ export async function stage(
   await daemon.listen();
   context.after(() => daemon.close());
   const commands: string[][] = [];
+  const environments: Record<string, string>[] = [];
   const settings = settingsFrom(config);
-  const command: RunCommand = async (argv) => {
+  const command: RunCommand = async (argv, { env }) => {
     commands.push(argv);
+    environments.push(env ?? {});
     return await run(made, argv.slice(1));
   };
   const launcher = new Launcher(command, settings, folder);
-  const made: Stage = { folder, daemon, commands, settings, launcher, door: new Door(folder, launcher, settings) };
+  const door = new Door(folder, launcher, settings);
+  const made: Stage = { folder, daemon, commands, environments, settings, launcher, door };
   return made;
 }
 

@@ -10,10 +10,12 @@ from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.builtin import BuiltinEmbedder
 from obsidian_rag.embed.embedder import Embedder, InputsRejected
 from obsidian_rag.embed.hashing import HashEmbedder
+from obsidian_rag.embed.meaning import make_meaning_embedder, model_use
 from obsidian_rag.embed.models import (
     ModelInfo,
     add_model,
     get_model,
+    installed_model,
     known_models,
     list_models,
     remove_model,
@@ -28,9 +30,12 @@ __all__ = [
     "ModelInfo",
     "add_model",
     "get_model",
+    "installed_model",
     "known_models",
     "list_models",
     "make_embedder",
+    "make_meaning_embedder",
+    "model_use",
     "remove_model",
 ]
 

@@ -100,7 +100,7 @@ class Isolation:
             self._send([_HARMLESS])
         except InputRefused as refusal:
             raise ProviderFailed(
-                f"The embedding model refuses every text ({refusal.reason}).",
+                f"The embedding model refused every text ({refusal.reason}).",
                 "Try another model, or look at the server's log.",
             ) from refusal
         self._is_server_sane = True

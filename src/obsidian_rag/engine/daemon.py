@@ -1,7 +1,8 @@
 """All that lives while a daemon runs: jobs, watcher, health; started and stopped in order.
 
-Threads: the jobs' own, the watcher, the scheduler, early relations, LiveSync with its own, and
-one that warms the engine up. The doors bring theirs and only ever call tools.
+Threads: the jobs' own, the watcher, the scheduler, early relations, LiveSync with its own, one
+that follows the settings, and one that warms the engine up. The doors bring theirs and only ever
+call tools.
 """
 
 import contextlib
@@ -23,14 +24,36 @@ from obsidian_rag.engine.scheduler import Scheduler
 from obsidian_rag.engine.watcher import Early, Watcher
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.search import Request
+from obsidian_rag.vault import Rules
 
 _JOIN_S = 5.0
+_SETTINGS_EVERY_S = 1.0
 _ARENA_MAX = -8  # from malloc.h
 _log = logging.getLogger(__name__)
 
 
+class _Thread:
+    """A thread that can be ended apart from the others."""
+
+    def __init__(self, name: str, run: Callable[[threading.Event], None]) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=run, args=(self._stop,), name=name, daemon=True)
+        self._thread.start()
+
+    def tell(self) -> None:
+        """Say that it shall end."""
+        self._stop.set()
+
+    def join(self) -> None:
+        """Wait for its end."""
+        self._thread.join(_JOIN_S)
+
+
 class Daemon:
     """One engine with everything alive; `start` returns at once, `stop` when all has ended.
+
+    One thread follows the config file, also while nobody asks; whatever has changed, it starts
+    the parts concerned anew.
 
     Raises:
         ConfigInvalid: no vault is configured.
@@ -38,16 +61,7 @@ class Daemon:
 
     def __init__(self, config: Config) -> None:
         self.engine = Engine(config)
-        self.watcher = Watcher(
-            config.vault_root,
-            self.engine.rules,
-            config.settings.watcher,
-            lambda paths: self._scheduler.changed(paths),
-            Early(
-                config.settings.relations.debounce_ms / 1000,
-                lambda paths: self._early.changed(paths),
-            ),
-        )
+        self.watcher = self._made_watcher(config)
         bus = Bus()
         self.live = Live(
             bus,
@@ -59,41 +73,107 @@ class Daemon:
             livesync=lambda: self._livesync.state if self._livesync else None,
         )
         self.engine.live = self.live
+        self.engine.settings_file.started_with = config.restart_values
+        self.engine.on_settings = lambda: self._settings_changed.set()
         self._scheduler = Scheduler(self.engine, self.live)
         self._early = EarlyRelations(self.engine, self.live)
-        self._livesync = (
-            LivesyncLoop(config, lambda trouble: self.live.health.note({Subject.LIVESYNC: trouble}))
-            if config.settings.livesync.enabled
-            else None
-        )
+        self._livesync: LivesyncLoop | None = None
+        self._settings_changed = threading.Event()
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._watching: _Thread | None = None
+        self._syncing: _Thread | None = None
 
     def start(self) -> None:
         """Start every thread and the worker; nothing here waits for a slow disk or model."""
         _use_few_arenas()
+        config = self.engine.config
         self.live.jobs.start()
-        if self.engine.config.settings.watcher.enabled:
-            self._begin("watcher", lambda: self.watcher.run(self._stop))
-            self._begin("early relations", lambda: self._early.run(self._stop))
+        self._watch(config, is_behind=False)
+        self._begin("early relations", lambda: self._early.run(self._stop))
         self._begin("scheduler", lambda: self._scheduler.run(self._stop))
-        if self._livesync is not None:
-            livesync = self._livesync
-            self._begin("livesync", lambda: livesync.run(self._stop))
+        self._sync(config)
+        self._begin("settings", lambda: self._follow_settings(config))
         # Not joined: it may hang on a model that takes a minute to load.
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
 
     def stop(self) -> None:
         """Stop the watcher, let the running job finish within its limit, let go of files."""
         self._stop.set()
+        self._settings_changed.set()
         self._scheduler.wake()
         self._early.wake()
-        if self._livesync is not None:
-            self._livesync.wake()
         for thread in self._threads:
             thread.join(_JOIN_S)
+        self._end_watching()
+        self._end_syncing()
         self.live.jobs.stop(self.engine.config.settings.server.shutdown_wait_s)
         self.engine.close()
+
+    def _follow_settings(self, config: Config) -> None:
+        """Look at the config file now and then; `config` is what the parts were started with."""
+        while not self._stop.is_set():
+            self._settings_changed.wait(_SETTINGS_EVERY_S)
+            self._settings_changed.clear()
+            try:
+                self.engine.follow_settings()
+                if self.engine.config is not config and not self._stop.is_set():
+                    before, config = config, self.engine.config
+                    self._apply(before, config)
+            except Exception:  # noqa: BLE001  (a background loop: the next round may do better)
+                _log.exception("changed settings could not be taken up")
+
+    def _apply(self, before: Config, after: Config) -> None:
+        """Start anew what the change concerns."""
+        _log.info("the settings have changed")
+        if _for_watching(before) != _for_watching(after):
+            self._end_watching()
+            self._watch(after, is_behind=True)
+        if _for_syncing(before) != _for_syncing(after):
+            self._end_syncing()
+            self._sync(after)
+        self._scheduler.settings_changed()
+        if _for_indexing(before) != _for_indexing(after):
+            self._scheduler.changed(None)
+
+    def _made_watcher(self, config: Config) -> Watcher:
+        return Watcher(
+            config.vault_root,
+            Rules.from_settings(config.settings.indexing),
+            config.settings.watcher,
+            lambda paths: self._scheduler.changed(paths),
+            Early(
+                config.settings.relations.debounce_ms / 1000,
+                lambda paths: self._early.changed(paths),
+            ),
+        )
+
+    def _watch(self, config: Config, *, is_behind: bool) -> None:
+        watcher = self.watcher = self._made_watcher(config)
+        if config.settings.watcher.enabled:
+            self._watching = _Thread("watcher", lambda stop: watcher.run(stop, is_behind=is_behind))
+
+    def _end_watching(self) -> None:
+        if self._watching is not None:
+            self._watching.tell()
+            self._watching.join()
+            self._watching = None
+
+    def _sync(self, config: Config) -> None:
+        if config.settings.livesync.enabled:
+            self._livesync = LivesyncLoop(config, self._tell_livesync)
+            self._syncing = _Thread("livesync", self._livesync.run)
+
+    def _end_syncing(self) -> None:
+        if self._livesync is not None and self._syncing is not None:
+            self._syncing.tell()
+            self._livesync.wake()
+            self._syncing.join()
+            self._livesync = self._syncing = None
+            self._tell_livesync(None)
+
+    def _tell_livesync(self, trouble: ObsidianRagError | None) -> None:
+        self.live.health.note({Subject.LIVESYNC: trouble})
 
     def _look_soon(self) -> None:
         self._scheduler.look_soon()
@@ -109,6 +189,20 @@ class Daemon:
         """Load what the first question would wait for."""
         with contextlib.suppress(ObsidianRagError):
             ask(self.engine, Request("warm up", limit=1))
+
+
+def _for_watching(config: Config) -> tuple[object, ...]:
+    settings = config.settings
+    debounce_ms = settings.relations.debounce_ms
+    return config.vault_root, settings.indexing, settings.watcher, debounce_ms
+
+
+def _for_syncing(config: Config) -> tuple[object, ...]:
+    return config.vault_root, config.settings.livesync
+
+
+def _for_indexing(config: Config) -> dict[str, object]:
+    return config.settings.model_dump(exclude={"server", "watcher", "livesync", "meaning"})
 
 
 def _use_few_arenas() -> None:

@@ -5,7 +5,7 @@ import threading
 
 from obsidian_rag.engine.engine import Engine, Live
 from obsidian_rag.engine.events import EventKind
-from obsidian_rag.engine.relating import update_relations
+from obsidian_rag.engine.relation_index import update_relations
 from obsidian_rag.errors import ObsidianRagError
 
 # More at once is the work of an index run, in a process of its own.
@@ -46,7 +46,8 @@ class EarlyRelations:
 
     def _take_up(self, paths: list[str]) -> None:
         try:
-            updated = update_relations(self._engine, paths)
+            with self._engine.one_set_of_settings():
+                updated = update_relations(self._engine, paths)
         except ObsidianRagError as error:
             _log.warning("related notes are behind: %s", error.message)
             return

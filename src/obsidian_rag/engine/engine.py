@@ -1,21 +1,22 @@
 """The composition root: builds the parts of one installation, hands them out, closes them."""
 
-import functools
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from obsidian_rag.config import Config
-from obsidian_rag.embed import Embedder, make_embedder
+from obsidian_rag.config import Config, RelationsSettings
+from obsidian_rag.embed import Embedder
 from obsidian_rag.engine.events import Bus
-from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.health import Health, Subject
 from obsidian_rag.engine.jobs import Jobs
+from obsidian_rag.engine.parts import CurrentParts
+from obsidian_rag.engine.settings_file import SettingsFile
+from obsidian_rag.engine.transformer import Transformer
 from obsidian_rag.index import INDEX_VERSION, Guarded, Workplace
 from obsidian_rag.notes import ChunkLimits
-from obsidian_rag.store import ChunkStore, Database
+from obsidian_rag.store import ChunkStore, Database, MeaningStore, file_identity
 from obsidian_rag.vault import Rules
 
 if TYPE_CHECKING:
@@ -24,15 +25,6 @@ if TYPE_CHECKING:
 
     from obsidian_rag.engine.livesync_state import LivesyncState
     from obsidian_rag.relations import Loaded
-
-_MAX_CHARS = 2000
-# Room for the title and the headings in front of a chunk's text.
-_TITLE_TOKENS = 52
-_FEWEST_TOKENS = 16
-_QUERIES_KEPT = 512
-
-_Part = TypeVar("_Part")
-_making = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,90 +41,121 @@ class Live:
     livesync: Callable[[], "LivesyncState | None"] = lambda: None
 
 
-def _once(make: Callable[["Engine"], _Part]) -> Callable[["Engine"], _Part]:
-    """Make a part once, also when threads meet at its first use: `cached_property` has no lock."""
-
-    @functools.wraps(make)
-    def made(engine: "Engine") -> _Part:
-        parts: dict[str, _Part] = engine.__dict__
-        with _making:
-            if make.__name__ not in parts:
-                parts[make.__name__] = make(engine)
-            return parts[make.__name__]
-
-    return made
-
-
 class Engine:
-    """Everything that works on one data folder; parts are made when they are first used."""
+    """Everything that works on one data folder; parts are made when they are first used.
+
+    A living engine follows the config file: `follow_settings` replaces all settings, and what was
+    made from them, at once. Whoever works inside `one_set_of_settings` sees no change meanwhile.
+    """
 
     def __init__(self, config: Config) -> None:
-        self.config = config
         self.live: Live | None = None
         self.relations: Loaded | None = None
+        # With the transformer whose vectors they compare.
+        self.relations_settings: tuple[RelationsSettings, str | None] | None = None
         self.seen_version: str | None = None
         self.looked_for_changes: tuple[float, bool] | None = None
+        self.settings_file = SettingsFile(config)
+        self.on_settings: Callable[[], None] = lambda: None
+        self._parts = CurrentParts(config)
+        self._lock = threading.RLock()
+        self._database: Database | None = None
         self._database_file: tuple[int, int] | None = None
         self._abandoned: list[Database] = []
-        self._query_vectors: dict[str, NDArray[np.float32]] = {}
 
-    @cached_property
-    @_once
+    @property
+    def config(self) -> Config:
+        """The settings."""
+        return self._parts.now.config
+
+    @contextlib.contextmanager
+    def one_set_of_settings(self) -> Iterator[None]:
+        """For what this thread does inside, the settings of now hold to its end."""
+        self.follow_settings()
+        with self._parts.held():
+            yield
+
+    def follow_settings(self) -> None:
+        """Take up what the config file says now, if this engine lives."""
+        live = self.live
+        if live is None:
+            return
+        with self._lock:
+            if not self.settings_file.look():
+                return
+            self._parts.renew(self.settings_file.config)
+            self.looked_for_changes = None
+            live.jobs.use(self.settings_file.config)
+        found = (self.settings_file.trouble, self.settings_file.restart_trouble)
+        live.health.note({Subject.CONFIG: found[0], Subject.RESTART: found[1]})
+        self.on_settings()
+
+    @property
     def database(self) -> Database:
         """The SQLite file."""
-        database = Database(self.config.database)
-        self._database_file = file_identity(self.config.database)
-        return database
+        with self._lock:
+            if self._database is None:
+                self._database = Database(self.config.database)
+                self._database_file = file_identity(self.config.database)
+            return self._database
 
-    @cached_property
-    @_once
+    @property
     def chunks(self) -> ChunkStore:
         """The chunk table in use."""
-        return ChunkStore(self.config.vector_uri)
+        return self._parts.now.chunks
 
-    @cached_property
-    @_once
+    @property
     def embedder(self) -> Embedder:
         """The configured embedder; nothing is loaded yet."""
-        settings = self.config.settings
-        return make_embedder(self.config.embedding, settings.security, self.config.home)
+        return self._parts.now.embedding.embedder
+
+    @embedder.setter
+    def embedder(self, other: Embedder) -> None:
+        self._parts.now.embedding.embedder = other
 
     def follow_database(self) -> None:
         """Let go of a database whose file another process has replaced, or the user removed."""
         identity = file_identity(self.config.database)
-        if "database" in self.__dict__ and identity != self._database_file:
-            # Not closed: SQLite would delete the journal of that name, which is the new file's.
-            self._abandoned.append(self.__dict__.pop("database"))
+        with self._lock:
+            if self._database is not None and identity != self._database_file:
+                # Not closed: SQLite would delete the journal of that name, which is the new file's.
+                self._abandoned.append(self._database)
+                self._database = None
 
-    def query_vector(self, question: str) -> "NDArray[np.float32]":
-        """The vector of a question; the last few hundred are remembered."""
-        vector = self._query_vectors.get(question)
-        if vector is None:
-            vector = self.embedder.embed_query(question)
-            if len(self._query_vectors) >= _QUERIES_KEPT:
-                self._query_vectors.clear()
-            self._query_vectors[question] = vector
-        return vector
+    @property
+    def query_vector(self) -> "Callable[[str], NDArray[np.float32]]":
+        """Makes the vector of a question; the last few hundred are remembered."""
+        return self._parts.now.embedding.query_vector
+
+    @property
+    def transformer(self) -> Transformer:
+        """What makes meaning vectors, and what it has made."""
+        return self._parts.now.transformer
+
+    @property
+    def meaning_embedder(self) -> Embedder | None:
+        """The transformer that is installed, if any; nothing is loaded yet."""
+        return self.transformer.embedder
+
+    @property
+    def meaning_vector(self) -> "Callable[[str], NDArray[np.float32] | None]":
+        """Makes the meaning vector of a question; None where there is no working transformer."""
+        return self.transformer.query_vector
+
+    @property
+    def meaning_store(self) -> MeaningStore | None:
+        """The meaning vectors there are; None where there is no transformer."""
+        return self.transformer.store
 
     @property
     def rules(self) -> Rules:
         """Which files of a vault are notes."""
-        return Rules.from_settings(self.config.settings.indexing)
+        return self._parts.now.rules
 
     @property
     def limits(self) -> ChunkLimits:
         """How notes are cut, for the configured embedder."""
-        indexing = self.config.settings.indexing
-        fits = self.embedder.max_tokens
-        most = indexing.chunk_size
-        if fits is not None:
-            most = min(most, max(fits - _TITLE_TOKENS, fits // 2, _FEWEST_TOKENS))
-        return ChunkLimits(
-            max_chars=_MAX_CHARS,
-            max_tokens=most,
-            overlap_tokens=min(indexing.chunk_overlap, most // 2),
-            strip_code=self.config.settings.security.strip_code_blocks,
-        )
+        return self._parts.now.limits
 
     @property
     def workplace(self) -> Workplace:
@@ -150,27 +173,23 @@ class Engine:
 
     def let_go_of_relations(self) -> None:
         """Forget the indexes of related notes; they are loaded again when needed."""
-        if self.relations is not None:
-            self.relations.rows.close()
+        if (relations := self.relations) is not None:
+            with relations.lock:  # whoever asks them finishes first
+                relations.rows.close()
             self.relations = None
 
     def close(self) -> None:
         """Let go of files and connections."""
         self.let_go_of_relations()
-        for name in ("database", "chunks", "embedder"):
-            if name in self.__dict__:
-                self.__dict__.pop(name).close()
+        with self._lock:
+            database, self._database = self._database, None
+        if database is not None:
+            database.close()
+        self.chunks.close()
+        self._parts.now.embedding.close()
+        self.transformer.close()
 
 
 def index_version(engine: Engine) -> str:
     """A name for the present state of the index; it changes when the index does."""
     return engine.database.get(INDEX_VERSION) or "0"
-
-
-def file_identity(file: Path) -> tuple[int, int] | None:
-    """What tells a file from another one of the same name; None if there is none."""
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

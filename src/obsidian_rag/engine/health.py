@@ -1,35 +1,204 @@
-"""The health of a living engine: three states, one place that sets them, every change told.
+"""The health of an engine: facts in, one answer out; and the memory of a living engine's health.
 
     HEALTHY ⇄ DEGRADED ⇄ UNAVAILABLE, and HEALTHY ⇄ UNAVAILABLE
 
-Each subject is well or has one trouble. Without a store there is nothing to answer from
-(unavailable); every other trouble leaves an answer with a caveat (degraded).
+One question: are the configured vaults, all of them and completely, searchable with the settings
+of now? `assess` is the only place that answers it, from facts alone, for every door.
 """
 
 import threading
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 
 from obsidian_rag.engine.events import Bus, EventKind
-from obsidian_rag.errors import ObsidianRagError, Status
+from obsidian_rag.errors import (
+    IndexIncomplete,
+    IndexNotFound,
+    ObsidianRagError,
+    Status,
+    error_from,
+)
+from obsidian_rag.index import Away, not_there, other_vault, too_few
 from obsidian_rag.store import now
 
 _KEPT = 50
+_BADNESS: dict[Status, int] = {"healthy": 0, "degraded": 1, "unavailable": 2}
 
 
 class Subject(StrEnum):
-    """What can be well or not, the gravest first; all but the last bear on answers."""
+    """Facts that are a trouble or nothing, by the name of their field."""
 
     STORE = "store"
-    EMBEDDER = "embedder"
-    INDEX = "index"
-    VAULT = "vault"
+    CONFIG = "config"
     INDEXER = "indexer"
+    SETTINGS = "settings"
+    EMBEDDER = "embedder"
+    STALENESS = "staleness"
+    RESTART = "restart"
     LIVESYNC = "livesync"
 
 
-ANSWERING = tuple(one for one in Subject if one is not Subject.LIVESYNC)
+class VaultPlace(StrEnum):
+    """Where the configured vault is, seen from the index."""
+
+    THERE = "there"
+    AWAY = "away"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class VaultFacts:
+    """The configured vault, the one the index was made of, and how many notes a look found."""
+
+    place: VaultPlace = VaultPlace.THERE
+    path: str = ""
+    made_of: str = ""
+    is_replacing: bool = False
+    # None: the folder itself is not there.
+    counted: Away | None = None
+
+
+class Unfinished(StrEnum):
+    """What an index run began and did not finish."""
+
+    NOTHING = "nothing"
+    FIRST = "first"
+    REBUILD = "rebuild"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthFacts:
+    """What was seen of an installation; the default is one where all is well.
+
+    `config` is a file of settings that cannot be used, `settings` that the index was made with
+    others, `restart` that some take effect when the daemon is started anew.
+    `owed` are notes that wait and have never been searchable, `is_waiting` whether any note waits.
+    A run that is under way (`is_running`) does what is owed. `rebuilt` are the notes of a rebuild
+    that is not finished.
+    """
+
+    store: ObsidianRagError | None = None
+    indexer: ObsidianRagError | None = None
+    config: ObsidianRagError | None = None
+    settings: ObsidianRagError | None = None
+    embedder: ObsidianRagError | None = None
+    staleness: ObsidianRagError | None = None
+    restart: ObsidianRagError | None = None
+    livesync: ObsidianRagError | None = None
+    vault: VaultFacts = field(default_factory=VaultFacts)
+    unfinished: Unfinished = Unfinished.NOTHING
+    indexed: int = 0
+    owed: int = 0
+    is_waiting: bool = False
+    is_running: bool = False
+    rebuilt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many notes are searchable, of how many."""
+
+    searchable: int
+    notes: int
+
+    def __str__(self) -> str:
+        return f"{self.searchable:,} of {self.notes:,} notes are searchable"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthAnswer:
+    """The state, what is wrong, and the share that is searchable when that is not everything."""
+
+    state: Status
+    error: ObsidianRagError | None = None
+    share: Share | None = None
+
+
+def assess(facts: HealthFacts) -> HealthAnswer:
+    """Say whether everything is searchable, and if not, what is the matter; the gravest first."""
+    share = _share(facts)
+    if facts.store is not None:
+        if isinstance(facts.store, IndexNotFound) and facts.is_running:
+            return HealthAnswer("degraded", _being_made())
+        return HealthAnswer("unavailable", facts.store, share)
+    if facts.indexer is not None:
+        return HealthAnswer("unavailable", facts.indexer, share)
+    troubles = (
+        _vault_trouble(facts.vault),
+        facts.config,
+        facts.settings,
+        facts.embedder,
+        _incompleteness(facts, share),
+        facts.staleness,
+        facts.restart,
+        facts.livesync,
+    )
+    error = next((trouble for trouble in troubles if trouble is not None), None)
+    return HealthAnswer("degraded" if error else "healthy", _with_share(error, share), share)
+
+
+def _with_share(error: ObsidianRagError | None, share: Share | None) -> ObsidianRagError | None:
+    """Whatever else is wrong: that only a part is searchable is said as well."""
+    if error is None or share is None or str(share) in error.message:
+        return error
+    return error_from(error.code, f"{error.message} {share}.", error.suggestion)
+
+
+def worse(one: Status, other: Status) -> Status:
+    """The worse of two states."""
+    return max(one, other, key=lambda state: _BADNESS[state])
+
+
+def _share(facts: HealthFacts) -> Share | None:
+    """None when all of the vault is searchable, as far as is known."""
+    if facts.vault.place is VaultPlace.OTHER:
+        return None
+    is_owing = facts.is_waiting and not facts.is_running
+    if facts.unfinished is Unfinished.FIRST or (is_owing and facts.owed):
+        return Share(facts.indexed, facts.indexed + facts.owed)
+    return None
+
+
+def _vault_trouble(vault: VaultFacts) -> ObsidianRagError | None:
+    if vault.place is VaultPlace.THERE:
+        return None
+    if vault.place is VaultPlace.OTHER:
+        return other_vault(vault.made_of, vault.path, is_accepted=vault.is_replacing)
+    return too_few(vault.counted) if vault.counted else not_there(vault.path)
+
+
+def _incompleteness(facts: HealthFacts, share: Share | None) -> IndexIncomplete | None:
+    if facts.unfinished is Unfinished.FIRST:
+        how = "being made" if facts.is_running else "not finished"
+        next_step = (
+            "`obsidian-rag status` shows how far it is."
+            if facts.is_running
+            else "Run `obsidian-rag index`: it goes on where it stopped."
+        )
+        return IndexIncomplete(f"{share}: the first index is {how}.", next_step)
+    if facts.is_running:
+        return None
+    if facts.unfinished is Unfinished.REBUILD:
+        return IndexIncomplete(
+            f"A rebuild of the index is not finished ({facts.rebuilt:,} notes are done); answers"
+            " come from the old index.",
+            "Run `obsidian-rag reindex`: it goes on where it stopped.",
+        )
+    if facts.is_waiting:
+        what = f"{share}: " if share else ""
+        return IndexIncomplete(
+            f"{what}an index run stopped before all changes were taken up.",
+            "Run `obsidian-rag sync`: it goes on where it stopped.",
+        )
+    return None
+
+
+def _being_made() -> IndexIncomplete:
+    return IndexIncomplete(
+        "0 notes are searchable yet: the first index is being made.",
+        "`obsidian-rag status` shows how far it is.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +212,17 @@ class HealthChange:
     at: str
 
 
-def state_of(subject: Subject) -> Status:
-    """How bad it is when this subject is not well."""
-    return "unavailable" if subject is Subject.STORE else "degraded"
-
-
 class Health:
-    """What is known to be wrong; any thread may ask and tell."""
+    """What was last seen of a living engine; any thread may ask and tell.
+
+    `is_followed` is set by whoever looks again and again: then nobody else has to.
+    """
 
     def __init__(self, bus: Bus) -> None:
+        self.is_followed = False
         self._bus = bus
         self._lock = threading.RLock()
-        self._troubles: dict[Subject, ObsidianRagError] = {}
+        self._facts: HealthFacts | None = None
         self._changes: deque[HealthChange] = deque(maxlen=_KEPT)
 
     @property
@@ -69,32 +237,42 @@ class Health:
         with self._lock:
             return tuple(self._changes)
 
-    def trouble(self, *subjects: Subject) -> ObsidianRagError | None:
-        """The gravest trouble of these subjects, or of all."""
+    @property
+    def facts(self) -> HealthFacts:
+        """What is known; as if all were well until somebody has looked."""
         with self._lock:
-            asked = subjects or tuple(Subject)
-            return next((self._troubles[one] for one in asked if one in self._troubles), None)
+            return self._facts or HealthFacts()
+
+    def trouble(self, *subjects: Subject) -> ObsidianRagError | None:
+        """The gravest trouble of these subjects, or of everything."""
+        facts = self.facts
+        if not subjects:
+            return assess(facts).error
+        found: list[ObsidianRagError | None] = [getattr(facts, one.value) for one in subjects]
+        return next((trouble for trouble in found if trouble is not None), None)
 
     def note(self, troubles: dict[Subject, ObsidianRagError | None]) -> None:
-        """Take in what was seen of some subjects; the only way the state changes."""
+        """Take in what was seen of some subjects."""
         with self._lock:
+            self.take({subject.value: trouble for subject, trouble in troubles.items()})
+
+    def take(self, seen: HealthFacts | dict[str, object]) -> None:
+        """Take in facts, all or some by their names; the only way the state changes."""
+        with self._lock:
+            if isinstance(seen, HealthFacts):
+                self._facts = seen
+            else:
+                self._facts = replace(self.facts, **seen)  # type: ignore[arg-type]  # by name
+            answer = assess(self._facts)
             before = self._changes[-1] if self._changes else None
-            for subject, trouble in troubles.items():
-                if trouble is None:
-                    self._troubles.pop(subject, None)
-                else:
-                    self._troubles[subject] = trouble
-            worst = next((one for one in Subject if one in self._troubles), None)
-            error = self._troubles[worst] if worst else None
-            state: Status = state_of(worst) if worst else "healthy"
-            code = error.code if error else None
-            if before is not None and (before.state, before.code) == (state, code):
+            code = answer.error.code if answer.error else None
+            if before is not None and (before.state, before.code) == (answer.state, code):
                 return
             change = HealthChange(
-                state,
+                answer.state,
                 before.state if before else None,
                 code,
-                error.message if error else "Everything works.",
+                answer.error.message if answer.error else "Everything works.",
                 now(),
             )
             self._changes.append(change)

@@ -102,7 +102,7 @@ def note_for_id(engine: Engine, name: str) -> str:
         raise InvalidArgument(
             f"Several notes are called '{name}': {some}.", "Name one by its path."
         )
-    raise NotFound(f"There is no note '{name}' in the vault.", "Search for it first.")
+    raise NotFound(f"No note '{name}'.", "Search for it first.")
 
 
 def has_id(engine: Engine, path: str) -> bool:

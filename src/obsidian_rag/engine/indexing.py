@@ -1,18 +1,19 @@
 """One index run as the outside sees it: under the writer's lock, with its result on file."""
 
 import contextlib
+import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from obsidian_rag.engine.engine import Engine, index_version
 from obsidian_rag.engine.memory import give_back
 from obsidian_rag.engine.outcome import read_outcome, record_failure, record_outcome
-from obsidian_rag.engine.relating import relate
-from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ObsidianRagError
+from obsidian_rag.engine.relation_index import relate
+from obsidian_rag.engine.repair import repaired
+from obsidian_rag.errors import IndexerFailed, ObsidianRagError
 from obsidian_rag.index import IndexResult, IndexRun, Listener, Mode, Phase, Progress, Stop
-from obsidian_rag.store import now, writer_lock
-
-_SUFFIXES = ("", "-wal", "-shm")
+from obsidian_rag.store import make_private, now, writer_lock
+from obsidian_rag.vault import sweep_data_folder
 
 
 def run_index(
@@ -21,8 +22,12 @@ def run_index(
     listener: Listener = lambda _: None,
     stop: Stop = lambda: False,
     paths: Sequence[str] | None = None,
+    *,
+    accepts_removals: bool = False,
 ) -> IndexResult:
     """Index the vault, or some files of it, and leave the outcome in sync-result.json.
+
+    `accepts_removals` is the user's word that notes which are missing are gone.
 
     Raises:
         Busy: another process is at it.
@@ -30,15 +35,24 @@ def run_index(
     """
     home = engine.config.home
     root = engine.config.vault_root
+    begun = time.monotonic()
     with writer_lock(home, mode.value):
+        sweep_data_folder(home)
         started = now()
         try:
-            if mode is Mode.REINDEX:
-                _set_damaged_database_aside(engine)
+            make_private(home)
+            repair = repaired(engine) if mode is Mode.REINDEX else ""
+            if mode is not Mode.REINDEX and engine.chunks.exists():
+                engine.chunks.check()
             before = index_version(engine)
-            result = IndexRun(engine.workplace, listener, stop).run(mode, paths)
+            run = IndexRun(engine.workplace, listener, stop, accepts_removals=accepts_removals)
+            result = run.run(mode, paths)
+            result = replace(result, repair=repair)
+            engine.chunks.record()
             if not result.tally.is_cancelled:
-                _relate(engine, before, paths, listener, stop)
+                _relate(engine, mode, before, paths, listener, stop)
+            took = round((time.monotonic() - begun) * 1000)
+            result = replace(result, duration_ms=took)
             status = "cancelled" if result.tally.is_cancelled else "complete"
             record_outcome(
                 engine.config,
@@ -58,14 +72,19 @@ def run_index(
 
 
 def _relate(
-    engine: Engine, before: str, paths: Sequence[str] | None, listener: Listener, stop: Stop
+    engine: Engine,
+    mode: Mode,
+    before: str,
+    paths: Sequence[str] | None,
+    listener: Listener,
+    stop: Stop,
 ) -> None:
     def count(done: int, total: int) -> None:
         listener(Progress(Phase.RELATING, done, total))
 
     if paths is None:
         give_back()  # a whole run leaves a lot that relating has no use for
-    relate(engine, before, paths, listener=count, stop=stop)
+    relate(engine, before, paths, mode=mode, listener=count, stop=stop)
 
 
 def _known(error: ObsidianRagError | OSError) -> ObsidianRagError:
@@ -85,6 +104,7 @@ def result_fields(result: IndexResult) -> dict[str, object]:
         "indexed_files": result.indexed_files,
         "total_chunks": result.total_chunks,
         "duration_ms": result.duration_ms,
+        **({"repair": result.repair} if result.repair else {}),
         "errors": tally.pop("errors"),
         **tally,
     }
@@ -93,16 +113,3 @@ def result_fields(result: IndexResult) -> dict[str, object]:
 def read_result(engine: Engine) -> dict[str, object] | None:
     """The outcome of the last run, if there was one."""
     return read_outcome(engine.config)
-
-
-def _set_damaged_database_aside(engine: Engine) -> None:
-    """Keep a broken state.db under another name: it also holds what the user asked to remember."""
-    with contextlib.suppress(IndexCorrupted):
-        if engine.database.check() is None:
-            return
-    engine.close()
-    stamp = now()[:19].replace(":", "")
-    for suffix in _SUFFIXES:
-        file = engine.config.database.with_name(engine.config.database.name + suffix)
-        if file.exists():
-            file.rename(file.with_name(f"{file.name}.damaged-{stamp}"))

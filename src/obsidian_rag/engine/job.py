@@ -36,6 +36,7 @@ class Job:
     progress: Progress | None = None
     result: Mapping[str, object] | None = None
     error: ObsidianRagError | None = None
+    accepts_removals: bool = False
 
     @property
     def is_over(self) -> bool:

@@ -23,6 +23,7 @@ from obsidian_rag.engine.job import (
     job_fields,
     progress_fields,
 )
+from obsidian_rag.engine.meaning_state import MeaningState, meaning_fields
 from obsidian_rag.engine.outcome import record_failure
 from obsidian_rag.engine.worker_link import WorkerGone, WorkerLink
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, error_from
@@ -35,6 +36,9 @@ _KEPT = 20
 _MOST_ATTEMPTS = 2
 # For a run that was told to end to come to a point where it can, and for the worker to go.
 _TIDY_S = 5.0
+# Between two lives of a worker that ends before it has added one meaning vector.
+_FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 60.0
 _NEXT_STEP = "Run `obsidian-rag sync`: it goes on where it stopped. logs/worker.log may say why."
 _log = logging.getLogger(__name__)
 
@@ -45,7 +49,10 @@ class Jobs:
     def __init__(self, config: Config, bus: Bus) -> None:
         self._config = config
         self._bus = bus
+        # What the worker last said of meaning vectors.
+        self.meaning: MeaningState | None = None
         self._link = WorkerLink(config)
+        self._link.on_meaning, self._link.on_gone = self._hear_meaning, self._hear_gone
         self._changed = threading.Condition()
         self._waiting: deque[Job] = deque()
         self._running: Job | None = None
@@ -53,6 +60,10 @@ class Jobs:
         self._untold: set[str] = set()
         self._is_sent = False
         self._is_cancelling = False
+        self._is_outdated = False
+        # The worker has ended while it added meaning vectors, so often without adding any.
+        self._is_gone = False
+        self._fruitless_ends = 0
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -80,15 +91,33 @@ class Jobs:
         self._link.close(_TIDY_S)
         self._thread.join()
 
-    def request(self, mode: Mode) -> Job:
+    def use(self, config: Config) -> None:
+        """Work with these settings; a run that has others is ended and begins anew with them."""
+        with self._changed:
+            before, self._config = self._config, config
+            self._link.config = config
+            self._changed.notify_all()
+            if self._running is None or _for_runs(before) == _for_runs(config):
+                return
+            self._is_outdated = True
+            running = self._running if self._is_sent else None
+        if running is not None:
+            self._send_cancel(running)
+
+    def request(self, mode: Mode, *, accepts_removals: bool = False) -> Job:
         """Somebody asks for a run: the requested job already under way, or a new one.
+
+        One that takes missing notes for gone is never another's job.
 
         Raises:
             Busy: everything is about to stop.
         """
         with self._changed:
             self._refuse_when_stopping()
-            return self._requested() or self._add(mode, None, is_requested=True)
+            running = self._requested()
+            if running is not None and (running.accepts_removals or not accepts_removals):
+                return running
+            return self._add(mode, None, is_requested=True, accepts_removals=accepts_removals)
 
     def sync(self, paths: Iterable[str] | None) -> Job:
         """The watcher asks: a sync of these files, or of all; not to be called while one waits.
@@ -113,7 +142,7 @@ class Jobs:
             wanted = self.active if job_id is None else self._under_way(job_id)
             if wanted is None:
                 raise NotFound(
-                    f"There is no job {job_id} to cancel." if job_id else "There is no job.",
+                    f"No job {job_id} to cancel." if job_id else "No job is running.",
                     "`obsidian-rag status` shows the active one.",
                 )
             is_waiting = wanted in self._waiting
@@ -164,8 +193,24 @@ class Jobs:
         if self._stopping.is_set():
             raise Busy("The indexer is about to stop.", "Try again in a moment.")
 
-    def _add(self, mode: Mode, paths: frozenset[str] | None, *, is_requested: bool) -> Job:
-        job = Job(str(uuid.uuid4()), mode, JobStatus.STARTED, is_requested, paths, 0, now())
+    def _add(
+        self,
+        mode: Mode,
+        paths: frozenset[str] | None,
+        *,
+        is_requested: bool,
+        accepts_removals: bool = False,
+    ) -> Job:
+        job = Job(
+            str(uuid.uuid4()),
+            mode,
+            JobStatus.STARTED,
+            is_requested,
+            paths,
+            0,
+            now(),
+            accepts_removals=accepts_removals,
+        )
         self._waiting.append(job)
         self._changed.notify_all()
         return job
@@ -183,7 +228,7 @@ class Jobs:
         with self._changed:
             job = self._under_way(job_id) or self._over.get(job_id)
         if job is None:
-            raise NotFound(f"There is no job {job_id}.", "Only the last jobs are remembered.")
+            raise NotFound(f"No job {job_id}.", "Only the last jobs are remembered.")
         return job
 
     def _drop(self, job: Job) -> Job:
@@ -228,27 +273,60 @@ class Jobs:
     def _work(self) -> None:
         try:
             self._has_worker()
-            while self._is_job_waiting():
+            while self._is_wanted():
                 has_worker = self._has_worker()
                 job = self._take()
                 if job is not None:
                     self._finish(self._carry_out(job) if has_worker else self._not_started(job))
+                elif has_worker:
+                    with contextlib.suppress(WorkerGone):
+                        self._link.configure()
         finally:
             self._link.close(_TIDY_S)
             self._link.reap()
 
     def _has_worker(self) -> bool:
         try:
+            with self._changed:
+                self._is_gone = False
             self._link.ensure(self._stopping)
         except WorkerGone as gone:
             _log.warning("the worker does not start: %s", gone)
             return False
         return True
 
-    def _is_job_waiting(self) -> bool:
+    def _is_wanted(self) -> bool:
+        """Wait until there is something to do; false when it is time to stop."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._stopping.is_set())
+            self._changed.wait_for(
+                lambda: self._waiting or self._is_news_for_worker() or self._stopping.is_set()
+            )
+            is_restart = self._is_gone and not self._waiting
+            pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**self._fruitless_ends)
+            if is_restart:
+                self._changed.wait_for(lambda: self._waiting or self._stopping.is_set(), pause)
             return not self._stopping.is_set()
+
+    def _is_news_for_worker(self) -> bool:
+        """Other settings, for one that lives, or a new life, for one that had work left."""
+        return self._is_gone or (self._link.pid is not None and not self._link.is_configured)
+
+    def _hear_meaning(self, line: dict[str, object]) -> None:
+        before, state = self.meaning, MeaningState.read(line)
+        with self._changed:
+            self.meaning = state
+            if before is not None and state.done > before.done:
+                self._fruitless_ends = 0
+        fields = {**meaning_fields(state), "after_job": line.get("after_job")}
+        self._bus.publish(EventKind.PROGRESS, fields)
+
+    def _hear_gone(self) -> None:
+        with self._changed:
+            # One that had nothing to do is started anew by the next job.
+            if self.meaning is not None and not self.meaning.is_over:
+                self._is_gone = True
+                self._fruitless_ends += 1
+                self._changed.notify_all()
 
     def _take(self) -> Job | None:
         with self._changed:
@@ -263,7 +341,10 @@ class Jobs:
             while job.attempt < _MOST_ATTEMPTS and (job.attempt == 0 or self._has_worker()):
                 job = self._begin(job)
                 try:
-                    return self._converse(job)
+                    done = self._converse(job)
+                    if not self._is_to_be_repeated(done):
+                        return done
+                    job = replace(job, attempt=job.attempt - 1)
                 except WorkerGone as end:
                     gone = end
                     _log.warning("the worker ended during a %s: %s", job.mode, end)
@@ -274,10 +355,16 @@ class Jobs:
         code = "" if gone.exit_code is None else f" (exit code {gone.exit_code})"
         return self._failed(job, f"The indexer stopped unexpectedly{code}.")
 
+    def _is_to_be_repeated(self, job: Job) -> bool:
+        """Whether a run ended early only because the settings changed under it."""
+        with self._changed:
+            is_ours = self._is_outdated and not self._is_cancelling
+            return is_ours and job.status is JobStatus.CANCELLED and not self._stopping.is_set()
+
     def _begin(self, job: Job) -> Job:
         with self._changed:
             job = self._running = replace(job, attempt=job.attempt + 1, progress=None)
-            self._is_sent = False
+            self._is_sent = self._is_outdated = False
         self._bus.publish(EventKind.JOB, job_fields(job))
         return job
 
@@ -286,12 +373,19 @@ class Jobs:
         self._link.trim_log()
         paths = sorted(job.paths) if job.paths is not None else None
         with contextlib.suppress(WorkerGone):  # `receive` knows the exit code
+            self._link.configure()
             self._link.send(
-                {"type": "run", "job_id": job.id, "mode": job.mode.value, "paths": paths}
+                {
+                    "type": "run",
+                    "job_id": job.id,
+                    "mode": job.mode.value,
+                    "paths": paths,
+                    "accept_removals": job.accepts_removals,
+                }
             )
         with self._changed:
             self._is_sent = True
-            is_cancelling = self._is_cancelling
+            is_cancelling = self._is_cancelling or self._is_outdated
         if is_cancelling:
             self._send_cancel(job)
         while True:
@@ -333,7 +427,12 @@ class Jobs:
     def _finish(self, job: Job) -> None:
         with self._changed:
             self._running = None
-            self._is_sent = self._is_cancelling = False
+            self._is_sent = self._is_cancelling = self._is_outdated = False
             self._keep(job)
             self._changed.notify_all()
         self._tell_end(job)
+
+
+def _for_runs(config: Config) -> dict[str, object]:
+    """The settings that an index run depends on."""
+    return config.settings.model_dump(exclude={"server", "watcher", "livesync", "meaning"})

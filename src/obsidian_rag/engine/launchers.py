@@ -44,7 +44,7 @@ class Launch:
         for text in (self.python, self.log, *self.environment.values()):
             if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text):
                 raise InvalidArgument(
-                    f"The path {text!r} has characters that cannot be written down.",
+                    f"The path {text!r} has characters that cannot be written into the entry.",
                     "Rename the folder, then run the command again.",
                 )
 

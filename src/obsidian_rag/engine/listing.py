@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from obsidian_rag.engine.asking import take_up_changes
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.errors import IndexCorrupted, IndexNotFound
-from obsidian_rag.store import Links, quoted
+from obsidian_rag.store import Links, quoted, titles_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,9 @@ def list_notes(engine: Engine, after: str, limit: int) -> tuple[ListedNote, ...]
     found: list[ListedNote] = []
     while len(found) < limit:
         paths = _indexed(engine, link.link_id, after, limit)
-        found += _open_notes(engine, link.link_id, paths)
+        # Folders may have been denied since; the next sync takes their notes out of the index.
+        admitted = [path for path in paths if engine.rules.admits_file(path)]
+        found += _open_notes(engine, link.link_id, admitted)
         if len(paths) < limit:
             break
         after = paths[-1]
@@ -74,6 +76,4 @@ def _titles(engine: Engine, link_id: str, paths: Sequence[str]) -> dict[str, str
         f"link_id = {quoted(link_id)} AND chunk_index = 0 AND is_private = false"
         f" AND source_file IN ({names})"
     )
-    query = engine.chunks.table.search().where(condition).select(["source_file", "title"])
-    rows = query.limit(len(paths)).to_arrow()
-    return dict(zip(rows["source_file"].to_pylist(), rows["title"].to_pylist(), strict=True))
+    return titles_of(engine.chunks, condition, len(paths))

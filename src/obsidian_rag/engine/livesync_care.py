@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.livesync_site import Site, place_of, site_of
+from obsidian_rag.engine.livesync_site import Site, Wish, filters_of, place_of, site_of
 from obsidian_rag.engine.livesyncing import (
     is_node_running,
     kept_at,
@@ -21,6 +21,7 @@ from obsidian_rag.livesync import (
     Codec,
     Couch,
     Disk,
+    Filters,
     Membership,
     Resolved,
     Tweaks,
@@ -42,12 +43,13 @@ class LivesyncCheck:
     conflicts: tuple[Conflict, ...]
     left_out: tuple[tuple[str, str], ...]
     warnings: tuple[tuple[str, str], ...]
+    filtered: tuple[tuple[str, str], ...]
     files: int
     trouble: ObsidianRagError | None
 
     @property
     def is_clean(self) -> bool:
-        """Whether there is nothing to be looked at; a warning is only for other systems."""
+        """Whether there is nothing to be looked at; warnings and filters are no trouble."""
         return not (self.quarantined or self.conflicts or self.left_out or self.trouble)
 
 
@@ -68,60 +70,63 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class _Records:
+class CareRecords:
+    """The records of a database, and where it is."""
+
     site: Site
     records: LivesyncRecords = field(repr=False)
 
 
-def check_livesync(config: Config) -> LivesyncCheck:
+def check_livesync(config: Config, wish: Wish | None = None) -> LivesyncCheck:
     """Look at the vault, the records and the database; nothing is changed.
 
     Raises:
         ConfigInvalid: LiveSync is not set up.
     """
-    with _records(config) as kept:
+    with open_records(config, wish) as kept:
         records = kept.records
         member: Membership | None = None
         trouble: ObsidianRagError | None = None
         try:
-            with _couch(config) as (site, couch):
+            with _couch(config, wish) as (site, couch):
                 member = rehearse(couch, _access(site), records)
         except ObsidianRagError as error:
             trouble = error
-        left_out, warnings = _looked_through(kept, member)
+        disk, warnings = _looked_through(config, kept, member)
         return LivesyncCheck(
             quarantined=tuple(records.quarantined()),
             conflicts=tuple(records.conflicts()),
-            left_out=left_out,
+            left_out=tuple(sorted(disk.left_out.items())),
             warnings=warnings,
+            filtered=tuple(sorted(disk.filtered.items())),
             files=records.count(),
             trouble=trouble,
         )
 
 
-def waiting_conflicts(config: Config) -> tuple[WaitingConflict, ...]:
+def waiting_conflicts(config: Config, wish: Wish | None = None) -> tuple[WaitingConflict, ...]:
     """Every conflict that waits for the user, the oldest first.
 
     Raises:
         ConfigInvalid: LiveSync is not set up.
     """
-    with _records(config) as kept:
+    with open_records(config, wish) as kept:
         return tuple(
             WaitingConflict(one, known.rev if (known := kept.records.file(one.doc_id)) else None)
             for one in kept.records.conflicts()
         )
 
 
-def resolve_conflict(config: Config, note: str, keep: str) -> Resolved:
+def resolve_conflict(config: Config, note: str, keep: str, wish: Wish | None = None) -> Resolved:
     """Settle the conflict of one note; `keep` is ours, theirs, both or a revision.
 
     Raises:
         NotFound: the note is in no conflict.
         ObsidianRagError: as for `Bench.resolve`, or the database cannot be reached or used.
     """
-    with _records(config) as kept:
+    with open_records(config, wish) as kept:
         conflict = _named(kept.records.conflicts(), note)
-        with _couch(config) as (site, couch):
+        with _couch(config, wish) as (site, couch):
             member = rehearse(couch, _access(site), kept.records)
             bench = Bench(
                 root=site.root,
@@ -134,63 +139,81 @@ def resolve_conflict(config: Config, note: str, keep: str) -> Resolved:
             return bench.resolve(conflict, keep)
 
 
-def finish_resolving(config: Config) -> None:
+def finish_resolving(config: Config, wish: Wish | None = None) -> None:
     """Bring what was settled to both sides; a node that runs does so by itself.
 
     Raises:
         ObsidianRagError: as for `sync_once`.
     """
-    if not is_node_running(config, place_of(config).key):
-        sync_once(config)
+    if not is_node_running(config, place_of(config, wish).key):
+        sync_once(config, wish)
 
 
-def trashed_files(config: Config) -> tuple[TrashedFile, ...]:
+def trashed_files(config: Config, wish: Wish | None = None) -> tuple[TrashedFile, ...]:
     """What can be restored, the latest first.
 
     Raises:
         ConfigInvalid: LiveSync is not set up.
     """
-    with _records(config) as kept:
+    with open_records(config, wish) as kept:
         return tuple(kept.records.trash())
 
 
-def restore_trashed(config: Config, wanted: str) -> Restored:
+def restore_trashed(config: Config, wanted: str, wish: Wish | None = None) -> Restored:
     """Put a file back into the vault, by its number or path; the latest one of a path.
 
     Raises:
         NotFound: the trash has none.
         ObsidianRagError: it cannot be written.
     """
-    with _records(config) as kept:
-        file = _chosen(kept.records.trash(), wanted)
-        place = kept_at(config, file.stored_as)
-        entry = restore_file(kept.site.root, file.path, place)
-        discard_kept(place)
-        kept.records.drop_trash(file.trash_id)
-        return Restored(file, entry.rel_path)
+    with open_records(config, wish) as kept:
+        return put_back(config, kept, _chosen(kept.records.trash(), wanted))
 
 
-def unlock_database(config: Config) -> None:
+def put_back(config: Config, kept: CareRecords, file: TrashedFile) -> Restored:
+    """Put one file of the trash back into the vault.
+
+    Raises:
+        NotFound: the trash has it no more.
+        ObsidianRagError: it cannot be written.
+    """
+    place = kept_at(config, file.stored_as)
+    entry = restore_file(kept.site.root, file.path, place)
+    discard_kept(place)
+    kept.records.drop_trash(file.trash_id)
+    return Restored(file, entry.rel_path)
+
+
+def unlock_database(config: Config, wish: Wish | None = None) -> None:
     """Have this device accepted by a database that was locked or rebuilt; files stay as they are.
 
     Raises:
         Busy: a node is at work.
         ObsidianRagError: the database cannot be reached or used.
     """
-    with _records(config) as kept, _couch(config) as (site, couch), node_lock(config, site.key):
+    with (
+        open_records(config, wish) as kept,
+        _couch(config, wish) as (site, couch),
+        node_lock(config, site.key),
+    ):
         unlock(couch, kept.records)
 
 
 @contextlib.contextmanager
-def _records(config: Config) -> Iterator[_Records]:
-    site = place_of(config)
+def open_records(config: Config, wish: Wish | None = None) -> Iterator[CareRecords]:
+    """What we remember of the database of the settings; whether a node works with it or not.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up.
+    """
+    site = place_of(config, wish)
     with contextlib.closing(open_books(config)) as database:
-        yield _Records(site, LivesyncRecords(database, site.key))
+        yield CareRecords(site, LivesyncRecords(database, site.key))
 
 
 @contextlib.contextmanager
-def _couch(config: Config) -> Iterator[tuple[Site, Couch]]:
-    site = site_of(config)
+def _couch(config: Config, wish: Wish | None) -> Iterator[tuple[Site, Couch]]:
+    site = site_of(config, wish)
     with contextlib.closing(Couch(site.remote)) as couch:
         yield site, couch
 
@@ -200,24 +223,24 @@ def _access(site: Site) -> Access:
 
 
 def _looked_through(
-    kept: _Records, member: Membership | None
-) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """Files that take no part with the reason, and those that other systems cannot write."""
+    config: Config, kept: CareRecords, member: Membership | None
+) -> tuple[Disk, tuple[tuple[str, str], ...]]:
+    """The vault as sync sees it, and the files that other systems cannot write."""
     # Without the database, its devices are taken to have agreed on what is usual.
+    tweaks = member.tweaks if member else Tweaks()
     codec = member.codec if member else Codec(Tweaks(), None, None)
-    most = member.max_bytes if member else Tweaks().sync_max_size_in_mb * _MB
+    most = member.max_bytes if member else int(tweaks.sync_max_size_in_mb * _MB)
 
     def spelling_of(doc_id: str) -> str | None:
         known = kept.records.file(doc_id)
-        return known.path if known is not None else None
+        return known.path if known is not None and known.content_hash else None
 
-    disk = Disk(kept.site.root, codec, most, spelling_of)
+    filters = Filters(filters_of(config), tweaks, kept.site.root)
+    disk = Disk(kept.site.root, codec, most, spelling_of, filters)
     walk = disk.look()
     warned = ((file.rel_path, warns(file.rel_path)) for file in sorted(walk.files))
-    return (
-        tuple(sorted(disk.left_out.items())),
-        tuple((path, why) for path, why in warned if why and path not in disk.left_out),
-    )
+    unsynced = disk.left_out.keys() | disk.filtered.keys()
+    return disk, tuple((path, why) for path, why in warned if why and path not in unsynced)
 
 
 def _named(conflicts: list[Conflict], note: str) -> Conflict:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from obsidian_rag.config import Config, WatcherSettings
-from obsidian_rag.engine.engine import file_identity
 from obsidian_rag.engine.livesync_site import Wish
 from obsidian_rag.engine.livesync_state import LivesyncState, leave_word
 from obsidian_rag.engine.livesyncing import OpenNode, drop_old_trash, open_node
 from obsidian_rag.engine.watcher import Watcher
 from obsidian_rag.errors import Busy, IndexerFailed, LivesyncBrake, ObsidianRagError
-from obsidian_rag.livesync import Direction, Listener
+from obsidian_rag.livesync import Direction, LeftOut, Listener
+from obsidian_rag.store import file_identity
 from obsidian_rag.vault import Rules
 
 # Under the room's own name: what the node says and what is said about it are one log.
@@ -92,7 +92,7 @@ class Session:
             counts=stats.fields(),
             lag=self._lag(opened) if is_running else None,
             progress=self._progress if is_running else None,
-            trouble=stats.trouble or self._trouble,
+            trouble=stats.trouble or stats.brake or self._trouble,
         )
 
     def _lag(self, opened: OpenNode) -> int | None:
@@ -130,6 +130,7 @@ class Session:
         identity = file_identity(self._config.database)
         word_at, trash_at = 0.0, time.monotonic() + _TRASH_EVERY_S
         told = LivesyncState()
+        left_out: tuple[LeftOut, ...] = ()
         while not over.wait(_PULSE_S):
             if stop.is_set() or file_identity(self._config.database) != identity:
                 ended.set()
@@ -137,8 +138,11 @@ class Session:
             if stats.is_connected and self._progress is not None:
                 self._progress = None
                 _log.info("In sync: %d files, following changes", opened.records.count())
+            if stats.is_connected and stats.not_synced != left_out:
+                _say_not_synced(stats.not_synced, left_out)
+                left_out = stats.not_synced
             if stats.trouble is not None or stats.is_connected:
-                self._tell(stats.trouble)
+                self._tell(stats.trouble or stats.brake)
             state = self._state_of(opened, is_running=True)
             is_due = now >= word_at or state.is_connected != told.is_connected
             if is_due and state != told:
@@ -173,6 +177,14 @@ class Session:
         finally:
             over.set()
             thread.join(_JOIN_S)
+
+
+def _say_not_synced(now: tuple[LeftOut, ...], before: tuple[LeftOut, ...]) -> None:
+    for one in now:
+        if one not in before:
+            more = f" and {one.count - len(one.paths)} more" if one.count > len(one.paths) else ""
+            what = "Synced, but" if one.kind == "elsewhere" else "Not synced"
+            _log.warning("%s: %s: %s%s", what, one.reason, ", ".join(one.paths), more)
 
 
 def run_livesync(

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from obsidian_rag.config import CONFIG_VERSION, Config, read_file, save, validate
-from obsidian_rag.engine.livesync_site import place_of, split_login
+from obsidian_rag.engine.livesync_site import filters_of, place_of, split_login
 from obsidian_rag.engine.livesyncing import keep_tweaks, open_books
 from obsidian_rag.errors import ConfigInvalid, NotFound
 from obsidian_rag.livesync import (
     Access,
     Connection,
     Couch,
+    FilterSettings,
+    NotEncrypted,
     Place,
     Remote,
     Secrets,
@@ -21,6 +23,7 @@ from obsidian_rag.livesync import (
     Survey,
     Tweaks,
     check_consent,
+    check_filters,
     decode_setup_uri,
     is_on_this_machine,
     remote_key,
@@ -44,6 +47,8 @@ class SetupWish:
     has_consent: bool = False
     may_use_keyring: bool = True
     may_reuse: bool = True
+    # The database need not be encrypted, whatever passphrase was given or kept.
+    may_be_unencrypted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,10 @@ class SetUp:
     place: Place
     config: Path
     vault: Path | None
+    filters: FilterSettings
+    # What other devices sync, as far as a setup URI tells, and this one does not.
+    has_hidden_files: bool
+    has_customization: bool
 
 
 def needs_consent(config: Config, wish: SetupWish) -> str | None:
@@ -82,16 +91,17 @@ def livesync_setup(config: Config, wish: SetupWish) -> SetUp:
         InvalidArgument: the setup URI cannot be used.
         LivesyncRefused: the server is outside this machine without consent, or refuses us.
         LivesyncPassphrase: a passphrase is wrong or missing.
+        NotEncrypted: a passphrase was given, and the database is not encrypted.
+        LivesyncIncompatible: LiveSync's filters cannot be followed; the setting is named.
         ObsidianRagError: the database cannot be reached or used.
     """
     vault = _existing(wish.vault) if wish.vault is not None else None
     found = _connection(config, wish)
     has_consent = _has_consent(config, wish, found.remote)
     check_consent(found.remote, has_consent)
-    access = Access(found.remote, found.passphrase, "vault", found.tweaks if wish.uri else None)
-    with contextlib.closing(Couch(found.remote)) as couch:
-        seen = survey(couch, access)
-    tree = _tree(config, found.remote, vault, has_consent=has_consent)
+    check_filters(found.filters, found.tweaks)
+    seen = _surveyed(wish, found)
+    tree = _tree(config, found, vault, has_consent=has_consent)
     root = _root(Config(config.home, config.file, validate(tree, config.file)))
     # The folder must be there before the secrets are, and a database makes its own.
     with contextlib.closing(open_books(config)) as database:
@@ -116,12 +126,30 @@ def livesync_setup(config: Config, wish: SetupWish) -> SetUp:
         place=place,
         config=config.file,
         vault=root,
+        filters=found.filters,
+        has_hidden_files=found.has_hidden_files,
+        has_customization=found.has_customization,
     )
+
+
+def _surveyed(wish: SetupWish, found: Connection) -> Survey:
+    tweaks = found.tweaks if wish.uri else None
+    access = Access(found.remote, found.passphrase, "vault", tweaks)
+    # A setup URI may hold a passphrase that its device does not use.
+    is_unused = tweaks is not None and not tweaks.encrypt
+    with contextlib.closing(Couch(found.remote)) as couch:
+        try:
+            return survey(couch, access)
+        except NotEncrypted:
+            if not (wish.may_be_unencrypted or is_unused):
+                raise
+            return survey(couch, replace(access, passphrase=None))
 
 
 def _connection(config: Config, wish: SetupWish) -> Connection:
     if wish.uri is not None:
-        return Connection.from_settings(decode_setup_uri(wish.uri, wish.uri_passphrase))
+        told = Connection.from_settings(decode_setup_uri(wish.uri, wish.uri_passphrase))
+        return replace(told, filters=_both(filters_of(config), told.filters))
     settings = config.settings.livesync
     url, user, password = split_login(wish.url) if wish.url else (settings.couchdbUrl, None, None)
     database = wish.database or settings.dbName
@@ -137,7 +165,18 @@ def _connection(config: Config, wish: SetupWish) -> Connection:
     kept = _kept(config, remote) or Secrets()
     given = remote.password or (kept.password if wish.may_reuse else None)
     remote = replace(remote, password=given, headers=kept.headers, jwt=kept.jwt)
-    return Connection(remote, Tweaks(), wish.passphrase or kept.passphrase)
+    passphrase = wish.passphrase or kept.passphrase
+    return Connection(remote, Tweaks(), passphrase, filters_of(config))
+
+
+def _both(ours: FilterSettings, told: FilterSettings) -> FilterSettings:
+    """What a device tells; where it has no filter, one that we have stays."""
+    return FilterSettings(
+        only=told.only or ours.only,
+        ignore=told.ignore or ours.ignore,
+        uses_ignore_files=told.uses_ignore_files or ours.uses_ignore_files,
+        ignore_files=told.ignore_files or ours.ignore_files,
+    )
 
 
 def _kept(config: Config, remote: Remote) -> Secrets | None:
@@ -154,9 +193,10 @@ def _has_consent(config: Config, wish: SetupWish, remote: Remote) -> bool:
 
 
 def _tree(
-    config: Config, remote: Remote, vault: Path | None, *, has_consent: bool
+    config: Config, found: Connection, vault: Path | None, *, has_consent: bool
 ) -> dict[str, Any]:
-    """The config file with the database in it, and without a password from before."""
+    """The config file with the database and its filters, and without a password from before."""
+    remote = found.remote
     tree = read_file(config.file)
     tree.setdefault("version", CONFIG_VERSION)
     section = tree.setdefault("livesync", {})
@@ -168,6 +208,10 @@ def _tree(
     if remote.user is not None:
         section["couchdbUser"] = remote.user
     section["dbName"] = remote.database
+    for name, value in _filter_settings(found.filters).items():
+        section.pop(name, None)
+        if value not in (None, ""):
+            section[name] = value
     # Consent is for one server: a new one needs it anew.
     section["remote_consent"] = has_consent and not is_on_this_machine(remote.url)
     if vault is not None:
@@ -177,6 +221,15 @@ def _tree(
         if tree["vault_path"] != str(vault):
             section["vaultPath"] = str(vault)
     return tree
+
+
+def _filter_settings(filters: FilterSettings) -> dict[str, object]:
+    return {
+        "syncOnlyRegEx": filters.only,
+        "syncIgnoreRegEx": filters.ignore,
+        "useIgnoreFiles": filters.uses_ignore_files,
+        "ignoreFiles": filters.ignore_files,
+    }
 
 
 def _existing(vault: Path) -> Path:

@@ -15,6 +15,7 @@ from obsidian_rag.config import Config
 from obsidian_rag.errors import ConfigInvalid
 from obsidian_rag.livesync import (
     Direction,
+    FilterSettings,
     Remote,
     Secrets,
     SecretStore,
@@ -62,6 +63,17 @@ class Site:
     def key(self) -> str:
         """The name under which we remember the database."""
         return remote_key(self.remote)
+
+
+def filters_of(config: Config) -> FilterSettings:
+    """Which paths LiveSync's filters leave out, as far as our settings say."""
+    settings = config.settings.livesync
+    return FilterSettings(
+        settings.syncOnlyRegEx,
+        settings.syncIgnoreRegEx,
+        settings.useIgnoreFiles,
+        settings.ignoreFiles,
+    )
 
 
 def is_configured(config: Config) -> bool:
@@ -115,6 +127,8 @@ def site_of(
         jwt=kept.jwt if given is None and written is None else None,
     )
     passphrase = wish.passphrase or kept.passphrase or environ.get(PASSPHRASE_VARIABLE)
+    if wish.encrypts is False:
+        passphrase = None
     return Site(remote, place.root, passphrase)
 
 

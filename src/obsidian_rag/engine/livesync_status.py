@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.livesync_site import is_configured, place_of
@@ -34,6 +35,7 @@ class LivesyncStatus:
     read_only: bool = False
     files: int = 0
     stats: Mapping[str, object] = field(default_factory=dict)
+    not_synced: tuple[Mapping[str, object], ...] = ()
     progress: Mapping[str, object] | None = None
     health: Status = "healthy"
     trouble: ObsidianRagError | None = None
@@ -75,6 +77,7 @@ def livesync_status(engine: Engine) -> LivesyncStatus:
         read_only=settings.read_only,
         files=records.count(),
         stats=_stats(live, records),
+        not_synced=_not_synced(live),
         progress=_progress(live),
         health="degraded" if live.trouble else "healthy",
         trouble=live.trouble,
@@ -103,6 +106,11 @@ def _stats(state: LivesyncState, records: LivesyncRecords | None) -> dict[str, o
     }
 
 
+def _not_synced(state: LivesyncState) -> tuple[Mapping[str, object], ...]:
+    found: Any = state.counts.get("not_synced")
+    return tuple(one for one in found or () if isinstance(one, Mapping))
+
+
 def _progress(state: LivesyncState) -> dict[str, object] | None:
     if state.progress is None:
         return None
@@ -118,7 +126,17 @@ def _message(state: LivesyncState, is_enabled: bool) -> str:
         return f"LiveSync is set up, but does not run; {how}."
     if state.progress is not None:
         return "LiveSync is catching up."
-    return "LiveSync is in sync." if state.is_connected else "LiveSync is connecting."
+    if not state.is_connected:
+        return "LiveSync is connecting."
+    missing = sum(_count(one) for one in _not_synced(state) if one.get("kind") != "elsewhere")
+    if not missing:
+        return "LiveSync is in sync."
+    return f"LiveSync is in sync, except for {missing} {'file' if missing == 1 else 'files'}."
+
+
+def _count(one: Mapping[str, object]) -> int:
+    count = one.get("count")
+    return count if isinstance(count, int) else 0
 
 
 def _unusable(is_enabled: bool, trouble: ObsidianRagError) -> LivesyncStatus:

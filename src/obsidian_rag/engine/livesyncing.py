@@ -11,13 +11,14 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.livesync_site import Site, Wish, site_of
+from obsidian_rag.engine.livesync_site import Site, Wish, filters_of, site_of
 from obsidian_rag.engine.livesync_state import LivesyncState, leave_word
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, ObsidianRagError
 from obsidian_rag.livesync import (
     Access,
     Couch,
     Direction,
+    LeftOut,
     Listener,
     Manner,
     Node,
@@ -26,7 +27,7 @@ from obsidian_rag.livesync import (
     Tweaks,
 )
 from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined
-from obsidian_rag.vault import discard_kept, make_root
+from obsidian_rag.vault import discard_kept, make_root, sweep_data_folder, sweep_folder
 
 _TRASH = "livesync-trash"
 _TWEAKS = "tweaks"
@@ -56,6 +57,7 @@ class SyncResult:
     quarantined: tuple[Quarantined, ...]
     conflicts: tuple[Conflict, ...]
     left_out: Mapping[str, str]
+    not_synced: tuple[LeftOut, ...]
     is_stopped: bool
 
     @property
@@ -125,6 +127,8 @@ def open_node(config: Config, wish: Wish | None = None) -> Iterator[OpenNode]:
             make_root(site.root)  # to take a vault into a new folder is what it is for
         _note_root(site, records)
         drop_old_trash(config, records)
+        sweep_folder(trash_folder(config))
+        sweep_data_folder(config.home)
         with contextlib.closing(Couch(site.remote)) as couch:
             plan = _plan(config, site, wish, _tweaks(site, wish, records))
             yield OpenNode(Node(plan, couch, records), couch, records, site)
@@ -157,6 +161,7 @@ def sync_once(
             quarantined=tuple(opened.records.quarantined()),
             conflicts=tuple(opened.records.conflicts()),
             left_out=dict(settler.disk.left_out),
+            not_synced=settler.not_synced(),
             is_stopped=stop(),
         )
 
@@ -185,7 +190,7 @@ def _tweaks(site: Site, wish: Wish, records: LivesyncRecords) -> Tweaks | None:
     elif told := records.get_fact(_TWEAKS):
         return Tweaks.from_settings(json.loads(told))
     else:
-        tweaks = Tweaks()
+        tweaks = Tweaks.for_new_database()
     # Who has a passphrase means to use it.
     encrypts = site.passphrase is not None if wish.encrypts is None else wish.encrypts
     return replace(tweaks, encrypt=encrypts)
@@ -215,6 +220,7 @@ def _plan(config: Config, site: Site, wish: Wish, tweaks: Tweaks | None) -> Plan
         ),
         max_deleted_percent=100.0 if wish.allows_deletions else settings.max_deleted_percent,
         is_read_only=wish.is_read_only or settings.read_only,
+        filters=filters_of(config),
     )
 
 

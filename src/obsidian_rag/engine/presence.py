@@ -11,8 +11,8 @@ from filelock import FileLock, Timeout
 
 from obsidian_rag import __version__
 from obsidian_rag.config import DAEMON_LOCK, Config, write_atomically
-from obsidian_rag.errors import Busy
-from obsidian_rag.store import now
+from obsidian_rag.errors import Busy, ReadOnly
+from obsidian_rag.store import now, own_folder
 
 # Whoever asks whether a daemon runs holds the lock for a moment.
 _PATIENCE_S = 1.0
@@ -20,14 +20,20 @@ _PATIENCE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The content of `daemon.json`."""
+    """The content of `daemon.json`: how to reach the daemon, and whose settings it has.
+
+    It follows the file `config`. `overrides` are digests of what its own flags and environment say,
+    `started_with` are the settings that it cannot change while it runs.
+    """
 
     port: int
     token: str
     pid: int
     url: str
     version: str
-    settings: str
+    config: str
+    overrides: dict[str, str]
+    started_with: dict[str, object]
     started_at: str
 
 
@@ -37,16 +43,22 @@ def claim(config: Config) -> Iterator[None]:
 
     Raises:
         Busy: there is one already.
+        ReadOnly: the data folder may not be written.
     """
-    config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    own_folder(config.home)
     lock = FileLock(config.home / DAEMON_LOCK)
     try:
         lock.acquire(timeout=_PATIENCE_S)
     except Timeout:
         raise Busy(
-            f"A daemon serves {config.home} already.",
+            f"A daemon already serves {config.home}.",
             "Use it, or stop it with `obsidian-rag serve --stop`.",
         ) from None
+    except OSError as error:
+        raise ReadOnly(
+            f"The data folder {config.home} may not be written ({error.strerror}).",
+            "Commands that only read work without a daemon.",
+        ) from error
     try:
         config.daemon_file.unlink(missing_ok=True)
         yield
@@ -64,7 +76,9 @@ def announce(config: Config, port: int) -> Presence:
         pid=os.getpid(),
         url=f"http://127.0.0.1:{port}",
         version=__version__,
-        settings=config.digest,
+        config=str(config.file),
+        overrides=config.override_digests,
+        started_with=config.restart_values,
         started_at=now(),
     )
     # The temporary file is made with mode 0600, and the rename keeps it.

@@ -2,14 +2,15 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.engine.engine import Engine, index_version
+from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.relation_index import format_now, ground_of, relate
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
@@ -21,29 +22,35 @@ from obsidian_rag.errors import (
     ProviderFailed,
 )
 from obsidian_rag.index import Mode
+from obsidian_rag.notes import parse_note
 from obsidian_rag.relations import (
     Explained,
-    Ground,
+    Kind,
     LinksFound,
     Loaded,
-    Rows,
     Source,
-    Updated,
+    VectorsInUse,
     discard,
     evaluate_links,
     explain,
     find_rows,
-    format_of,
     is_hiding,
+    kind_of,
     note_source,
-    open_rows,
-    refresh_vectors,
+    read_now,
     related,
     text_source,
-    update,
     weights_of,
+    words_in,
 )
-from obsidian_rag.store import FoundRow, IndexState, Links, passages_of, writer_lock
+from obsidian_rag.store import (
+    FoundRow,
+    Links,
+    Properties,
+    passages_of,
+    writer_lock,
+)
+from obsidian_rag.vault import NoteFile
 
 _loading = threading.Lock()
 _Answer = TypeVar("_Answer")
@@ -60,6 +67,7 @@ class RelatedNote:
     source_passage: FoundRow | None
     passage: FoundRow | None
     text: tuple[FoundRow, ...] = ()
+    properties: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,131 +78,82 @@ class RelatedAnswer:
     notes: list[RelatedNote]
     hidden: int
     compared: int
+    # By which vectors this one was compared, and which ones there are.
+    kind: Kind = Kind.STATIC
+    in_use: VectorsInUse = VectorsInUse()
     is_private: bool = False
     text: tuple[FoundRow, ...] = ()
+    properties: str = ""
 
 
-def relate(
-    engine: Engine,
-    before: str,
-    paths: Sequence[str] | None = None,
-    *,
-    listener: Callable[[int, int], None] = lambda _done, _total: None,
-    stop: Callable[[], bool] = lambda: False,
-) -> None:
-    """After an index run: make the indexes of related notes agree with the vault too.
-
-    `before` is the index's version before the run; nothing is looked at when nothing changed.
-    """
-    try:
-        _relate(engine, before, paths, listener, stop)
-    except IndexCorrupted:
-        # What was damaged is thrown away; what is whole now is made from the vault.
-        _relate(engine, before, None, listener, stop)
-
-
-def _relate(
-    engine: Engine,
-    before: str,
-    paths: Sequence[str] | None,
-    listener: Callable[[int, int], None],
-    stop: Callable[[], bool],
-) -> None:
-    link = Links(engine.database).primary()
-    with _written(engine, open_rows(engine.config.home, _format(engine))) as rows:
-        mark = _mark(engine, index_version(engine))
-        if rows.mark == mark or link is None:
-            return
-        ground = ground_of(engine)
-        done = Updated()
-        if paths is not None and rows.count and rows.mark == _mark(engine, before):
-            done = update(rows, ground, paths, listener=listener, stop=stop)
-        if not done.is_complete:
-            may_be_empty = IndexState(engine.database).totals()[0] == 0
-            done = update(rows, ground, may_be_empty=may_be_empty, listener=listener, stop=stop)
-        refresh_vectors(rows, engine.chunks, link.link_id, stop)
-        if done.is_complete and not stop():
-            rows.mark = mark
-
-
-def update_relations(engine: Engine, paths: Sequence[str]) -> Updated | None:
-    """Take up a few changed notes at once; None if nothing is related yet."""
-    rows = find_rows(engine.config.home, _format(engine))
-    if rows is None:
-        return None
-    with contextlib.suppress(IndexCorrupted), _written(engine, rows):
-        return update(rows, ground_of(engine), paths) if rows.count else None
-    return None
-
-
-@contextlib.contextmanager
-def _written(engine: Engine, rows: Rows) -> Iterator[Rows]:
-    """The indexes while they are written; damaged ones are thrown away, to be made again."""
-    try:
-        yield rows
-    except IndexCorrupted:
-        rows.close()
-        discard(engine.config.home)
-        raise
-    finally:
-        rows.close()
-
-
-def _format(engine: Engine) -> str:
-    return format_of(engine.config.settings.relations)
-
-
-def _mark(engine: Engine, version: str) -> str:
-    return f"{version} {engine.config.settings.relations.excluded_folders}"
-
-
-def ground_of(engine: Engine) -> Ground:
-    """The vault whose notes are related, and how."""
-    return Ground(engine.config.vault_root, engine.rules, engine.config.settings.relations)
-
-
-def loaded_relations(engine: Engine) -> Loaded:
+def loaded_relations(engine: Engine, damage: IndexCorrupted | None = None) -> Loaded:
     """The indexes, loaded and up to date with what has been written.
 
     Raises:
         IndexNotFound: there are none yet; a living process is asked to make them.
+        IndexCorrupted: they are damaged, as `damage` said; they are being made again.
     """
     with _loading:
-        if engine.relations is not None and engine.relations.is_current():
+        settings = engine.config.settings.relations, _model(engine)
+        is_ours = engine.relations_settings == settings
+        if engine.relations is not None and is_ours and engine.relations.is_current():
             try:
                 engine.relations.follow()
                 return engine.relations
-            except IndexCorrupted:
+            except IndexCorrupted as error:
+                damage = error
                 discard(engine.config.home)
         engine.let_go_of_relations()
-        engine.relations = _opened(engine)
+        engine.relations_settings = settings
+        try:
+            engine.relations = _opened(engine)
+        except IndexCorrupted as error:
+            damage = error
+            discard(engine.config.home)
         if engine.relations is None:
-            _make(engine)
+            _make(engine, damage)
             engine.relations = _opened(engine)
         if engine.relations is None:
             raise _not_yet()
         return engine.relations
 
 
+def _model(engine: Engine) -> str | None:
+    """The transformer whose vectors are compared, once there are enough."""
+    store = engine.meaning_store
+    return store.fingerprint if store is not None else None
+
+
 def _opened(engine: Engine) -> Loaded | None:
-    """All notes at hand; None if the indexes are missing, damaged or not begun."""
+    """All notes at hand; None if the indexes are missing or not begun.
+
+    Raises:
+        IndexCorrupted: they are damaged.
+    """
     settings = engine.config.settings.relations
-    rows = find_rows(engine.config.home, _format(engine))
+    rows = find_rows(engine.config.home, format_now(engine), is_strict=True)
     if rows is None:
         return None
     try:
         if rows.mark is not None or rows.count:
-            return Loaded(rows, use_links=settings.use_links and settings.profile != "seed")
+            use_links = settings.use_links and settings.profile != "seed"
+            return Loaded(rows, use_links=use_links, meanings_of=_model(engine))
     except IndexCorrupted:
-        discard(engine.config.home)
+        rows.close()
+        raise
     rows.close()
     return None
 
 
-def _make(engine: Engine) -> None:
+def _make(engine: Engine, damage: IndexCorrupted | None) -> None:
     """Make the indexes, or have them made by the process whose task it is."""
     if engine.live is not None:
         engine.live.jobs.request(Mode.SYNC)
+        if damage is not None:
+            raise IndexCorrupted(
+                "The index of related notes was damaged and is being built anew.",
+                "Try again in a moment.",
+            ) from damage
         raise _not_yet()
     with writer_lock(engine.config.home, "relations"):
         relate(engine, "")
@@ -212,9 +171,10 @@ def _told(engine: Engine, question: Callable[[Loaded], _Answer]) -> _Answer:
     try:
         with loaded.lock:
             return question(loaded)
-    except IndexCorrupted:
+    except IndexCorrupted as error:
         discard(engine.config.home)
-    loaded = loaded_relations(engine)
+        damage = error
+    loaded = loaded_relations(engine, damage)
     with loaded.lock:
         return question(loaded)
 
@@ -228,8 +188,9 @@ def related_notes(
     limit: int | None = None,
     hide_linked: bool | None = None,
     with_passages: bool = True,
+    with_private: bool = True,
 ) -> RelatedAnswer:
-    """What belongs to the note at this path, or to a text.
+    """What belongs to the note at this path, or to a text; private notes count if asked for.
 
     Raises:
         NotFound: the note is not one of those that are related.
@@ -238,47 +199,61 @@ def related_notes(
     settings = engine.config.settings.relations
     vector = _meaning(engine, text) if note is None else None
 
-    def ask(loaded: Loaded) -> tuple[list[Explained], int, int, bool]:
-        source = _source(loaded, note, text, tags, vector)
+    def ask(loaded: Loaded) -> tuple[list[Explained], RelatedAnswer]:
+        loaded = loaded if with_private else loaded.without_private()
+        source = _source(engine, loaded, note, text, tags, vector)
         found = related(loaded, source, settings, limit=limit, hide_linked=hide_linked)
-        explained = explain(loaded, source, found, weights_of(settings))
+        kind = kind_of(loaded, source)
+        explained = explain(loaded, source, found, weights_of(settings, kind))
+        answer = RelatedAnswer(note, [], 0, loaded.count, kind, loaded.vectors_in_use)
         if source.slot is None:
-            return explained, 0, loaded.count, False
+            return explained, answer
         linked = loaded.graph.outgoing.get(source.slot, ())
         hidden = len(linked) if is_hiding(settings, hide_linked) else 0
-        return explained, hidden, loaded.count, loaded.cards[source.slot].is_private
+        is_private = loaded.cards[source.slot].is_private
+        return explained, replace(answer, hidden=hidden, is_private=is_private)
 
-    explained, hidden, compared, is_private = _told(engine, ask)
+    explained, answer = _told(engine, ask)
+    # Folders may have been denied since; the next sync takes their notes out of the index.
+    explained = [one for one in explained if engine.rules.admits_file(one.card.path)]
     passages = _passages(engine, note, explained) if with_passages else {}
-    own = tuple(passages.get(note or "", ()))
+    own, own_properties = passages.get(note or "", ((), ""))
     notes = []
     for one in explained:
-        rows = tuple(passages.get(one.card.path, ()))
-        notes.append(RelatedNote(one, _around(own, one.source_line), _around(rows, one.line), rows))
-    return RelatedAnswer(note, notes, hidden, compared, is_private, own)
+        rows, properties = passages.get(one.card.path, ((), ""))
+        meeting = _around(own, one.source_line), _around(rows, one.line)
+        notes.append(RelatedNote(one, *meeting, rows, properties))
+    return replace(answer, notes=notes, text=own, properties=own_properties)
 
 
 def _source(
+    engine: Engine,
     loaded: Loaded,
     note: str | None,
     text: str,
     tags: Sequence[str],
-    vector: NDArray[np.float32] | None,
+    vector: tuple[NDArray[np.float32], Kind] | None,
 ) -> Source:
     if note is not None:
         slot = loaded.by_path.get(note)
         if slot is None:
             raise NotFound(
-                f"'{note}' is not among the notes that are related.",
+                f"'{note}' is not in the index of related notes.",
                 "Run `obsidian-rag sync`; notes in relations.excluded_folders stay out.",
             )
-        return note_source(loaded, slot, tags)
-    source = text_source(loaded, text, tags, vector)
+        return note_source(loaded, slot, tags, _words(engine, note))
+    made, kind = vector or (None, Kind.STATIC)
+    source = text_source(loaded, text, tags, made, vector_kind=kind)
     if not len(source.sequence) and not source.tags:
-        raise InvalidArgument(
-            "None of these words stands in a note.", "Use other words, or name a note."
-        )
+        raise InvalidArgument("No note has any of these words.", "Use other words, or name a note.")
     return source
+
+
+def _words(engine: Engine, path: str) -> dict[str, str]:
+    """How a note says what it says, from its file; a file that is away tells nothing."""
+    ground = ground_of(engine)
+    file = read_now(ground.root, path, ground.rules.max_file_bytes)
+    return words_in(parse_note(path, file.text)) if isinstance(file, NoteFile) else {}
 
 
 def similar_titles(engine: Engine, text: str, limit: int) -> list[tuple[str, str, float]]:
@@ -289,7 +264,8 @@ def similar_titles(engine: Engine, text: str, limit: int) -> list[tuple[str, str
         found = loaded.rows.alike(text, size, limit)
         slots = [(loaded.slot_of.get(number), share) for number, share in found]
         cards = [(loaded.cards[slot], share) for slot, share in slots if slot is not None]
-        return [(card.path, card.title, share) for card, share in cards]
+        admits = engine.rules.admits_file
+        return [(card.path, card.title, share) for card, share in cards if admits(card.path)]
 
     return _told(engine, ask)
 
@@ -309,43 +285,69 @@ def relation_troubles(engine: Engine) -> dict[str, list[dict[str, object]]]:
     return _told(engine, ask)
 
 
-def links_found(engine: Engine, limit: int, listener: Callable[[int, int], None]) -> LinksFound:
-    """How often the target of an author's own link is suggested once the link is gone."""
+def links_found(
+    engine: Engine,
+    limit: int,
+    listener: Callable[[int, int], None],
+    *,
+    is_static: bool = False,
+) -> LinksFound:
+    """How often the target of an author's own link is suggested once the link is gone.
+
+    `is_static` leaves meaning vectors out, so that both kinds are measured on one index.
+    """
     ground = ground_of(engine)
-    return _told(
-        engine, lambda loaded: evaluate_links(loaded, ground, limit=limit, listener=listener)
-    )
+
+    def ask(loaded: Loaded) -> LinksFound:
+        chosen = loaded.by_static_vectors() if is_static else loaded
+        return evaluate_links(chosen, ground, limit=limit, listener=listener)
+
+    return _told(engine, ask)
 
 
 def relations_state(engine: Engine) -> dict[str, object] | None:
     """How many notes are related, and since when; None if none are, or a full disk hides it."""
     with contextlib.suppress(IndexCorrupted, IndexerFailed):
-        rows = find_rows(engine.config.home, _format(engine))
+        rows = find_rows(engine.config.home, format_now(engine))
         if rows is not None:
             with contextlib.closing(rows):
-                return {"notes": rows.count, "updated_at": rows.updated_at}
+                state: dict[str, object] = {"notes": rows.count, "updated_at": rows.updated_at}
+                if (model := _model(engine)) is not None:
+                    used = VectorsInUse.of(rows, model)
+                    state |= {"vectors": used.kind.word, "with_meaning": used.meant}
+                return state
     return None
 
 
-def _meaning(engine: Engine, text: str) -> NDArray[np.float32] | None:
-    """The vector of a text; without the embedder, words have to do."""
+def _meaning(engine: Engine, text: str) -> tuple[NDArray[np.float32], Kind] | None:
+    """The vector of a text, of the kind that notes are compared by; without one, words have to do.
+
+    A transformer that cannot be used leaves it to static vectors.
+    """
     if engine.config.settings.relations.profile == "seed":
         return None
+    if loaded_relations(engine).vectors_in_use.kind is Kind.MEANING:
+        meant = engine.meaning_vector(text)
+        if meant is not None:
+            return meant, Kind.MEANING
     with contextlib.suppress(OllamaUnreachable, ProviderFailed, EmbeddingMismatch):
-        return engine.query_vector(text)
+        return engine.query_vector(text), Kind.STATIC
     return None
 
 
 def _passages(
     engine: Engine, note: str | None, explained: Sequence[Explained]
-) -> dict[str, list[FoundRow]]:
+) -> dict[str, tuple[tuple[FoundRow, ...], str]]:
+    """The passages and the properties of the notes, as far as they are indexed."""
     paths = [one.card.path for one in explained if one.line is not None]
     if note is not None and paths:
         paths.append(note)
     link = Links(engine.database).primary()
     if link is None or not paths or not engine.chunks.exists():
         return {}
-    return passages_of(engine.chunks, link.link_id, paths)
+    found = passages_of(engine.chunks, link.link_id, paths, with_words_only=True)
+    properties = Properties(engine.database).texts(link.link_id, paths)
+    return {path: (tuple(rows), properties[path]) for path, rows in found.items()}
 
 
 def _around(passages: Sequence[FoundRow], line: int | None) -> FoundRow | None:

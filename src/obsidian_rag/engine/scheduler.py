@@ -13,13 +13,17 @@ from dataclasses import dataclass
 
 from obsidian_rag.engine.engine import Engine, Live
 from obsidian_rag.engine.events import Event, EventKind
-from obsidian_rag.engine.health import Subject
+from obsidian_rag.engine.health import Subject, VaultFacts, VaultPlace
 from obsidian_rag.engine.jobs import Job, JobStatus
 from obsidian_rag.engine.memory import give_back
-from obsidian_rag.engine.probes import look, vault_trouble
-from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.engine.probes import is_worth_a_try, look, see_vault
+from obsidian_rag.errors import NotFound, ObsidianRagError
 
 _LONGEST_PAUSE_S = 60.0
+# A look at the vault's folder costs one question to the file system; a vault that was away shall
+# be searchable again within seconds of its return.
+_VAULT_EVERY_S = 5.0
+_AWAY_EVERY_S = 1.0
 # Somebody who asks again and again must not make us probe as often.
 _LOOKS_APART_S = 2.0
 _PATHS_TOLD = 100
@@ -67,6 +71,7 @@ class Scheduler:
         self._not_before = 0.0
         self._look_at = 0.0
         self._looked_at = 0.0
+        self._vault_at = 0.0
         self._reconcile_at = 0.0
         self._began = time.monotonic()
 
@@ -82,6 +87,14 @@ class Scheduler:
             self._look_at = min(self._look_at, self._looked_at + _LOOKS_APART_S)
         self._woken.set()
 
+    def settings_changed(self) -> None:
+        """Look at once, and reckon with the new pauses from now on."""
+        reconcile_s = self._engine.config.settings.watcher.reconcile_s
+        with self._lock:
+            self._look_at = 0.0
+            self._reconcile_at = min(self._reconcile_at, time.monotonic() + reconcile_s)
+        self._woken.set()
+
     def wake(self) -> None:
         """Make `run` notice that it shall stop."""
         self._woken.set()
@@ -89,6 +102,7 @@ class Scheduler:
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set and `wake` was called."""
         end = self._live.bus.subscribe(self._hear)
+        self._live.health.is_followed = True
         try:
             while not stop.is_set():
                 self._woken.clear()
@@ -99,6 +113,7 @@ class Scheduler:
                     self._not_before = time.monotonic() + _LONGEST_PAUSE_S
                 self._woken.wait(self._pause(time.monotonic()))
         finally:
+            self._live.health.is_followed = False
             end()
 
     def _hear(self, event: Event) -> None:
@@ -111,11 +126,12 @@ class Scheduler:
         settings = self._engine.config.settings
         self._settle()
         if now >= self._look_at:
-            look(self._engine)
-            give_back()
+            self._look()
             with self._lock:
                 self._looked_at = now
                 self._look_at = now + settings.server.probe_s
+        elif now >= self._vault_at:
+            self._look_at_vault()
         has_index = self._live.health.trouble(Subject.STORE) is None
         if now >= self._reconcile_at and self._is_awake(now):
             self._reconcile_at = now + settings.watcher.reconcile_s
@@ -129,7 +145,11 @@ class Scheduler:
 
     def _pause(self, now: float) -> float:
         """How long nothing is to be done, if nobody calls."""
-        due = [self._look_at, max(self._reconcile_at, now + _LOOK_FOR_WATCHER_S)]
+        due = [
+            self._look_at,
+            self._vault_at,
+            max(self._reconcile_at, now + _LOOK_FOR_WATCHER_S),
+        ]
         if self._owed and self._job is None:
             due.append(max(self._not_before, now + 1.0))
         return max(0.0, min(due) - now)
@@ -140,14 +160,36 @@ class Scheduler:
             return True
         return now - self._began > _WATCHER_PATIENCE_S
 
-    def _can_sync(self) -> bool:
+    def _look(self) -> None:
+        before = self._live.health.facts.vault
+        after = look(self._engine).vault
+        give_back()
+        self._compare(before, after)
+
+    def _look_at_vault(self) -> None:
         health = self._live.health
-        health.note({Subject.VAULT: vault_trouble(self._engine)})
-        blocked = (Subject.STORE, Subject.EMBEDDER, Subject.VAULT)
-        if any(health.trouble(subject) for subject in blocked):
+        before, after = health.facts.vault, see_vault(self._engine)
+        health.take({"vault": after})
+        self._compare(before, after)
+
+    def _compare(self, before: VaultFacts, after: VaultFacts) -> None:
+        """A vault that is back may hold anything; one that is away may be back any moment."""
+        is_there = after.place is VaultPlace.THERE
+        every_s = _VAULT_EVERY_S if is_there else _AWAY_EVERY_S
+        self._vault_at = time.monotonic() + every_s
+        if is_there and before.place is not VaultPlace.THERE:
+            self._failures, self._not_before = 0, 0.0
+            self.changed(None)
+
+    def _can_sync(self) -> bool:
+        self._look_at_vault()
+        health = self._live.health
+        if health.trouble(Subject.STORE, Subject.EMBEDDER, Subject.SETTINGS) is not None:
             return False
-        index = health.trouble(Subject.INDEX)
-        return index is None or index.code != "EMBEDDING_MISMATCH"
+        vault = health.facts.vault
+        if vault.place is VaultPlace.AWAY and vault.counted is not None:
+            return is_worth_a_try(self._engine)
+        return vault.place is VaultPlace.THERE
 
     def _start(self) -> None:
         with self._lock:
@@ -164,10 +206,17 @@ class Scheduler:
             ended, self._ended = self._ended, []
         for job_id in ended:
             self._look_at = 0.0
-            job = self._live.jobs.wait(job_id, 0)
-            self._tell(job)
-            if self._job is not None and job.id == self._job.id:
+            is_ours = self._job is not None and job_id == self._job.id
+            if is_ours:
                 self._job = None
+            try:
+                job = self._live.jobs.wait(job_id, 0)
+            except NotFound:  # so many have ended since that nobody remembers how
+                if is_ours:
+                    self.changed(None)
+                continue
+            self._tell(job)
+            if is_ours:
                 self._judge(job)
 
     def _judge(self, job: Job) -> None:
@@ -176,9 +225,11 @@ class Scheduler:
         if is_done or job.status is JobStatus.CANCELLED:
             self._failures = 0
             return
-        self._failures += 1
+        # A vault that is away is looked for every second; trying again costs no more than that.
+        is_away = job.error is not None and job.error.code == "VAULT_AWAY"
+        self._failures += not is_away
         pause = min(_LONGEST_PAUSE_S, 2.0 ** min(self._failures - 1, 6))
-        self._not_before = time.monotonic() + pause
+        self._not_before = time.monotonic() + (_AWAY_EVERY_S if is_away else pause)
         # A failed job kept its paths to itself; a completed one left the rest in the queue.
         self.changed(job.paths if job.status is JobStatus.FAILED else None)
 

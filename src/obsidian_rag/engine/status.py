@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from obsidian_rag.engine.changes import changed_files
 from obsidian_rag.engine.engine import Engine, index_version
-from obsidian_rag.engine.health import HealthChange, Subject, state_of
+from obsidian_rag.engine.health import HealthChange, Share, VaultPlace, assess
 from obsidian_rag.engine.indexing import read_result
 from obsidian_rag.engine.jobs import job_fields
-from obsidian_rag.engine.probes import look
+from obsidian_rag.engine.meaning import meaning_state
+from obsidian_rag.engine.probes import look, newest_note
 from obsidian_rag.engine.relating import relations_state
 from obsidian_rag.errors import NotFound, ObsidianRagError, Status
-from obsidian_rag.store import EmbeddingStatus, IndexState, Manifest, Queue
+from obsidian_rag.store import EmbeddingStatus, IndexState, Queue
 
 _CHANGES_SHOWN = 10
 # A status must answer at once; a vault that takes longer to walk is told from the books alone.
@@ -32,10 +33,14 @@ class FileNotice:
 class StatusReport:
     """What `status` tells; `trouble` is the worst thing found.
 
-    `relations` has the number of notes that are related and when they were last updated.
+    `searchable` says how many notes are, of how many, when that is not all of them.
+    `relations` has the number of notes that are related and when they were last updated;
+    `meaning` says how many chunks have a meaning vector, and is None without a transformer;
+    `restart_needed` has the changed settings that the daemon takes up when it is started anew.
     """
 
     plugin_health: Status
+    searchable: Share | None
     total_docs: int
     total_chunks: int
     last_sync: str | None
@@ -53,6 +58,8 @@ class StatusReport:
     vault_mtime: str | None
     notices: tuple[FileNotice, ...]
     relations: Mapping[str, object] | None
+    meaning: Mapping[str, object] | None
+    restart_needed: tuple[str, ...]
     trouble: ObsidianRagError | None
 
 
@@ -67,17 +74,19 @@ def report_status(engine: Engine) -> StatusReport:
     state = IndexState(engine.database)
     files, chunks = state.totals()
     found = look(engine)
-    worst = next((subject for subject in Subject if found[subject] is not None), None)
-    unindexed, is_checked = _unindexed(engine, files, is_reachable=found[Subject.VAULT] is None)
+    answer = assess(found)
+    is_reachable = found.vault.place is VaultPlace.THERE
+    unindexed, is_checked = _unindexed(engine, files, is_reachable=is_reachable)
     last = read_result(engine) or {}
     return StatusReport(
-        plugin_health=state_of(worst) if worst else "healthy",
+        plugin_health=answer.state,
+        searchable=answer.share,
         total_docs=files,
         total_chunks=chunks,
         last_sync=str(last["last_sync"]) if last.get("last_sync") else None,
         unindexed_files=unindexed,
         unindexed_checked=is_checked,
-        ollama_status=_ollama(engine, found[Subject.EMBEDDER]),
+        ollama_status=_ollama(engine, found.embedder),
         active_job=_active(engine),
         last_job=_last(engine),
         is_watching=engine.live.is_watching() if engine.live else None,
@@ -86,10 +95,12 @@ def report_status(engine: Engine) -> StatusReport:
         vault_path=str(root),
         embedder=f"{engine.embedder.provider}:{engine.embedder.model}",
         index_version=index_version(engine),
-        vault_mtime=Manifest(engine.database).newest(),
+        vault_mtime=newest_note(engine),
         notices=_notices(state),
         relations=relations_state(engine),
-        trouble=found[worst] if worst else None,
+        meaning=meaning.shown if (meaning := meaning_state(engine)) else None,
+        restart_needed=tuple(engine.settings_file.restart_needed),
+        trouble=answer.error,
     )
 
 

@@ -78,10 +78,11 @@ class Watcher:
         """Whether events are being received right now."""
         return self.ready.is_set()
 
-    def run(self, stop: threading.Event) -> None:
-        """Watch until `stop` is set; survives a vault that goes away and comes back."""
-        # Who starts a watcher looks at everything once; later it is told when to.
-        is_behind = False
+    def run(self, stop: threading.Event, *, is_behind: bool = False) -> None:
+        """Watch until `stop` is set; survives a vault that goes away and comes back.
+
+        Who starts a watcher looks at everything once; with `is_behind` it is told when to.
+        """
         while not stop.is_set():
             identity = _identity(self._root)
             lookout = self._open() if identity else None

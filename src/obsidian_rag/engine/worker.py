@@ -2,15 +2,19 @@
 
 It reads commands as NDJSON on its stdin and answers on its stdout:
 
-    {"type": "configure", "home", "file", "settings"}     first, once
-    {"type": "run", "job_id", "mode", "paths"}            paths: a list, or null for the vault
+    {"type": "configure", "home", "file", "settings"}     first, and when they change
+    {"type": "run", "job_id", "mode", "paths",            paths: a list, or null for the vault
+     "accept_removals"}                                   the user says that missing notes are gone
     {"type": "cancel", "job_id"}                          the run ends early, with its result
 
     {"type": "ready"}                                     what can be loaded beforehand is loaded
     {"type": "progress", "phase", "current", "total"}     at most ten per second and phase
     {"type": "complete", ...}                             the fields of `result_fields`
     {"type": "error", "code", "message", "recoverable", "suggestion"}
+    {"type": "meaning", "after_job", ...}                 the fields of `MeaningState`, at any time;
+                                                          the job is the last that was over then
 
+While there is nothing to do it adds meaning vectors, and stops between two texts for a command.
 The end of its stdin means that the parent has gone or wants it to go.
 """
 
@@ -23,6 +27,7 @@ import queue
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,14 +36,26 @@ from typing import IO
 from obsidian_rag.config import Config, Settings
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.indexing import result_fields, run_index
+from obsidian_rag.engine.meaning import MeaningPass
+from obsidian_rag.engine.meaning_state import MeaningState
 from obsidian_rag.engine.memory import give_back
 from obsidian_rag.engine.outcome import record_failure
-from obsidian_rag.errors import IndexerFailed, ObsidianRagError
+from obsidian_rag.engine.upkeep import (
+    MOST_ROUNDS,
+    QUIET_S,
+    QUIET_SHARE,
+    ROUNDS_APART_S,
+    tidy_up,
+)
+from obsidian_rag.errors import IndexerFailed, ObsidianRagError, ProviderFailed
 from obsidian_rag.index import Listener, Mode, paced
+from obsidian_rag.process import DiscreetFormatter, begin_process
 
 _NICENESS = 10
 # A run may hang on an embedder that does not answer; whatever it was doing, a later run goes on.
 _FAREWELL_S = 5.0
+# A transformer may have been installed meanwhile.
+_LOOK_EVERY_S = 30.0
 _log = logging.getLogger(__name__)
 
 
@@ -47,14 +64,18 @@ class _Task:
     job_id: str
     mode: Mode
     paths: tuple[str, ...] | None
+    accepts_removals: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
 
 
 def serve() -> None:
     """Do what the parent says until it says no more."""
+    begin_process()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    lines = logging.StreamHandler()
+    lines.setFormatter(DiscreetFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[lines])
     commands, voice = _commands(), _Voice()
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
@@ -111,8 +132,11 @@ class _Worker:
     def __init__(self, config: Config, voice: _Voice) -> None:
         self._voice = voice
         self._engine = Engine(config)
-        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[_Task | Config | None] = queue.SimpleQueue()
         self._latest: _Task | None = None
+        self._quiet_s = QUIET_S
+        self._last_job: str | None = None
+        self._meaning = self._new_pass()
 
     def work(self, commands: Iterator[dict[str, object]]) -> None:
         """Load what can be loaded, then do one task after another."""
@@ -120,10 +144,84 @@ class _Worker:
         self._warm_up()
         self._voice.say(type="ready")
         give_back()
-        while (task := self._tasks.get()) is not None:
-            self._carry_out(task)
+        rounds, tidy_at = 0, 0.0
+        self._add_meaning(tidy_at)
+        while True:
+            try:
+                task = self._next(tidy_at if rounds else None)
+            except queue.Empty:
+                rounds, tidy_at = self._tidy_up(rounds), time.monotonic() + ROUNDS_APART_S
+                continue
+            if task is None:
+                break
+            if isinstance(task, Config):
+                self._engine.close()
+                self._engine = Engine(task)
+                self._meaning = self._new_pass()
+            else:
+                self._carry_out(task)
+                self._last_job = task.job_id
             give_back()
+            rounds, tidy_at = MOST_ROUNDS, time.monotonic() + self._quiet_s
+            self._add_meaning(tidy_at)
         self._engine.close()
+
+    def _next(self, due: float | None) -> _Task | Config | None:
+        """Wait for a task, adding meaning vectors meanwhile.
+
+        Raises:
+            queue.Empty: it is time for something else.
+        """
+        while True:
+            if self._meaning.is_due():
+                self._add_meaning(due or 0.0)
+            left = _LOOK_EVERY_S if due is None else due - time.monotonic()
+            try:
+                return self._tasks.get(timeout=min(_LOOK_EVERY_S, max(0.0, left)))
+            except queue.Empty:
+                if due is not None and time.monotonic() >= due:
+                    raise
+
+    def _add_meaning(self, due: float) -> None:
+        """Add meaning vectors until all are there, a command comes, or something else is due."""
+
+        def is_called() -> bool:
+            return not self._tasks.empty() or 0 < due <= time.monotonic()
+
+        if is_called():
+            return
+        try:
+            self._engine.follow_database()
+            self._meaning.run(is_called)
+        except Exception as error:  # noqa: BLE001  (the outer edge: static vectors do without)
+            _log.exception("adding meaning vectors failed")
+            what = f"Adding meaning vectors failed ({type(error).__name__})."
+            self._engine.transformer.fail(ProviderFailed(what, "logs/worker.log says more."))
+            self._meaning.tell_end()
+        give_back()
+
+    def _new_pass(self) -> MeaningPass:
+        def tell(state: MeaningState) -> None:
+            self._voice.say(type="meaning", after_job=self._last_job, **asdict(state))
+
+        return MeaningPass(self._engine, tell)
+
+    def _tidy_up(self, rounds: int) -> int:
+        """Use the quiet to refresh the search indexes and to give disk space back.
+
+        Returns how many more rounds there may be.
+        """
+        begun = time.monotonic()
+        try:
+            self._take_up_changes()
+            is_tidy = tidy_up(self._engine)
+        except Exception as error:  # noqa: BLE001  (the outer edge: the next run tells what is wrong)
+            _log.warning("tidying up failed: %s", type(error).__name__)
+            return 0
+        # A large index takes long: then the next time comes later.
+        self._quiet_s = max(QUIET_S, QUIET_SHARE * (time.monotonic() - begun))
+        give_back()
+        return 0 if is_tidy else rounds - 1
 
     def _listen(self, commands: Iterator[dict[str, object]]) -> None:
         try:
@@ -144,8 +242,11 @@ class _Worker:
                 str(command["job_id"]),
                 Mode(str(command["mode"])),
                 tuple(str(path) for path in paths) if isinstance(paths, list) else None,
+                accepts_removals=command.get("accept_removals") is True,
             )
             self._tasks.put(self._latest)
+        elif command["type"] == "configure":
+            self._tasks.put(_config(command))
         # A cancel that comes late must not hit the next run.
         elif self._latest is not None and command.get("job_id") == self._latest.job_id:
             self._latest.stop.set()
@@ -168,7 +269,14 @@ class _Worker:
         try:
             self._take_up_changes()
             listener = self._voice.progress()
-            result = run_index(self._engine, task.mode, listener, task.stop.is_set, task.paths)
+            result = run_index(
+                self._engine,
+                task.mode,
+                listener,
+                task.stop.is_set,
+                task.paths,
+                accepts_removals=task.accepts_removals,
+            )
         except ObsidianRagError as error:
             self._voice.say_failed(error)
         except MemoryError:

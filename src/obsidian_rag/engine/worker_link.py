@@ -1,19 +1,22 @@
 """The parent's end of the worker process: start it, speak NDJSON with it, end it.
 
 One thread ensures and receives; any thread may send, close and kill. What the lines mean is known
-to both ends, not to this module.
+to both ends, not to this module, but for those that are no part of a run: they come at any time
+and are handed to `on_meaning` in the thread that reads.
 """
 
 import contextlib
 import json
 import logging
 import os
+import queue
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 from obsidian_rag.config import Config
 
@@ -39,8 +42,14 @@ class WorkerLink:
     """One worker at a time; a new one can be started when the last has gone."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
+        self.config = config
+        self.on_meaning: Callable[[dict[str, object]], None] = lambda _: None
+        self.on_gone: Callable[[], None] = lambda: None
+        self._lines: queue.SimpleQueue[dict[str, object] | None] = queue.SimpleQueue()
+        self._reader: threading.Thread | None = None
+        self._sent: Config | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._over: subprocess.Popen[bytes] | None = None
         self._is_ready = False
         self._is_closed = False
         self._spawning = threading.Lock()
@@ -52,6 +61,10 @@ class WorkerLink:
     def pid(self) -> int | None:
         """The process id of the worker, if there is one that lives."""
         process = self._process
+        if process is not None and process is self._over:
+            # While another thread waits for its end, `poll` would say that it lives.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_REAP_S)
         return process.pid if process is not None and process.poll() is None else None
 
     def ensure(self, stop: threading.Event) -> None:
@@ -91,26 +104,70 @@ class WorkerLink:
         except (OSError, ValueError):  # a broken pipe, or one that we closed ourselves
             raise WorkerGone(process.poll()) from None
 
+    @property
+    def is_configured(self) -> bool:
+        """Whether the worker has the settings of now."""
+        return self.config is self._sent
+
+    def configure(self) -> None:
+        """Tell the worker the settings of now, unless it has them; not while it runs.
+
+        Raises:
+            WorkerGone: nobody is there to hear it.
+        """
+        config = self.config
+        if config is not self._sent:
+            told = {"home": str(config.home), "file": str(config.file)}
+            settings = config.settings.model_dump(mode="json", by_alias=True)
+            self.send({"type": "configure", **told, "settings": settings})
+            self._sent = config
+
     def receive(self) -> dict[str, object]:
         """Wait for the next line.
 
         Raises:
             WorkerGone: there will be none.
         """
-        process = self._process
-        if process is None or process.stdout is None or process.stdout.closed:
-            raise WorkerGone
-        for line in process.stdout:
-            with contextlib.suppress(ValueError):
-                message = json.loads(line)
-                if isinstance(message, dict):
-                    return message
-            _log.warning("the worker said something that is no message (%d bytes)", len(line))
-        raise WorkerGone(self.reap())
+        line = self._lines.get() if self._reader is not None else None
+        if line is None:
+            self._lines.put(None)  # whoever asks again is told the same
+            raise WorkerGone(self.reap())
+        return line
+
+    def _read(
+        self,
+        process: "subprocess.Popen[bytes]",
+        pipe: IO[bytes],
+        lines: "queue.SimpleQueue[dict[str, object] | None]",
+    ) -> None:
+        """Take in the lines of one worker as they come."""
+        with pipe:
+            for line in pipe:
+                message = _message(line)
+                if message is None:
+                    _log.warning(
+                        "the worker said something that is no message (%d bytes)", len(line)
+                    )
+                elif message.get("type") == "meaning":
+                    self._hear(message)
+                else:
+                    lines.put(message)
+        self._over = process
+        lines.put(None)
+        # A process closes its pipes a moment before it has ended: who starts another must see that.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_REAP_S)
+        self.on_gone()
+
+    def _hear(self, message: dict[str, object]) -> None:
+        try:
+            self.on_meaning(message)
+        except Exception:  # noqa: BLE001  (the outer edge of a thread: runs are told of all the same)
+            _log.exception("news of meaning vectors could not be passed on")
 
     def trim_log(self) -> None:
         """Empty the worker's log when it has grown too large; the worker appends all the same."""
-        file = self._config.logs / _LOG_FILE
+        file = self.config.logs / _LOG_FILE
         with contextlib.suppress(OSError):
             if file.stat().st_size > _MOST_LOG_BYTES:
                 os.truncate(file, 0)
@@ -147,8 +204,8 @@ class WorkerLink:
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        if self._reader is not None:
+            self._reader.join(_REAP_S)
         return code
 
     def _start(self) -> None:
@@ -157,14 +214,19 @@ class WorkerLink:
             if self._is_closed:
                 raise WorkerGone
             self._is_ready = False
-            self._process = self._spawn()
-        configuration = {
-            "home": str(self._config.home),
-            "file": str(self._config.file),
-            "settings": self._config.settings.model_dump(mode="json"),
-        }
+            process = self._process = self._spawn()
+            self._sent = None
+        assert process.stdout is not None
+        self._lines = queue.SimpleQueue()
+        self._reader = threading.Thread(
+            target=self._read,
+            args=(process, process.stdout, self._lines),
+            name="worker",
+            daemon=True,
+        )
+        self._reader.start()
         with contextlib.suppress(WorkerGone):  # `receive` knows the exit code
-            self.send({"type": "configure", **configuration})
+            self.configure()
         while self.receive().get("type") != "ready":
             continue
         self._is_ready = True
@@ -182,7 +244,7 @@ class WorkerLink:
     def _spawn(self) -> "subprocess.Popen[bytes]":
         self.trim_log()
         try:
-            with _appended(self._config.home, self._config.logs / _LOG_FILE) as log:
+            with _appended(self.config.home, self.config.logs / _LOG_FILE) as log:
                 return subprocess.Popen(
                     [sys.executable, "-c", _PROGRAM],
                     stdin=subprocess.PIPE,
@@ -196,6 +258,13 @@ class WorkerLink:
         except OSError as error:
             _log.warning("the worker cannot be started: %s", error)
             raise WorkerGone from error
+
+
+def _message(line: bytes) -> dict[str, object] | None:
+    with contextlib.suppress(ValueError):
+        message = json.loads(line)
+        return message if isinstance(message, dict) else None
+    return None
 
 
 @contextlib.contextmanager

@@ -1,5 +1,15 @@
 """Make the store agree with the vault: plan, prepare, embed, store, swap."""
 
+from obsidian_rag.index.brake import (
+    REPLACE_WITH,
+    Away,
+    MadeOf,
+    Root,
+    away_before,
+    compare_roots,
+    is_away,
+    made_of,
+)
 from obsidian_rag.index.fingerprint import check, fingerprint
 from obsidian_rag.index.pipeline import Guarded
 from obsidian_rag.index.plan import UNSETTLED, compare
@@ -15,27 +25,55 @@ from obsidian_rag.index.progress import (
     Tally,
     paced,
 )
-from obsidian_rag.index.run import FINGERPRINT, INDEX_VERSION, IndexRun, Workplace, finish_promotion
+from obsidian_rag.index.run import (
+    FINGERPRINT,
+    FIRST_UNFINISHED,
+    INDEX_VERSION,
+    MAINTAINED,
+    NEWEST_NOTE,
+    REBUILDING,
+    IndexRun,
+    Workplace,
+    compact,
+    finish_promotion,
+)
+from obsidian_rag.index.vault_check import not_there, other_vault, too_few
 
 __all__ = [
     "FINGERPRINT",
+    "FIRST_UNFINISHED",
     "INDEX_VERSION",
+    "MAINTAINED",
+    "NEWEST_NOTE",
+    "REBUILDING",
+    "REPLACE_WITH",
     "UNSETTLED",
+    "Away",
     "Failure",
     "Guarded",
     "IndexResult",
     "IndexRun",
     "Listener",
+    "MadeOf",
     "Mode",
     "Phase",
     "Progress",
+    "Root",
     "Stop",
     "Tally",
     "Workplace",
+    "away_before",
     "check",
     "chunk_hash",
+    "compact",
     "compare",
+    "compare_roots",
     "fingerprint",
     "finish_promotion",
+    "is_away",
+    "made_of",
+    "not_there",
+    "other_vault",
     "paced",
+    "too_few",
 ]

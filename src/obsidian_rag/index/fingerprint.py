@@ -1,14 +1,17 @@
 """What made an index: when any of it changes, old and new chunks do not fit together."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 
 from obsidian_rag.embed import Embedder
 from obsidian_rag.errors import EmbeddingMismatch
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import SCHEMA_VERSION
 
-CHUNKER_VERSION = 1
+CHUNKER_VERSION = 2
+# What an index was built with, and what the settings say now; empty where they say nothing of it.
+_Changes = list[tuple[str, str]]
 
 
 def fingerprint(embedder: Embedder, limits: ChunkLimits) -> str:
@@ -32,15 +35,52 @@ def check(made: str | None, wanted: str) -> None:
     if made is None or made == wanted:
         return
     before, after = _parts(made), _parts(wanted)
-    names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    told = _embedder_change(before, after) or _chunk_changes(before, after)
+    if any(before.get(name) != after.get(name) for name in ("schema", "chunker")):
+        told.insert(0, ("another version of obsidian-rag", ""))
+    built = " and ".join(was for was, _ in told) or "other settings"
+    now = " and ".join(now for _, now in told if now)
     raise EmbeddingMismatch(
-        "The index was made with other settings: "
-        + "; ".join(f"{name} was {before.get(name)}, now {after.get(name)}" for name in names)
-        + ".",
-        "Run `obsidian-rag reindex`; until then word search goes on with the old index.",
+        f"The index was built with {built}" + (f"; the settings now say {now}." if now else "."),
+        "Run `obsidian-rag reindex`. Until then, search goes by words only.",
     )
 
 
 def _parts(text: str) -> Mapping[str, object]:
     found = json.loads(text)
     return found if isinstance(found, dict) else {}
+
+
+def _embedder_change(before: Mapping[str, object], after: Mapping[str, object]) -> _Changes:
+    """Another embedder, which may want chunks of another size as well."""
+    was, now = str(before.get("embedder", "")), str(after.get("embedder", ""))
+    if was == now:
+        return []
+    (old, old_model), (new, new_model) = _named(was), _named(now)
+    if old != new:
+        return [(old, new)]
+    if old_model != new_model:
+        return [(f"the model {old_model}", f"{new_model}")]
+    return [(f"another version of the model {old_model}", "")]
+
+
+def _named(embedder: str) -> tuple[str, str]:
+    provider, _, rest = embedder.partition(":")
+    # A model's name may hold colons; the vectors' width comes after it.
+    return provider, re.split(r":(?:\d+|any):", rest, maxsplit=1)[0] or provider
+
+
+def _chunk_changes(before: Mapping[str, object], after: Mapping[str, object]) -> _Changes:
+    was, now = (str(parts.get("chunks", "")).split("/") for parts in (before, after))
+    if len(was) != len(_CHUNK_WORDS) or len(now) != len(_CHUNK_WORDS):
+        return []
+    changes = zip(was, now, _CHUNK_WORDS, strict=True)
+    return [(word(a), word(b)) for a, b, word in changes if a != b]
+
+
+_CHUNK_WORDS: tuple[Callable[[str], str], ...] = (
+    lambda value: f"chunks of {value} tokens",
+    lambda value: f"an overlap of {value} tokens",
+    lambda value: f"chunks of {value} characters",
+    lambda value: f"code blocks {'left out' if value == 'no-code' else 'kept'}",
+)

@@ -5,7 +5,7 @@ embedder's speed, so that a slow one loses little when the process dies.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,7 +71,10 @@ class Pipeline:
         embedder: Embedder,
         guarded: Guarded,
         tally: Tally,
+        check: Callable[[Group], None] = lambda _: None,
     ) -> None:
+        """`check` sees each group before the store changes, and may stop the run."""
+        self._check = check
         self._target = target
         self._embedder = embedder
         self._guarded = guarded
@@ -165,6 +168,7 @@ class Pipeline:
         return vector
 
     def _store(self, item: _Embedded) -> None:
+        self._check(item.group)
         self._target.begin(item.group)
         stale = item.group.stale_paths()
         if stale or item.rows:

@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 512
 # The note was not read as text, though it should be one; everything else is a rule's decision.
-_FAILURES = {"not_utf8": "it is not UTF-8 text"}
+_FAILURES = {
+    "not_utf8": "it is not UTF-8, and no other encoding can be told",
+    "binary": "it is not text",
+}
 _PASSING = {"unreadable": "it cannot be read", "changing": "it is being written to"}
 
 

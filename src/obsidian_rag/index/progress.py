@@ -1,5 +1,6 @@
 """What an index run says while it works and when it is done."""
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -81,6 +82,8 @@ class IndexResult:
     total_chunks: int
     duration_ms: int
     tally: Tally
+    # What a reindex had to set aside, and where it is; empty when nothing was damaged.
+    repair: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -95,14 +98,19 @@ Stop = Callable[[], bool]
 
 
 def paced(listener: Listener) -> Listener:
-    """Tells a listener not more often than anybody can look, but always the end of a phase."""
+    """Tells a listener not more often than anybody can look, but always the end of a phase.
+
+    The threads of a run tell of their phases side by side; the listener hears one at a time.
+    """
     told: dict[Phase, float] = {}
+    lock = threading.Lock()
 
     def tell(progress: Progress) -> None:
         now = time.monotonic()
         is_last = progress.current == progress.total
-        if is_last or now - told.get(progress.phase, 0) >= 1 / _TOLD_PER_S:
-            told[progress.phase] = now
-            listener(progress)
+        with lock:
+            if is_last or now - told.get(progress.phase, 0) >= 1 / _TOLD_PER_S:
+                told[progress.phase] = now
+                listener(progress)
 
     return tell

@@ -12,6 +12,7 @@ from obsidian_rag.notes import (
     chunk_note,
     parse_note,
     property_values,
+    with_dates,
 )
 from obsidian_rag.vault import (
     WORTH_A_PROCESS,
@@ -84,10 +85,16 @@ def read_file(source: Source, request: Request) -> Read | SkippedFile:
         aliases=note.aliases,
         date=note.date,
         policy=note.policy,
-        parse_error=note.parse_error,
+        parse_error=_trouble(note.parse_error, file.encoding),
         properties=property_values(note.frontmatter),
-        chunks=chunk_note(note, source.limits),
+        chunks=with_dates(note, chunk_note(note, source.limits)),
     )
+
+
+def _trouble(parse_error: str | None, encoding: str | None) -> str | None:
+    """What to tell of a note that is indexed all the same."""
+    read_as = f"read as {encoding}" if encoding is not None else None
+    return "; ".join(filter(None, (parse_error, read_as))) or None
 
 
 def read_files(source: Source, requests: list[Request]) -> Iterator[Read | SkippedFile]:

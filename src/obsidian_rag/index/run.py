@@ -6,12 +6,12 @@ interrupted rebuild is taken up by whatever run comes next.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.embed import Embedder
-from obsidian_rag.errors import IndexerFailed, NoteChanged, SecurityViolation
+from obsidian_rag.errors import NoteChanged, NotFound, SecurityViolation
 from obsidian_rag.index.fingerprint import check, fingerprint
 from obsidian_rag.index.pipeline import Guarded, Pipeline
 from obsidian_rag.index.plan import changes, compare, settled_mtime
@@ -27,9 +27,11 @@ from obsidian_rag.index.progress import (
 )
 from obsidian_rag.index.reader import Source
 from obsidian_rag.index.target import LiveTarget, RebuildTarget
+from obsidian_rag.index.vault_check import VaultCheck
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import (
     NEXT_TABLE,
+    READER_WINDOW_S,
     Change,
     ChangeType,
     ChunkStore,
@@ -40,6 +42,7 @@ from obsidian_rag.store import (
     KnownFile,
     Links,
     Manifest,
+    Properties,
     Queue,
 )
 from obsidian_rag.vault import (
@@ -51,14 +54,19 @@ from obsidian_rag.vault import (
     read_note,
     scan,
     scan_paths,
+    sweep,
 )
 
 FINGERPRINT = "fingerprint"
 INDEX_VERSION = "index_version"
-_REBUILDING = "rebuilding"
+# The first index is not complete; set before anything is searchable, gone when all of it is.
+FIRST_UNFINISHED = "first_index_unfinished"
+REBUILDING = "rebuilding"
+# When the newest note was modified, in nanoseconds.
+NEWEST_NOTE = "newest_note_ns"
 _PROMOTING = "promoting"
 _COMMITS = "commits_since_maintenance"
-_MAINTAINED = "maintained_at"
+MAINTAINED = "maintained_at"
 _COMMITS_TOLERATED = 64
 _BULK_CHUNKS = 4096
 _SWEEP_AFTER_S = 86_400.0
@@ -77,10 +85,24 @@ class Workplace:
     guarded: Guarded
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What was found, what was known of it, and the work that follows."""
+
+    found: Scan
+    known: dict[str, KnownFile]
+    work: list[Change]
+    unchanged: int
+    is_whole: bool
+
+
 class IndexRun:
     """One run over the primary vault."""
 
-    def __init__(self, place: Workplace, listener: Listener, stop: Stop) -> None:
+    def __init__(
+        self, place: Workplace, listener: Listener, stop: Stop, *, accepts_removals: bool = False
+    ) -> None:
+        """`accepts_removals`: the user says that notes which are missing are gone."""
         self._place = place
         self._listener = listener
         self._stop = stop
@@ -89,7 +111,10 @@ class IndexRun:
         self._manifest = Manifest(place.database)
         self._queue = Queue(place.database)
         self._links = Links(place.database)
-        self._link = self._links.set_primary(place.root)
+        self._check = VaultCheck(
+            place.database, place.root, place.rules, accepts_removals=accepts_removals
+        )
+        self._link = self._check.link
         self._source = Source(
             self._link.link_id, place.root, place.rules.max_file_bytes, place.limits
         )
@@ -99,16 +124,18 @@ class IndexRun:
 
         Raises:
             EmbeddingMismatch: the index was made differently and `mode` is not reindex.
-            NotFound: the vault's folder is not there.
+            NotFound: the vault's folder is not there, and nothing was ever indexed.
+            VaultAway: too much of the vault is missing; the index is as it was.
+            IndexIncomplete: the index was made of another vault; it is as it was.
             ObsidianRagError: the embedder or the store failed; what was done is kept.
         """
         started = time.monotonic()
         finish_promotion(self._place.database, self._place.chunks)
         wanted = fingerprint(self._place.embedder, self._place.limits)
-        is_rebuild = mode is Mode.REINDEX or self._place.database.get(_REBUILDING) is not None
+        is_rebuild = mode is Mode.REINDEX or self._place.database.get(REBUILDING) is not None
         try:
             if is_rebuild and self._place.chunks.exists():
-                self._rebuild(wanted, is_asked_for=mode is Mode.REINDEX)
+                self._rebuild(wanted)
             else:
                 self._update(wanted, paths, is_thorough=mode is Mode.FULL)
         except Cancelled:
@@ -118,24 +145,31 @@ class IndexRun:
         return IndexResult(mode, files, chunks, took, self._tally)
 
     def _update(self, wanted: str, paths: Sequence[str] | None, *, is_thorough: bool) -> None:
+        database = self._place.database
         is_first = self._state.totals()[0] == 0
-        is_foreign = self._place.database.get(FINGERPRINT) != wanted
-        if not self._place.chunks.exists() or (is_first and is_foreign):
+        is_foreign = database.get(FINGERPRINT) != wanted
+        is_afresh = not self._place.chunks.exists() or (is_first and is_foreign)
+        is_unfinished = is_afresh or database.get(FIRST_UNFINISHED) is not None
+        if is_first or is_unfinished or self._check.wants_whole_look:
+            paths = None
+        if not is_afresh:
+            check(database.get(FINGERPRINT), wanted)
+        look = self._look(paths)
+        if is_afresh:
             self._start_afresh(wanted)
-        check(self._place.database.get(FINGERPRINT), wanted)
-        found, known = self._seen(None if is_first else paths)
-        difference = compare(found.files, known, found.unreadable_folders)
-        self._tally.unchanged = difference.unchanged
-        work = changes(difference, known, self._hash_of)
+            look = self._compared(look.found, {}, is_whole=True)
+        self._tally.unchanged = look.unchanged
         if is_thorough:
-            work += self._altered(found, {change.rel_path for change in work})
-        self._owe(found, work)
+            look.work.extend(self._altered(look))
+        self._owe(look)
         owed = self._queue.owed(self._link.link_id)
         if owed:
-            target = LiveTarget(self._place.database, self._place.chunks, self._link.link_id)
+            target = LiveTarget(database, self._place.chunks, self._link.link_id)
             self._process(target, owed)
-        self._note_skips(found, is_whole=paths is None)
-        self._sweep(is_first)
+        self._note_skips(look.found, is_whole=look.is_whole)
+        self._sweep(is_first, is_thorough=is_thorough)
+        if is_unfinished and not self._tally.is_cancelled:
+            database.put(FIRST_UNFINISHED, None)
 
     def _start_afresh(self, wanted: str) -> None:
         self._place.embedder.probe()
@@ -144,44 +178,49 @@ class IndexRun:
             self._state.clear()
             self._queue.clear(self._link.link_id)
             self._manifest.clear(self._link.link_id)
-            self._place.database.put(_REBUILDING, None)
-            self._place.database.put(_MAINTAINED, None)
+            self._place.database.put(REBUILDING, None)
+            self._place.database.put(MAINTAINED, None)
             self._place.database.put(FINGERPRINT, wanted)
+            self._place.database.put(FIRST_UNFINISHED, "1")
         self._place.chunks.create(dimensions)
 
-    def _seen(self, paths: Sequence[str] | None) -> tuple[Scan, dict[str, KnownFile]]:
-        """What is on disk and what we remember of it, for the vault or for some paths."""
+    def _look(self, paths: Sequence[str] | None) -> "_Look":
+        """What is on disk against what we remember of it, for the vault or for some paths."""
         link_id = self._link.link_id
         if paths is not None:
             known = self._manifest.known_at(link_id, paths)
-            found = scan_paths(self._place.root, self._place.rules, {*paths, *known})
-            if found.is_complete:
-                return found, known
-        found, known = self._scan(), self._manifest.known(link_id)
-        self._refuse_empty(found, len(known))
-        return found, known
+            found = self._there(
+                lambda: scan_paths(self._place.root, self._place.rules, {*paths, *known})
+            )
+            look = self._compared(found, known, is_whole=False) if found.is_complete else None
+            if look is not None and not self._check.is_doubtful(look.work):
+                return look
+        look = self._compared(self._scan(), self._manifest.known(link_id), is_whole=True)
+        self._check.allow(look.found, look.known, look.work)
+        return look
+
+    def _compared(self, found: Scan, known: dict[str, KnownFile], *, is_whole: bool) -> "_Look":
+        difference = compare(found.files, known, found.unreadable_folders)
+        work = changes(difference, known, self._hash_of)
+        return _Look(found, known, work, difference.unchanged, is_whole)
+
+    def _there(self, walk: Callable[[], Scan]) -> Scan:
+        try:
+            return walk()
+        except NotFound as error:
+            self._links.scanned(self._link.link_id, str(error))
+            raise self._check.explained(error) from error
 
     def _scan(self) -> Scan:
         def count(files: int) -> None:
             self._listener(Progress(Phase.SCANNING, files, 0))
 
-        try:
-            found = scan(self._place.root, self._place.rules, count, self._stop)
-        except Exception as error:
-            self._links.scanned(self._link.link_id, str(error))
-            raise
+        found = self._there(lambda: scan(self._place.root, self._place.rules, count, self._stop))
         if not found.is_complete:
             raise Cancelled
+        sweep(self._place.root, found.leftovers)
         self._listener(Progress(Phase.SCANNING, len(found.files), len(found.files)))
         return found
-
-    def _refuse_empty(self, found: Scan, known: int) -> None:
-        """A mount point without its disk looks like a vault whose notes were all deleted."""
-        if known and not found.files and found.folders <= 1:
-            raise IndexerFailed(
-                f"The vault folder {self._place.root} is empty, but {known} notes were indexed.",
-                "Is its disk mounted? If the notes are really gone, run `obsidian-rag reindex`.",
-            )
 
     def _hash_of(self, path: str) -> str | None:
         try:
@@ -190,10 +229,11 @@ class IndexRun:
             return None
         return content_hash(file.data) if isinstance(file, NoteFile) else None
 
-    def _altered(self, found: Scan, planned: set[str]) -> list[Change]:
+    def _altered(self, look: "_Look") -> list[Change]:
         """Files whose content differs from the index although their metadata does not."""
         hashes = self._state.hashes(self._link.link_id)
-        doubted = [entry.rel_path for entry in found.files if entry.rel_path not in planned]
+        planned = {change.rel_path for change in look.work}
+        doubted = [entry.rel_path for entry in look.found.files if entry.rel_path not in planned]
         altered = []
         for number, path in enumerate(doubted, start=1):
             if self._stop():
@@ -206,12 +246,15 @@ class IndexRun:
         self._tally.unchanged -= len(altered)
         return altered
 
-    def _owe(self, found: Scan, work: list[Change]) -> None:
+    def _owe(self, look: "_Look") -> None:
         """Write down, in one transaction, what was seen and what must be done about it."""
-        link_id = self._link.link_id
-        entries = {entry.rel_path: entry for entry in found.files} if work else {}
+        link_id, work = self._link.link_id, look.work
+        entries = {entry.rel_path: entry for entry in look.found.files} if work else {}
         with self._place.database.transaction():
             self._links.scanned(link_id, None)
+            if look.is_whole:
+                self._check.adopt()
+            self._note_newest(look.found.files, is_whole=look.is_whole)
             present = [entries[c.rel_path] for c in work if c.rel_path in entries]
             self._manifest.record(link_id, present)
             self._manifest.forget(
@@ -220,6 +263,15 @@ class IndexRun:
             )
             self._queue.split_renames(link_id)
             self._queue.add(link_id, work)
+
+    def _note_newest(self, files: Iterable[FileEntry], *, is_whole: bool) -> None:
+        """Keep the time of the newest note, so that an answer has it without asking all notes."""
+        before = self._place.database.get(NEWEST_NOTE)
+        newest = max((entry.mtime_ns for entry in files), default=0)
+        if not is_whole:
+            newest = max(newest, int(before or 0))
+        if str(newest) != before:
+            self._place.database.put(NEWEST_NOTE, str(newest))
 
     def _note_skips(self, found: Scan, *, is_whole: bool = True) -> None:
         """Remember which files the walk left out, and why; write only if that changed."""
@@ -248,7 +300,12 @@ class IndexRun:
         if any(change.change_type is not ChangeType.DELETE for change in work):
             self._place.embedder.probe()
         pipeline = Pipeline(
-            self._source, target, self._place.embedder, self._place.guarded, self._tally
+            self._source,
+            target,
+            self._place.embedder,
+            self._place.guarded,
+            self._tally,
+            self._check.keep_watch,
         )
         try:
             pipeline.run(work, self._listener, self._stop)
@@ -257,36 +314,39 @@ class IndexRun:
                 self._place.database.add_to(_COMMITS, pipeline.commits)
                 self._place.database.add_to(INDEX_VERSION, 1)
 
-    def _sweep(self, is_first: bool) -> None:
+    def _sweep(self, is_first: bool, *, is_thorough: bool) -> None:
         """Compact the store when it is worth it; a year of small edits must not bloat it."""
-        database, commits = self._place.database, int(self._place.database.get(_COMMITS) or 0)
-        maintained = database.get(_MAINTAINED)
-        age = time.time() - float(maintained or 0)
+        database, commits = self._place.database, int(_number(self._place.database.get(_COMMITS)))
+        maintained = database.get(MAINTAINED)
+        age = time.time() - _number(maintained)
         stored = self._tally.embedded_chunks + self._tally.reused_chunks
-        is_bulk = is_first or stored >= _BULK_CHUNKS
+        is_bulk = is_first or is_thorough or stored >= _BULK_CHUNKS
         is_due = commits and (is_bulk or commits >= _COMMITS_TOLERATED or age > _SWEEP_AFTER_S)
         # Never done means that a first run died just before: there is no word index yet.
         if is_due or (maintained is None and not self._state.is_empty()):
             self._listener(Progress(Phase.OPTIMISING, 0, 0))
-            self._place.chunks.maintain(has_readers=not is_first)
-            with database.transaction():
-                database.put(_COMMITS, "0")
-                database.put(_MAINTAINED, str(time.time()))
+            window_s = 0 if is_first else READER_WINDOW_S
+            compact(database, self._place.chunks, window_s=window_s)
 
-    def _rebuild(self, wanted: str, *, is_asked_for: bool) -> None:
+    def _rebuild(self, wanted: str) -> None:
         begun = time.time_ns()
         found = self._scan()
-        if not is_asked_for:
-            self._refuse_empty(found, self._state.totals()[0])
+        known = self._manifest.known(self._link.link_id)
+        difference = compare(found.files, known, found.unreadable_folders)
+        self._check.allow(found, known, changes(difference, known, lambda _: None))
         database = self._place.database
         successor = ChunkStore(self._place.chunks.uri, NEXT_TABLE)
         target = RebuildTarget(database, successor, self._link.link_id)
-        is_resumed = database.get(_REBUILDING) == wanted and successor.exists()
+        is_resumed = (
+            database.get(REBUILDING) == wanted
+            and successor.exists()
+            and successor.damage(is_deep=True) is None
+        )
         if not is_resumed:
             successor.drop()
             with database.transaction():
                 target.state.clear()
-                database.put(_REBUILDING, wanted)
+                database.put(REBUILDING, wanted)
             successor.create(self._place.embedder.dimensions)
         done = target.state.hashes(self._link.link_id)
         # An interrupted build may have stored rows that it had no time to note down.
@@ -305,10 +365,11 @@ class IndexRun:
         if self._tally.is_cancelled:
             return
         self._listener(Progress(Phase.OPTIMISING, 0, 0))
-        successor.maintain(has_readers=False)
+        successor.maintain(window_s=0)
         settled = [
             entry._replace(mtime_ns=settled_mtime(entry.mtime_ns, begun)) for entry in found.files
         ]
+        self._note_newest(found.files, is_whole=True)
         self._switch(settled, target, wanted)
         self._note_skips(found)
 
@@ -332,14 +393,33 @@ class IndexRun:
                 ),
             )
             self._state.adopt(target.state)
+            Properties(database).forget_others()
             self._links.scanned(link_id, None)
+            self._check.adopt()
             database.put(FINGERPRINT, wanted)
-            database.put(_REBUILDING, None)
+            database.put(REBUILDING, None)
+            database.put(FIRST_UNFINISHED, None)
             database.put(_COMMITS, "0")
-            database.put(_MAINTAINED, str(time.time()))
+            database.put(MAINTAINED, str(time.time()))
             database.add_to(INDEX_VERSION, 1)
             database.put(_PROMOTING, "1")
         finish_promotion(database, self._place.chunks)
+
+
+def _number(text: str | None) -> float:
+    """A number that was remembered; what is not one is as good as none."""
+    try:
+        return float(text or 0)
+    except ValueError:
+        return 0.0
+
+
+def compact(database: Database, chunks: ChunkStore, *, window_s: float = READER_WINDOW_S) -> None:
+    """Compact the store, and have its search indexes count all rows and no others."""
+    chunks.maintain(window_s=window_s)
+    with database.transaction():
+        database.put(_COMMITS, "0")
+        database.put(MAINTAINED, str(time.time()))
 
 
 def finish_promotion(database: Database, chunks: ChunkStore) -> None:

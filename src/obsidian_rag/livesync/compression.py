@@ -14,6 +14,7 @@ EXPANDED_LIMIT_BYTES = 64 << 20
 
 _MARKER = "\x0eLZ\x1d"
 _BASE64_MARKER = "~"
+_BOM = "\ufeff"
 _LEVEL = 9
 _RAW_DEFLATE = -zlib.MAX_WBITS
 
@@ -25,6 +26,8 @@ def is_compressed(data: str) -> bool:
 
 def compress(text: str) -> str:
     """The compressed form of a piece, or the piece itself when that is not longer."""
+    if text.startswith(_BOM):
+        return text  # LiveSync loses the mark when it expands such a piece, and then the file
     raw = _as_base64(text)
     deflated = _deflate(text.encode() if raw is None else raw)
     kind = "" if raw is None else _BASE64_MARKER

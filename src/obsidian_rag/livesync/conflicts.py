@@ -11,11 +11,14 @@ from obsidian_rag.errors import LivesyncUnreadable, NoteChanged, NotFound
 from obsidian_rag.livesync.decision import Conflicted, Live, Present
 from obsidian_rag.livesync.entries import Entry
 from obsidian_rag.livesync.leaves import Leaves, merged_bytes
+from obsidian_rag.livesync.path_ids import normalise
+from obsidian_rag.livesync.spellings import in_form_of
 from obsidian_rag.store import Conflict, SyncedFile
 from obsidian_rag.vault import content_hash, read_bytes, replace_file
 
 if TYPE_CHECKING:
-    from obsidian_rag.livesync.settling import Case, Settler
+    from obsidian_rag.livesync.case import Case
+    from obsidian_rag.livesync.settling import Settler
 
 _log = logging.getLogger(__name__)
 # File systems allow 255 bytes; the mark and a temporary file's name must fit as well.
@@ -105,7 +108,7 @@ class Conflicts:
 
     def _is_spelled_anew(self, case: "Case", local: Present, state: Live) -> bool:
         """Whether the path was changed in case elsewhere, and not here."""
-        is_ours = case.known is not None and case.known.path == state.path
+        is_ours = case.known is not None and normalise(case.known.path) == state.path
         is_stubborn = case.doc_id in self._settler.disk.stubborn
         return local.path != state.path and not is_ours and not is_stubborn
 
@@ -117,10 +120,10 @@ class Conflicts:
 
     def _take_as_base(self, case: "Case", state: Live, theirs: bytes) -> None:
         """From here on our file is an edit of theirs, to be pushed as a child of it."""
+        assert case.sight.entry is not None
+        path = in_form_of(state.path, case.sight.entry.rel_path)
         self._settler.records.put(
-            SyncedFile(
-                case.doc_id, state.path, state.rev, content_hash(theirs), len(theirs), mtime_ns=0
-            )
+            SyncedFile(case.doc_id, path, state.rev, content_hash(theirs), len(theirs), mtime_ns=0)
         )
         self._note_merge(case, None)
 
@@ -174,7 +177,9 @@ class Conflicts:
         settler, local, entry = self._settler, case.sight.local, case.sight.entry
         assert isinstance(local, Present) and entry is not None
         time_ms = max(entry.mtime_ns // 1_000_000, 0)
-        encoded = settler.member.codec.encode(local.path, ours, ctime_ms=time_ms, mtime_ms=time_ms)
+        encoded = settler.member.codec.encode(
+            local.path, ours, ctime_ms=time_ms, mtime_ms=time_ms, doc_id=case.doc_id
+        )
         refused = settler.pusher.send_chunks(encoded.chunks)
         ids = [hashlib.md5(ours + case.doc_id.encode(), usedforsecurity=False).hexdigest()]
         generation = 1
@@ -191,7 +196,12 @@ class Conflicts:
             )
         settler.records.put(
             SyncedFile(
-                case.doc_id, local.path, rev, local.content_hash, entry.size_bytes, entry.mtime_ns
+                case.doc_id,
+                entry.rel_path,
+                rev,
+                local.content_hash,
+                entry.size_bytes,
+                entry.mtime_ns,
             )
         )
         return True

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from obsidian_rag.errors import LivesyncBrake
+from obsidian_rag.livesync.path_ids import normalise
 from obsidian_rag.store import SyncedFile
 
 # Fewer files than this are gone by intent rather than by accident.
@@ -140,6 +141,25 @@ def brake(known: int, missing: int, root_ok: bool, max_percent: float) -> None:
         )
 
 
+def brake_on_arrival(
+    known: int, done: int, waiting: int, max_percent: float
+) -> LivesyncBrake | None:
+    """What to tell when deletions arrive that look like an accident; None if they do not.
+
+    Of `known` files other devices have deleted `done` lately, and `waiting` that are still here.
+    """
+    gone = done + waiting
+    if gone <= _MANY or gone * 100 <= max_percent * known:
+        return None
+    stay = f"{waiting} of them stay here" if done else "They stay here"
+    return LivesyncBrake(
+        f"{gone} of {known} synced files were deleted on other devices, which is more than"
+        f" {max_percent:g} %. {stay} until you decide; all else is synced.",
+        "If the deletions are meant, run `obsidian-rag livesync run --once --allow-deletions`."
+        " If not, `obsidian-rag livesync restore --all` sends the files back to the other devices.",
+    )
+
+
 def _decide(local: Local, remote: RemoteState, known: SyncedFile | None) -> Action:
     match remote:
         case NoDocument():
@@ -175,7 +195,7 @@ def _present_and_live(local: Present, remote: Live, known: SyncedFile | None) ->
     if known is None or known.content_hash is None:
         return _without_common_ground(local, remote, known)
     if remote.rev == known.rev:
-        is_renamed = local.path not in (known.path, remote.path)
+        is_renamed = local.path not in (normalise(known.path), remote.path)
         is_changed = local.content_hash != known.content_hash
         return Action.PUSH if is_changed or is_renamed else Action.NOTHING
     if local.content_hash == known.content_hash:
@@ -197,7 +217,7 @@ def _without_common_ground(local: Present, remote: Live, known: SyncedFile | Non
 
 def _spelled(local: Present, remote: Live, known: SyncedFile | None, action: Action) -> Action:
     """The spelling of the path first, unless it was changed here: that will be pushed next."""
-    is_ours = known is not None and known.path == remote.path
+    is_ours = known is not None and normalise(known.path) == remote.path
     if local.path == remote.path or is_ours:
         return action
     return Action.RENAME_LOCAL

@@ -1,15 +1,17 @@
 """The vault as the database sees it: which file is which document, and what is in it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.errors import NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.livesync.decision import Absent, Local, Present
 from obsidian_rag.livesync.documents import Codec
+from obsidian_rag.livesync.filters import Filters
 from obsidian_rag.livesync.path_ids import normalise, takes_part
+from obsidian_rag.livesync.spellings import assign, forms_of
 from obsidian_rag.store import SyncedFile
-from obsidian_rag.vault import FileEntry, FileWalk, content_hash, read_bytes, walk_files
+from obsidian_rag.vault import FileEntry, FileWalk, content_hash, in_the_way, read_bytes, walk_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +36,14 @@ class Disk:
         codec: Codec,
         max_bytes: int,
         spelling_of: Callable[[str], str | None] = lambda _doc_id: None,
+        filters: Filters | None = None,
     ) -> None:
-        """Look below `root`; `spelling_of` tells the path that a document was last synced as."""
+        """Look below `root`; `spelling_of` tells the file that a document was last synced as."""
         self.root = root
         self.is_stale = True
         self.left_out: dict[str, str] = {}
+        self.filtered: dict[str, str] = {}
+        self._filters = filters
         self._codec = codec
         self._max_bytes = max_bytes
         self._spelling_of = spelling_of
@@ -49,23 +54,40 @@ class Disk:
         self.stubborn: set[str] = set()
         self._walk: FileWalk | None = None
 
-    def look(self) -> FileWalk:
-        """Walk the vault; what does not take part is listed in `left_out` with the reason."""
+    def look(self, live: Callable[[list[str]], set[str]] = lambda _ids: set()) -> FileWalk:
+        """Walk the vault; what does not take part is listed in `left_out` with the reason.
+
+        `live` tells which of some documents the database has, for names with several forms.
+        """
         walk = walk_files(self.root)
         self._walk = walk
+        self.refresh_filters()
+        self.filtered = {}
         self._files, self._left_ids = {}, set()
         self.left_out = dict(walk.unseen)
+        groups: dict[str, list[FileEntry]] = {}
         for entry in sorted(walk.files):
             if (reason := takes_part(entry.rel_path)) is not None:
                 self.left_out[entry.rel_path] = reason
                 continue
             doc_id = self._codec.path_to_id(entry.rel_path)
-            if entry.size_bytes > self._max_bytes:
-                self._leave_out(doc_id, entry, "is larger than the devices agreed on")
-            else:
-                self._take(doc_id, entry)
+            if (reason := self.filter_reason(entry.rel_path)) is not None:
+                self.filtered[entry.rel_path] = reason
+                self._left_ids.add(doc_id)
+                continue
+            groups.setdefault(doc_id, []).append(entry)
+        self._take(groups, live)
         self.is_stale = False
         return walk
+
+    def filter_reason(self, path: str) -> str | None:
+        """Why LiveSync's filters leave a path out; None when they do not."""
+        return self._filters.reason(path) if self._filters is not None else None
+
+    def refresh_filters(self) -> None:
+        """Read ignore files anew."""
+        if self._filters is not None:
+            self._filters.refresh()
 
     def ids(self) -> Iterator[str]:
         """The documents that have a file."""
@@ -82,7 +104,8 @@ class Disk:
         entry = self._files.get(doc_id)
         if entry is None or known is None or known.content_hash is None:
             return False
-        if doc_id in self._doubted or (with_path and normalise(entry.rel_path) != known.path):
+        is_spelled = normalise(entry.rel_path) == normalise(known.path)
+        if doc_id in self._doubted or (with_path and not is_spelled):
             return False
         return (entry.size_bytes, entry.mtime_ns) == (known.size, known.mtime_ns)
 
@@ -90,6 +113,8 @@ class Disk:
         """Whether there is surely no file of this document; a large one, say, is there."""
         if doc_id in self._files or doc_id in self._left_ids:
             return False
+        if any(map(self.filter_reason, paths)):
+            return False  # what the filters keep back is nobody's deletion
         return self._walk is not None and not any(map(self._walk.may_hide, paths))
 
     def doubt(self, doc_id: str) -> None:
@@ -141,7 +166,8 @@ class Disk:
         except NotFound:
             return True
         except ObsidianRagError:
-            pass
+            if in_the_way(self.root, path) == path:
+                return True  # a folder has the name of the file now
         self.is_stale = True
         return False
 
@@ -155,17 +181,51 @@ class Disk:
         self._files.pop(doc_id, None)
         self._doubted.discard(doc_id)
 
-    def _take(self, doc_id: str, entry: FileEntry) -> None:
-        """Of files that differ only in case, the one that was synced is the document's."""
-        rival = self._files.get(doc_id)
-        if rival is not None and normalise(entry.rel_path) == self._spelling_of(doc_id):
-            entry, rival = rival, entry
-            self._files[doc_id] = rival
-        if rival is None:
-            self._files[doc_id] = entry
+    def owner_of(self, path: str) -> str | None:
+        """The document whose file has this very path."""
+        return next((one for one, file in self._files.items() if file.rel_path == path), None)
+
+    def _take(
+        self, groups: dict[str, list[FileEntry]], live: Callable[[list[str]], set[str]]
+    ) -> None:
+        """Give each file to its document; files with one name in several forms share them out."""
+        several: dict[str, list[str]] = {}
+        for doc_id, entries in groups.items():
+            first = entries[0]
+            if len(entries) > 1 or not first.rel_path.isascii():
+                several[doc_id] = self._ids_of(entries)
+            else:
+                self._put(doc_id, first)
+        asked = [one for ids in several.values() if len(ids) > 1 for one in ids]
+        there = live([one for one in asked if self._spelling_of(one) is None]) if asked else set()
+        for doc_id, ids in several.items():
+            entries = groups[doc_id]
+            synced = {one: path for one in ids if (path := self._spelling_of(one)) is not None}
+            paths = [entry.rel_path for entry in entries]
+            found = assign(
+                paths, self._codec.id_as_spelled, synced, [one for one in ids if one in there]
+            )
+            for entry in entries:
+                if (own := found.get(entry.rel_path)) is not None:
+                    self._put(own, entry)
+                else:
+                    self._leave_out(doc_id, entry, _twin_reason(entry.rel_path, found))
+
+    def _ids_of(self, entries: list[FileEntry]) -> list[str]:
+        forms = (form for entry in entries for form in forms_of(entry.rel_path))
+        return list(dict.fromkeys(map(self._codec.id_as_spelled, forms)))
+
+    def _put(self, doc_id: str, entry: FileEntry) -> None:
+        if entry.size_bytes > self._max_bytes:
+            self._leave_out(doc_id, entry, "is larger than the devices agreed on")
         else:
-            self._leave_out(doc_id, entry, "differs from another file only in case")
+            self._files[doc_id] = entry
 
     def _leave_out(self, doc_id: str, entry: FileEntry, reason: str) -> None:
         self.left_out[entry.rel_path] = reason
         self._left_ids.add(doc_id)
+
+
+def _twin_reason(path: str, others: Iterable[str]) -> str:
+    is_form = any(normalise(other) == normalise(path) for other in others)
+    return f"differs from another file only in {'its Unicode form' if is_form else 'case'}"

@@ -11,6 +11,7 @@ from obsidian_rag.livesync.document_encryption import Document, DocumentCipher, 
 from obsidian_rag.livesync.encryption import text_bytes
 from obsidian_rag.livesync.entries import BINARY, TEXT, Entry, read_entry, read_text
 from obsidian_rag.livesync.path_ids import is_text, normalise, path_to_id
+from obsidian_rag.livesync.spellings import forms_of
 from obsidian_rag.livesync.tweaks import Tweaks
 
 __all__ = ["Codec", "Encoded", "Entry", "MissingChunks"]
@@ -60,25 +61,37 @@ class Codec:
         Raises:
             LivesyncUnreadable: the path is no valid text.
         """
+        return self.id_as_spelled(normalise(path))
+
+    def id_as_spelled(self, path: str) -> str:
+        """The id that a client gives to a file when it takes the name as it is, decomposed say.
+
+        Raises:
+            LivesyncUnreadable: the path is no valid text.
+        """
         text_bytes(path)
         return path_to_id(
-            normalise(path),
+            path,
             is_case_sensitive=self._tweaks.handle_filename_case_sensitive,
             obfuscation_passphrase=self._hides_paths_with,
         )
 
-    def encode(self, path: str, data: bytes, *, ctime_ms: int, mtime_ms: int) -> Encoded:
+    def encode(
+        self, path: str, data: bytes, *, ctime_ms: int, mtime_ms: int, doc_id: str | None = None
+    ) -> Encoded:
         """The documents of a file, encrypted and compressed as the settings say.
+
+        `doc_id` names an entry that another client has made for the path, perhaps decomposed.
 
         Raises:
             LivesyncUnreadable: LiveSync keeps such files as UTF-8 text, and this is none.
         """
-        doc_id = self.path_to_id(path)
+        path = self._spelled(path, doc_id)
         pieces = pieces_of(path, data, self._tweaks)
         ids = [self._chunk_ids.id_of(piece) for piece in pieces]
         entry: dict[str, object] = {
-            "_id": doc_id,
-            "path": normalise(path),
+            "_id": self.id_as_spelled(path),
+            "path": path,
             "type": TEXT if is_text(path) else BINARY,
             "ctime": ctime_ms,
             "mtime": mtime_ms,
@@ -127,12 +140,19 @@ class Codec:
             LivesyncPassphrase: it cannot be decrypted.
         """
         entry = read_entry(self._decrypted(document))
-        if self.path_to_id(entry.path) != entry.id:
+        if entry.id not in (self.path_to_id(entry.path), self.id_as_spelled(entry.path)):
             raise LivesyncUnreadable(
                 f"The document {entry.id!r} names a path that is not its own.",
                 "Save the file again on a device that has it.",
             )
         return entry
+
+    def _spelled(self, path: str, doc_id: str | None) -> str:
+        """The form of a path that leads to the given id; without one, that of Obsidian."""
+        if doc_id is None or doc_id == self.path_to_id(path):
+            return normalise(path)
+        forms = forms_of(path)
+        return next((form for form in forms if self.id_as_spelled(form) == doc_id), normalise(path))
 
     def assemble(self, entry: Entry, chunks: Mapping[str, Document]) -> bytes:
         """The bytes of a file.

@@ -51,6 +51,7 @@ from obsidian_rag.store import LivesyncRecords
 _NODE = "node_id"
 _CREATED = "created"
 _REGISTERED = "registered"
+_SINCE = "since"
 _MB = 1024 * 1024
 _TRIES = 4
 
@@ -82,7 +83,8 @@ class Membership:
     @property
     def max_bytes(self) -> int:
         """The size of the largest file that the devices sync; LiveSync's 0 means any."""
-        return self.tweaks.sync_max_size_in_mb * _MB or sys.maxsize
+        most = int(self.tweaks.sync_max_size_in_mb * _MB)
+        return most if most > 0 else sys.maxsize
 
 
 def remote_key(remote: Remote) -> str:
@@ -105,7 +107,7 @@ def join(
     Raises:
         LivesyncIncompatible: the database is none we can work with.
         LivesyncLocked: it is locked for this device.
-        LivesyncPassphrase: the passphrase does not open it.
+        LivesyncPassphrase: the passphrase does not open it, or it needs none.
         LivesyncUnreachable, LivesyncRefused: the server does not answer, or refuses.
     """
     may_write = not (is_read_only or is_dry)
@@ -163,7 +165,7 @@ def refresh(couch: Couch, records: LivesyncRecords, access: Access, member: Memb
 
 
 def unlock(couch: Couch, records: LivesyncRecords) -> None:
-    """Have us accepted by a locked database, after forgetting what we knew of the old one.
+    """Have us accepted by a locked database; what we knew of another one before it is forgotten.
 
     Raises:
         LivesyncIncompatible: the database has no list of devices.
@@ -173,8 +175,13 @@ def unlock(couch: Couch, records: LivesyncRecords) -> None:
         raise LivesyncIncompatible(
             "The database has no list of devices.", "Set it up with LiveSync on another device."
         )
-    records.clear()
-    records.put_fact(_CREATED, str(created(milestone)))
+    made = created(milestone)
+    if made is not None and records.get_fact(_CREATED) == str(made):
+        # It was only locked: what we last synced still tells an edit from a conflict.
+        records.put_fact(_SINCE, None)
+    else:
+        records.clear()
+    records.put_fact(_CREATED, str(made))
     records.put_fact(_REGISTERED, None)
     couch.put_local(MILESTONE_NAME, accepting(milestone, _node_id(records)))
 
@@ -237,6 +244,7 @@ def _accepted(milestone: Document | None, node_id: str, access: Access) -> Tweak
         )
     if milestone is not None:
         _check_lock(milestone, node_id, tweaks)
+    tweaks.check_encrypted(access.passphrase)
     tweaks.check_supported(access.passphrase)
     return tweaks
 

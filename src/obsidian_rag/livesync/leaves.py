@@ -13,9 +13,11 @@ from obsidian_rag.errors import LivesyncUnreadable
 from obsidian_rag.livesync.decision import Conflicted
 from obsidian_rag.livesync.entries import Entry
 from obsidian_rag.livesync.merge import merge_json, merge_text, merges_as_json, merges_as_text
+from obsidian_rag.livesync.path_ids import next_mtime
 
 if TYPE_CHECKING:
-    from obsidian_rag.livesync.settling import Case, Settler
+    from obsidian_rag.livesync.case import Case
+    from obsidian_rag.livesync.settling import Settler
 
 _log = logging.getLogger(__name__)
 Version = tuple[Entry, bytes]
@@ -76,7 +78,8 @@ class Leaves:
             self._keep(rival, "merged")
             is_there = self._is_merged(case.doc_id, line, base, rival, content)
             if not is_there and merged != content:
-                mtime_ms = max(entry.mtime_ms, rival[0].mtime_ms)
+                # Later than both: or a device with one of them takes its file for this one.
+                mtime_ms = next_mtime(max(entry.mtime_ms, rival[0].mtime_ms))
                 if not self._write(case, entry, merged, mtime_ms):
                     return True  # somebody was faster
                 self._settler.stats.add(merged=1)
@@ -105,7 +108,11 @@ class Leaves:
         """Store a merge as a child of the winner; whether the winner was still there."""
         settler = self._settler
         encoded = settler.member.codec.encode(
-            winner.path, merged, ctime_ms=winner.ctime_ms, mtime_ms=mtime_ms
+            winner.path,
+            merged,
+            ctime_ms=winner.ctime_ms,
+            mtime_ms=mtime_ms,
+            doc_id=case.doc_id,
         )
         refused = settler.pusher.send_chunks(encoded.chunks)
         rows = [] if refused else settler.couch.bulk_docs([encoded.entry | {"_rev": winner.rev}])

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.errors import LivesyncUnreachable, ObsidianRagError
+from obsidian_rag.livesync.case import Direction, Manner
 from obsidian_rag.livesync.couch import Change, Couch
 from obsidian_rag.livesync.disk import Disk
 from obsidian_rag.livesync.feed import Backoff
+from obsidian_rag.livesync.filters import Filters, FilterSettings
 from obsidian_rag.livesync.joining import Access, Rebuilt, check, join, refresh
 from obsidian_rag.livesync.milestone import VERSION_ID
 from obsidian_rag.livesync.path_ids import is_file_id
-from obsidian_rag.livesync.settling import Direction, Manner, Settler
+from obsidian_rag.livesync.settling import Settler
 from obsidian_rag.livesync.stats import Stats
 from obsidian_rag.store import LivesyncRecords
 
@@ -53,6 +55,7 @@ class Plan:
     max_deleted_percent: float = 20.0
     is_read_only: bool = False
     pace: Pace = Pace()
+    filters: FilterSettings = FilterSettings()
 
 
 class Node:
@@ -85,12 +88,14 @@ class Node:
         """Join, make both sides agree once, and leave.
 
         Raises:
-            LivesyncBrake: so many files are gone that somebody must be asked.
+            LivesyncBrake: so many files are gone, here or elsewhere, that somebody must be asked.
             ObsidianRagError: we may not take part, or the server went away; all is as it was,
                 or further.
         """
         settler = self._join()
         self._catch_up(settler, listener, stop)
+        if self.stats.brake is not None:
+            raise self.stats.brake
         return settler
 
     def run(
@@ -134,9 +139,10 @@ class Node:
 
         def spelling_of(doc_id: str) -> str | None:
             known = records.file(doc_id)
-            return known.path if known is not None else None
+            return known.path if known is not None and known.content_hash else None
 
-        disk = Disk(plan.root, member.codec, member.max_bytes, spelling_of)
+        filters = Filters(plan.filters, member.tweaks, plan.root)
+        disk = Disk(plan.root, member.codec, member.max_bytes, spelling_of, filters)
         return Settler(
             self._couch, records, member, disk, plan.manner, self.stats, plan.max_deleted_percent
         )
@@ -208,13 +214,14 @@ class Node:
             ids += settler.look()
         if clock.is_due("owed"):
             ids += sorted(settler.owed)
+        is_answered = self.stats.brake is not None and settler.deletions.is_answered
         if self._look_at_papers.is_set():
             self._look_at_papers.clear()
             refresh(self._couch, self._records, self.plan.access, settler.member)
-        elif ids:
+        elif ids or is_answered:
             # What we know is of no use, and harmful, in a database that was made anew.
             check(self._couch, self._records, settler.member)
-        if ids:
+        if ids or is_answered:
             settler.settle(ids)
         if rows or ids:
             self._reached(rows[-1].seq if rows else None, settler)
@@ -270,8 +277,10 @@ class Node:
         stats.waiting = len(settler.owed)
         stats.conflicts = len(self._records.conflicts())
         stats.quarantined = len(self._records.quarantined())
+        stats.not_synced = settler.not_synced()
         if self.plan.manner.is_dry:
             return
+        settler.ignored.save()
         self._records.put_fact(_OWED, json.dumps(sorted(settler.owed)) if settler.owed else None)
         # Who only sends has not taken what came.
         if seq is not None and self.plan.manner.direction is not Direction.PUSH:

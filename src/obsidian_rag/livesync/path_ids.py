@@ -8,6 +8,7 @@ LiveSync's own flags. Such a path takes no part, whichever side it comes from.
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from obsidian_rag.errors import LivesyncUnreadable, SecurityViolation
@@ -133,6 +134,31 @@ def compare_mtimes(base_ms: int, target_ms: int) -> Newer:
     if base == target:
         return Newer.NEITHER
     return Newer.TARGET if target > base else Newer.BASE
+
+
+def in_the_way_of(gone: Mapping[str, str], wanted: Iterable[str]) -> list[str]:
+    """Of files that are gone, by id, those whose path is a folder of a wanted file, or below one.
+
+    Case does not count: a disk of another device may ignore it.
+    """
+    files = {normalise(path).casefold() for path in wanted}
+    folders = {above for path in files for above in _folders_above(path)}
+    found = []
+    for doc_id, path in gone.items():
+        place = normalise(path).casefold()
+        if place in folders or not files.isdisjoint(_folders_above(place)):
+            found.append(doc_id)
+    return found
+
+
+def next_mtime(after_ms: int) -> int:
+    """The first time that LiveSync takes for later than this one."""
+    return (after_ms // _MTIME_BUCKET_MS + 1) * _MTIME_BUCKET_MS
+
+
+def _folders_above(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def _split_prefix(name: str) -> tuple[str, str]:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from obsidian_rag.errors import LivesyncUnreadable, ObsidianRagError
 from obsidian_rag.livesync.couch import BulkRow
 from obsidian_rag.livesync.decision import Action, Present
-from obsidian_rag.livesync.path_ids import normalise
+from obsidian_rag.livesync.path_ids import next_mtime, normalise
 from obsidian_rag.store import SyncedFile
+from obsidian_rag.vault import FileEntry
 
 if TYPE_CHECKING:
-    from obsidian_rag.livesync.settling import Case, Settler
+    from obsidian_rag.livesync.case import Case
+    from obsidian_rag.livesync.settling import Settler
 
 _log = logging.getLogger(__name__)
 Document = dict[str, object]
@@ -68,18 +70,19 @@ class Pusher:
             assert case.view.document is not None and case.known is not None
             if not settler.disk.is_still_gone(case.known.path):
                 return None
-            now_ms = time.time_ns() // 1_000_000
-            return _Draft(case, settler.member.codec.deleted(case.view.document, mtime_ms=now_ms))
+            deleted = settler.member.codec.deleted(case.view.document, mtime_ms=_now_ms())
+            return _Draft(case, deleted)
         data = settler.disk.bytes_of(case.doc_id, case.sight)
         entry, before = case.sight.entry, case.view.entry
         if data is None or entry is None:
             return None
-        mtime_ms = max(entry.mtime_ns // 1_000_000, 0)
+        mtime_ms = _mtime_to_send(case, entry)
         encoded = settler.member.codec.encode(
-            normalise(entry.rel_path),
+            _path_to_send(case, entry),
             data,
-            ctime_ms=before.ctime_ms if before and before.ctime_ms else mtime_ms,
+            ctime_ms=before.ctime_ms if before and before.ctime_ms else _mtime_ms(entry),
             mtime_ms=mtime_ms,
+            doc_id=case.doc_id,
         )
         parent = _parent(case)
         written = encoded.entry | ({"_rev": parent} if parent else {})
@@ -131,8 +134,46 @@ class Pusher:
         count = len(draft.chunks)
         _log.info("Pushed: %s (%d chunk%s)", case.path, count, "" if count == 1 else "s")
         return SyncedFile(
-            case.doc_id, local.path, rev, local.content_hash, entry.size_bytes, entry.mtime_ns
+            case.doc_id, entry.rel_path, rev, local.content_hash, entry.size_bytes, entry.mtime_ns
         )
+
+
+def _path_to_send(case: "Case", entry: FileEntry) -> str:
+    """The file's path; in the document's own form, unless it was spelled in another case here."""
+    before = case.view.entry
+    if before is not None and normalise(before.path) == normalise(entry.rel_path):
+        return before.path
+    return entry.rel_path
+
+
+def _mtime_ms(entry: FileEntry) -> int:
+    return max(entry.mtime_ns // 1_000_000, 0)
+
+
+def _mtime_to_send(case: "Case", entry: FileEntry) -> int:
+    """The file's time, unless the scan of LiveSync's own clients would undo the change for it.
+
+    When they start they compare times, in steps of two seconds, and know the last time that
+    each file had. A file of theirs that is not older than the entry is kept or sent again, so an
+    edit must be later than the entry it follows. And a file that they have no more, but had with
+    that time, was deleted there; so one that comes back is as new as its return.
+    """
+    mtime_ms = _mtime_ms(entry)
+    before, known, local = case.view.entry, case.known, case.sight.local
+    if case.action is Action.PUSH_REVIVED:
+        mtime_ms = max(mtime_ms, _now_ms())
+    is_renamed_only = (
+        known is not None
+        and isinstance(local, Present)
+        and known.content_hash == local.content_hash
+    )
+    if before is not None and not is_renamed_only:
+        mtime_ms = max(mtime_ms, next_mtime(before.mtime_ms))
+    return mtime_ms
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _parent(case: "Case") -> str | None:

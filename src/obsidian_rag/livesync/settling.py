@@ -7,9 +7,7 @@ the content that was decided on. What does not settle in a few rounds is owed an
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from obsidian_rag.errors import (
@@ -21,6 +19,7 @@ from obsidian_rag.errors import (
     NoteChanged,
     ObsidianRagError,
 )
+from obsidian_rag.livesync.case import Case, Direction, Manner
 from obsidian_rag.livesync.conflicts import Conflicts
 from obsidian_rag.livesync.decision import (
     Absent,
@@ -31,15 +30,18 @@ from obsidian_rag.livesync.decision import (
     brake,
     decide,
 )
-from obsidian_rag.livesync.disk import Disk, Sight
+from obsidian_rag.livesync.deletions import Deletions
+from obsidian_rag.livesync.disk import Disk
 from obsidian_rag.livesync.joining import Membership
+from obsidian_rag.livesync.left_out import IgnoredDocuments, LeftOut, summarised
 from obsidian_rag.livesync.looking import Looker, View, is_missing
-from obsidian_rag.livesync.path_ids import normalise
+from obsidian_rag.livesync.path_ids import in_the_way_of, normalise
 from obsidian_rag.livesync.pushing import Pusher
+from obsidian_rag.livesync.spellings import in_form_of
 from obsidian_rag.livesync.stats import Stats
 from obsidian_rag.livesync.taking import Taker
 from obsidian_rag.store import LivesyncRecords, SyncedFile
-from obsidian_rag.vault import FileEntry, content_hash
+from obsidian_rag.vault import FileEntry, content_hash, sweep
 
 if TYPE_CHECKING:
     from obsidian_rag.livesync.couch import Couch
@@ -51,56 +53,10 @@ _MOST_BYTES = 32 * 2**20
 _ROUNDS = 6
 _TAKES = {Action.WRITE, Action.TRASH, Action.RENAME_LOCAL}
 _NEEDS_CONTENT = {Action.FETCH, Action.WRITE, Action.MERGE_OR_CONFLICT}
-_PUSHES = (Action.PUSH, Action.PUSH_REVIVED, Action.SOFT_DELETE)
+_PUSHES = (Action.PUSH, Action.PUSH_REVIVED)
 _DISPUTES = {Action.MERGE_OR_CONFLICT, Action.REPORT_CONFLICT}
 # These are not about one document.
 _ENDS = (LivesyncUnreachable, LivesyncRefused, LivesyncPassphrase, LivesyncBrake)
-
-
-class Direction(StrEnum):
-    """Which way changes go."""
-
-    BOTH = "both"
-    PULL = "pull"
-    PUSH = "push"
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a node settles things."""
-
-    direction: Direction = Direction.BOTH
-    is_dry: bool = False
-    may_merge: bool = True
-    keeps_conflicts_as_files: bool = True
-    trash: Path = Path()
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One document with everything that is known about it in this round."""
-
-    doc_id: str
-    view: View
-    sight: Sight
-    known: SyncedFile | None
-    content: bytes | None = None
-    action: Action = Action.NOTHING
-
-    @property
-    def path(self) -> str:
-        """The path to show: the document's, else the file's, else the one we remember."""
-        if self.view.entry is not None:
-            return self.view.entry.path
-        if isinstance(self.sight.local, Present):
-            return self.sight.local.path
-        return self.known.path if self.known is not None else self.doc_id
-
-    @property
-    def rev(self) -> str:
-        """The winner."""
-        state = self.view.state
-        return state.winner if isinstance(state, Conflicted) else str(getattr(state, "rev", ""))
 
 
 class Settler:
@@ -124,11 +80,21 @@ class Settler:
         self.stats = stats
         self.looker = Looker(couch, member.codec, member.max_bytes)
         self.owed: set[str] = set()
+        self.ignored = IgnoredDocuments(records)
         self._max_deleted_percent = max_deleted_percent
         self._conflicts = Conflicts(self)
         self.pusher = Pusher(self)
         self.taker = Taker(self)
+        self.deletions = Deletions(self, max_deleted_percent)
+        # Documents that wait for a place that a deletion may free; None: they wait no longer.
+        self._blocked: set[str] | None = None
+        self._is_there: dict[str, bool] = {}
         self._aside = {one.doc_id for one in records.quarantined()}
+
+    @property
+    def is_sending_only(self) -> bool:
+        """Whether the vault must not be changed."""
+        return self.manner.direction is Direction.PUSH
 
     @property
     def is_read_only(self) -> bool:
@@ -141,8 +107,11 @@ class Settler:
         Raises:
             LivesyncBrake: so many files are gone that somebody must be asked.
         """
-        walk = self.disk.look()
+        walk = self.disk.look(self._live_documents)
+        if not self.manner.is_dry and not self.is_sending_only:
+            sweep(self.disk.root, walk.leftovers)
         known = {file.doc_id: file for file in self.records.files()}
+        self._forget_filtered(known)
         live = [file for file in known.values() if file.content_hash is not None]
         missing = [file for file in live if self.disk.is_gone(file.doc_id, file.path)]
         is_there = walk.has_root and not walk.is_empty
@@ -153,7 +122,26 @@ class Settler:
             for doc_id in self.disk.ids()
             if not self.disk.is_as_recorded(doc_id, known.get(doc_id), with_path=True)
         ]
-        return [*changed, *(file.doc_id for file in missing)]
+        # A file whose name is a folder's now must be gone elsewhere before the folder comes.
+        first = in_the_way_of(
+            {file.doc_id: file.path for file in missing},
+            [entry.rel_path for doc_id in changed if (entry := self.disk.entry(doc_id))],
+        )
+        lifted = self.ignored.lifted(self.disk.filter_reason)
+        rest = (one.doc_id for one in missing if one.doc_id not in first)
+        return [*first, *changed, *rest, *lifted]
+
+    def _live_documents(self, ids: Iterable[str]) -> set[str]:
+        """Of these documents, those that the database has; each is asked about once."""
+        asked = [doc_id for doc_id in ids if doc_id not in self._is_there]
+        if asked:
+            for doc_id, view in self.looker.look(asked, {}).items():
+                self._note_document(doc_id, view)
+        return {doc_id for doc_id in ids if self._is_there[doc_id]}
+
+    def _note_document(self, doc_id: str, view: View) -> None:
+        is_live = isinstance(view.state, Live | Conflicted) and view.trouble is None
+        self._is_there[doc_id] = is_live
 
     def settle(
         self,
@@ -168,7 +156,24 @@ class Settler:
             LivesyncPassphrase: nothing can be decrypted.
             LivesyncBrake: files went away by the dozen while we were at it.
         """
-        wanted = list(dict.fromkeys(ids))
+        self._blocked = blocked = set[str]()
+        try:
+            self._settle_pages(list(dict.fromkeys(ids)), listener, stop)
+        finally:
+            self._blocked = None
+        if stop():
+            self.owed.update(blocked)
+            self.deletions.keep()
+            return
+        # Deletions come last, when all of them are known, and then what needed their places.
+        due = self.deletions.clear()
+        self._settle_pages([*due, *sorted(blocked.difference(due))], lambda *_: None, stop)
+        if due:
+            self.deletions.finish(due)
+
+    def _settle_pages(
+        self, wanted: list[str], listener: Callable[[int, int], None], stop: Callable[[], bool]
+    ) -> None:
         for start in range(0, len(wanted), _PAGE):
             if stop():
                 self.owed.update(wanted[start:])
@@ -178,6 +183,7 @@ class Settler:
 
     def _settle_page(self, ids: Sequence[str]) -> None:
         self.owed.difference_update(ids)
+        self.disk.refresh_filters()
         waiting = list(ids)
         for _ in range(_ROUNDS):
             if not waiting:
@@ -196,8 +202,9 @@ class Settler:
             cases = self._with_content(self._decided(some, views, known))
             if self.manner.is_dry:
                 self._plan(cases)
-            else:
-                again += self._act(cases)
+            ready = [case for case in cases if self.deletions.may_act(case)]
+            if not self.manner.is_dry:
+                again += self._act(ready)
         return again
 
     def _portions(self, ids: Iterable[str], views: Mapping[str, View]) -> Iterator[list[str]]:
@@ -220,6 +227,10 @@ class Settler:
         cases = []
         for doc_id in ids:
             view, record = views[doc_id], known.get(doc_id)
+            if self._is_filtered(doc_id, view, record):
+                continue
+            if view.entry is not None and not view.entry.path.isascii():
+                self._note_document(doc_id, view)
             if view.trouble is not None:
                 self._set_aside(doc_id, view, view.trouble)
                 continue
@@ -238,7 +249,7 @@ class Settler:
         is_new = case.known is None and isinstance(local, Absent) and isinstance(state, Conflicted)
         if is_new and case.view.entry is not None and not case.view.entry.is_deleted:
             action = Action.WRITE  # there is nothing of ours that the winner could overwrite
-        if self.manner.direction is Direction.PUSH:
+        if self.is_sending_only:
             if action is Action.MERGE_OR_CONFLICT:
                 action = Action.REPORT_CONFLICT
             elif action in _TAKES:
@@ -281,12 +292,23 @@ class Settler:
             if case.action not in _DISPUTES:
                 self._conflicts.may_be_over(case)
             by_action.setdefault(case.action, []).append(case)
-        again = self.taker.write(by_action.pop(Action.WRITE, []))
+        removals = by_action.pop(Action.TRASH, [])
+        again = [case.doc_id for case in removals if self._one(case)]
+        again += self.taker.write(by_action.pop(Action.WRITE, []))
         pushes = [case for action in _PUSHES for case in by_action.pop(action, [])]
-        again += self.pusher.push(pushes)
+        again += self._push(pushes, by_action.pop(Action.SOFT_DELETE, []))
         for some in by_action.values():
             again += [case.doc_id for case in some if self._one(case)]
         return again
+
+    def _push(self, files: list[Case], deletions: list[Case]) -> list[str]:
+        """Send files and then deletions; but first those whose places the files need."""
+        first = in_the_way_of(
+            {case.doc_id: case.path for case in deletions}, [case.path for case in files]
+        )
+        again = self.pusher.push([case for case in deletions if case.doc_id in first])
+        rest = [case for case in deletions if case.doc_id not in first]
+        return again + self.pusher.push([*files, *rest])
 
     def _one(self, case: Case) -> bool:
         """Do one of the rarer things; whether to look again."""
@@ -348,7 +370,8 @@ class Settler:
         """The record of a file that is what the document says."""
         assert case.view.entry is not None
         is_stubborn = case.doc_id in self.disk.stubborn
-        path = normalise(entry.rel_path if is_stubborn else case.view.entry.path)
+        told = normalise(entry.rel_path if is_stubborn else case.view.entry.path)
+        path = in_form_of(told, entry.rel_path)
         return SyncedFile(case.doc_id, path, case.rev, content, entry.size_bytes, entry.mtime_ns)
 
     def deleted_at(self, case: Case, rev: str) -> SyncedFile:
@@ -363,6 +386,44 @@ class Settler:
         is_same = local.content_hash == known.content_hash
         if is_same and not self.disk.is_as_recorded(case.doc_id, known):
             self.records.put(replace(known, size=entry.size_bytes, mtime_ns=entry.mtime_ns))
+
+    # -- what the filters keep back
+
+    def _is_filtered(self, doc_id: str, view: View, record: SyncedFile | None) -> bool:
+        """Whether the filters keep a document back; then neither side of it is touched."""
+        path = view.entry.path if view.entry is not None else record.path if record else None
+        if path is None or self.disk.filter_reason(path) is None:
+            self.ignored.drop(doc_id)
+            return False
+        if view.entry is not None and not view.entry.is_deleted:
+            self.ignored.put(doc_id, view.entry.path)
+        else:
+            self.ignored.drop(doc_id)
+        self.release(doc_id)
+        return True
+
+    def _forget_filtered(self, known: dict[str, SyncedFile]) -> None:
+        """Forget what we knew of files that the filters keep back now.
+
+        So nobody takes what happens to them meanwhile for a deletion: when a filter is lifted,
+        both sides are compared anew.
+        """
+        filtered = [one for one in known.values() if self.disk.filter_reason(one.path) is not None]
+        for file in filtered:
+            known.pop(file.doc_id)
+            if file.content_hash is not None:
+                self.ignored.put(file.doc_id, file.path)
+        if filtered and not self.manner.is_dry:
+            self.ignored.save()  # before we forget: the feed will not tell of them again
+            for file in filtered:
+                self.records.forget(file.doc_id)
+
+    def not_synced(self) -> tuple[LeftOut, ...]:
+        """What takes no part, and why."""
+        there = {path: why for path in self.ignored.paths if (why := self.disk.filter_reason(path))}
+        aside = (one.path or one.doc_id for one in self.records.quarantined())
+        seen = (file.rel_path for doc_id in self.disk.ids() if (file := self.disk.entry(doc_id)))
+        return summarised(self.disk.left_out, there | self.disk.filtered, aside, seen)
 
     # -- what goes wrong
 
@@ -384,6 +445,13 @@ class Settler:
         self._quarantine(case.doc_id, rev, case.path, error)
         _log.warning("%s waits: %s", case.path, error.message)
         self.owed.add(case.doc_id)
+
+    def wait_for_place(self, case: Case, error: ObsidianRagError) -> None:
+        """Something is in the way of a file; it may be about to be deleted."""
+        if self._blocked is None:
+            self.fail(case, error)
+        else:
+            self._blocked.add(case.doc_id)
 
     def _quarantine(
         self, doc_id: str, rev: str, path: str | None, trouble: ObsidianRagError

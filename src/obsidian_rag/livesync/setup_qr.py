@@ -46,6 +46,8 @@ _PLACES = {
     68: "ignoreFiles",
     69: "syncOnlyRegEx",
     70: "syncIgnoreRegEx",
+    80: "syncInternalFiles",
+    86: "usePluginSync",
     93: "usePluginSyncV2",
     102: "enableChunkSplitterV2",
     133: "couchDB_CustomHeaders",

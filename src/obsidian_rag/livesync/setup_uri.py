@@ -18,6 +18,7 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.livesync.couch_auth import Jwt, parse_headers
 from obsidian_rag.livesync.encryption import OWN_SALT_PREFIX, decrypt_with_own_salt
+from obsidian_rag.livesync.filters import IGNORE, ONLY, FilterSettings
 from obsidian_rag.livesync.legacy_encryption import LegacyCipher
 from obsidian_rag.livesync.remote import Remote
 from obsidian_rag.livesync.setup_qr import decode_settings_qr
@@ -46,8 +47,10 @@ DEFAULTS: Mapping[str, object] = MappingProxyType(
     | {
         "remoteType": _COUCHDB,
         "passphrase": "",
-        "syncOnlyRegEx": "",
-        "syncIgnoreRegEx": "",
+        ONLY: "",
+        IGNORE: "",
+        "syncInternalFiles": False,
+        "usePluginSync": False,
         "remoteConfigurations": {},
         "activeConfigurationId": "",
         "idDerivationVersion": 0,
@@ -62,6 +65,9 @@ class Connection:
     remote: Remote
     tweaks: Tweaks
     passphrase: str | None = field(default=None, repr=False)
+    filters: FilterSettings = FilterSettings()
+    has_hidden_files: bool = False
+    has_customization: bool = False
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, object]) -> "Connection":
@@ -84,7 +90,14 @@ class Connection:
             headers=MappingProxyType(parse_headers(_text(known, "couchDB_CustomHeaders"))),
             jwt=_jwt(known),
         )
-        return cls(remote, Tweaks.from_settings(known), _text(known, "passphrase") or None)
+        return cls(
+            remote,
+            Tweaks.from_settings(known),
+            _text(known, "passphrase") or None,
+            _filters(known),
+            has_hidden_files=known["syncInternalFiles"] is True,
+            has_customization=known["usePluginSync"] is True,
+        )
 
 
 def decode_setup_uri(uri: str, passphrase: str | None) -> dict[str, object]:
@@ -211,6 +224,17 @@ def _jwt(settings: Mapping[str, object]) -> Jwt | None:
         subject=_text(settings, "jwtSub"),
         key_id=_text(settings, "jwtKid") or None,
         lifetime_s=60 * (minutes if isinstance(minutes, int) and 0 < minutes <= 60 * 24 else 5),
+    )
+
+
+def _filters(settings: Mapping[str, object]) -> FilterSettings:
+    # A device that does not obey ignore files says nothing about what the others agreed on.
+    uses_ignore_files = True if settings["useIgnoreFiles"] is True else None
+    return FilterSettings(
+        only=_text(settings, ONLY),
+        ignore=_text(settings, IGNORE),
+        uses_ignore_files=uses_ignore_files,
+        ignore_files=_text(settings, "ignoreFiles") if uses_ignore_files else None,
     )
 
 

@@ -4,7 +4,8 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
-from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.errors import LivesyncBrake, ObsidianRagError
+from obsidian_rag.livesync.left_out import LeftOut
 from obsidian_rag.store import now
 
 
@@ -28,6 +29,8 @@ class Stats:
     is_watching: bool = False
     is_connected: bool = False
     trouble: ObsidianRagError | None = None
+    brake: LivesyncBrake | None = None  # deletions from other devices are held
+    not_synced: tuple[LeftOut, ...] = ()
     planned: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -53,4 +56,5 @@ class Stats:
             "waiting": self.waiting,
             "last_seq": self.last_seq,
             "last_change_at": self.last_change_at,
+            "not_synced": [one.fields() for one in self.not_synced],
         }

@@ -82,6 +82,7 @@ def _published(couch: Couch, access: Access) -> Tweaks:
             "The database does not say how its notes are kept.",
             "Connect LiveSync in Obsidian to it once.",
         )
+    tweaks.check_encrypted(access.passphrase)
     if tweaks.encrypt and not access.passphrase:
         raise LivesyncPassphrase(
             "The database is encrypted, and no passphrase is given.",

@@ -6,13 +6,20 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from obsidian_rag.errors import IndexerFailed, LivesyncUnreadable, NoteChanged, ObsidianRagError
+from obsidian_rag.errors import (
+    IndexerFailed,
+    LivesyncUnreadable,
+    NoteChanged,
+    ObsidianRagError,
+    SecurityViolation,
+)
 from obsidian_rag.livesync.decision import Conflicted, Present
 from obsidian_rag.livesync.path_ids import normalise
 from obsidian_rag.store import SyncedFile, now
 from obsidian_rag.vault import (
     FileEntry,
     content_hash,
+    in_the_way,
     keep_copy,
     remove_file,
     rename_file,
@@ -22,10 +29,22 @@ from obsidian_rag.vault import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from obsidian_rag.livesync.settling import Case, Settler
+    from obsidian_rag.livesync.case import Case
+    from obsidian_rag.livesync.settling import Settler
 
 _log = logging.getLogger(__name__)
 _WRITERS = 4
+
+
+class _Blocked(LivesyncUnreadable):
+    """A file has the place of a folder that another one needs, or the other way round."""
+
+    def __init__(self, path: str, obstacle: str) -> None:
+        kind = "a folder" if obstacle == path else "a file"
+        super().__init__(
+            f"'{path}' cannot be written, because '{obstacle}' is {kind} here.",
+            f"Rename or remove '{obstacle}'.",
+        )
 
 
 class Taker:
@@ -49,6 +68,8 @@ class Taker:
                 is_spelled = normalise(outcome.rel_path) == written[-1].path
                 if not is_spelled or isinstance(case.view.state, Conflicted):
                     again.append(case.doc_id)
+            elif isinstance(outcome, _Blocked):
+                self._settler.wait_for_place(case, outcome)
             elif isinstance(outcome, NoteChanged):
                 self._settler.disk.doubt(case.doc_id)
                 again.append(case.doc_id)
@@ -67,7 +88,11 @@ class Taker:
         kept = settler.manner.trash / _fresh_name()
         # The row first: a file in the trash that nobody lists is as good as lost.
         row = settler.records.add_trash(
-            entry.rel_path, str(kept), entry.size_bytes, now(), "deleted on another device"
+            entry.rel_path,
+            str(kept),
+            entry.size_bytes,
+            now(),
+            settler.deletions.reason(case),
         )
         try:
             remove_file(settler.disk.root, entry.rel_path, local.content_hash, kept)
@@ -115,16 +140,32 @@ class Taker:
         expected = local.content_hash if isinstance(local, Present) else None
         path = entry.rel_path if entry is not None else case.view.entry.path
         mtime_ns = case.view.entry.mtime_ms * 1_000_000
+        root = self._settler.disk.root
         try:
-            return replace_file(self._settler.disk.root, path, expected, case.content, mtime_ns)
+            return replace_file(root, path, expected, case.content, mtime_ns)
         except ObsidianRagError as error:
-            return error
+            if expected is not None or isinstance(error, SecurityViolation):
+                return error
+            if (obstacle := in_the_way(root, path)) is not None:
+                return _Blocked(path, obstacle)
+            twin = self._settler.disk.owner_of(path) if isinstance(error, NoteChanged) else None
+            return error if twin in (None, case.doc_id) else _twin_error(path)
 
     def _written(self, case: "Case", entry: FileEntry) -> SyncedFile:
         assert case.content is not None
-        self._settler.disk.put(case.doc_id, entry)
+        settler, content = self._settler, content_hash(case.content)
+        settler.disk.put(case.doc_id, entry)
+        if case.known is None or case.known.content_hash is None:
+            settler.deletions.arrived(content)
         _log.info("Pulled: %s", case.path)
-        return self._settler.synced(case, content_hash(case.content), entry)
+        return settler.synced(case, content, entry)
+
+
+def _twin_error(path: str) -> LivesyncUnreadable:
+    return LivesyncUnreadable(
+        f"The database has '{path}' twice, in two Unicode forms, and this disk has one file of it.",
+        "Rename one of the two on another device.",
+    )
 
 
 def _fresh_name() -> str:

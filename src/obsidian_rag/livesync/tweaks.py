@@ -33,7 +33,8 @@ _SHOULD_MATCH = {
     "use_plugin_sync_v2": "usePluginSyncV2",
     "use_segmenter": "useSegmenter",
 }
-_NAMES = _SHOULD_MATCH | {"sync_max_size_in_mb": "syncMaxSizeInMB"}
+_MAX_SIZE = "sync_max_size_in_mb"
+_NAMES = _SHOULD_MATCH | {_MAX_SIZE: "syncMaxSizeInMB"}
 # Devices older than these settings had these values.
 _ASSUMED = {"E2EEAlgorithm", "chunkSplitterVersion", "usePluginSyncV2"}
 
@@ -53,6 +54,10 @@ RECOMMENDED: Mapping[str, object] = MappingProxyType(
         "ignoreFiles": ".gitignore",
     }
 )
+
+
+class NotEncrypted(LivesyncPassphrase):
+    """A passphrase was given for a database that does not encrypt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +82,17 @@ class Tweaks:
     enable_chunk_splitter_v2: bool = False
     use_plugin_sync_v2: bool = False
     use_segmenter: bool = False
-    sync_max_size_in_mb: int = 50
+    sync_max_size_in_mb: float = 50
     raw: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def for_new_database(cls) -> "Tweaks":
+        """What a device of today that was set up without special wishes accepts.
+
+        Where a database does not say, devices take it to be older than per-file customization
+        sync; a new device has it turned on, and refuses a database that says otherwise.
+        """
+        return cls(use_plugin_sync_v2=True)
 
     @classmethod
     def from_preferred(cls, values: Mapping[str, object]) -> "Tweaks":
@@ -147,6 +161,23 @@ class Tweaks:
                 "Run `obsidian-rag livesync setup` and give the passphrase of your devices.",
             )
 
+    def check_encrypted(self, passphrase: str | None) -> None:
+        """Refuse to write in the clear what somebody wants encrypted.
+
+        A passphrase tells that they do; a database that was made anew without encryption, by
+        mistake or by whoever runs the server, must not change that silently.
+
+        Raises:
+            NotEncrypted: there is a passphrase, and the database does not encrypt.
+        """
+        if passphrase and not self.encrypt:
+            raise NotEncrypted(
+                "The database is not encrypted, but a passphrase was given.",
+                "Turn on end-to-end encryption in LiveSync on your devices. If the notes may lie"
+                " on the server unencrypted, say so with --no-encrypt: `obsidian-rag livesync"
+                " setup --no-encrypt` forgets the passphrase.",
+            )
+
     def _known(self) -> set[str]:
         return _ASSUMED | {key for key, value in self.to_settings().items() if value is not None}
 
@@ -172,7 +203,9 @@ def _values(settings: Mapping[str, object]) -> dict[str, Any]:
         if value is None:
             continue
         wanted: type[object] = type(_DEFAULTS[name])
-        if wanted is int and isinstance(value, float) and math.isfinite(value):
+        if name == _MAX_SIZE and isinstance(value, float) and math.isfinite(value):
+            wanted = float  # half a megabyte is not none
+        elif wanted is int and isinstance(value, float) and math.isfinite(value):
             value = int(value)
         if type(value) is not wanted:
             raise LivesyncIncompatible(f"The setting '{key}' has a value we do not know.", _UPDATE)

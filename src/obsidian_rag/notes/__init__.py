@@ -1,7 +1,8 @@
 """Text in, values out: notes, chunks, sanitising and sensitivity. No I/O."""
 
 from obsidian_rag.notes.chunk import ChunkLimits, chunk_note, embedding_text
-from obsidian_rag.notes.dates import parse_date
+from obsidian_rag.notes.date_keys import SAID, date_keys, keys_within
+from obsidian_rag.notes.dates import first_day, last_day, parse_date
 from obsidian_rag.notes.edit_frontmatter import EditRefused, with_id, with_related
 from obsidian_rag.notes.frontmatter import split_frontmatter
 from obsidian_rag.notes.identity import (
@@ -16,15 +17,25 @@ from obsidian_rag.notes.identity import (
     read_summary,
 )
 from obsidian_rag.notes.lines import split_lines
+from obsidian_rag.notes.month_names import MONTH_NAMES
 from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy, Task
 from obsidian_rag.notes.parse import body_lines, is_canvas, parse_note
+from obsidian_rag.notes.passage_dates import with_dates
 from obsidian_rag.notes.properties import property_values
 from obsidian_rag.notes.sanitise import sanitise
 from obsidian_rag.notes.sensitive import chunk_categories, sensitive_categories
+from obsidian_rag.notes.shown import CUT_CHARS, cut_shown, shown_chars, shown_text
 from obsidian_rag.notes.tags import tag_keys
 from obsidian_rag.notes.tokens import estimate_tokens
+from obsidian_rag.notes.words import MARKS, UNSPACED, WORD, folded
 
 __all__ = [
+    "CUT_CHARS",
+    "MARKS",
+    "MONTH_NAMES",
+    "SAID",
+    "UNSPACED",
+    "WORD",
     "Chunk",
     "ChunkLimits",
     "EditRefused",
@@ -40,10 +51,16 @@ __all__ = [
     "body_lines",
     "chunk_categories",
     "chunk_note",
+    "cut_shown",
+    "date_keys",
     "embedding_text",
     "estimate_tokens",
+    "first_day",
+    "folded",
     "id_trouble",
     "is_canvas",
+    "keys_within",
+    "last_day",
     "make_id",
     "parse_date",
     "parse_note",
@@ -54,9 +71,12 @@ __all__ = [
     "read_summary",
     "sanitise",
     "sensitive_categories",
+    "shown_chars",
+    "shown_text",
     "split_frontmatter",
     "split_lines",
     "tag_keys",
+    "with_dates",
     "with_id",
     "with_related",
 ]

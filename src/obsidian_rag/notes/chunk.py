@@ -4,13 +4,15 @@ Every chunk keeps the limits, every word of the note is in some chunk, and every
 exact lines it comes from.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import accumulate
 from operator import add
 
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes.canvas import canvas_body, read_canvas
+from obsidian_rag.notes.invisible import drop_invisible
 from obsidian_rag.notes.lines import Body, markdown_body
 from obsidian_rag.notes.note import Chunk, Heading, Note
 from obsidian_rag.notes.parse import is_canvas
@@ -18,11 +20,15 @@ from obsidian_rag.notes.properties import property_words
 from obsidian_rag.notes.sanitise import clean_code_line, clean_lines, tidy
 from obsidian_rag.notes.scan import scan
 from obsidian_rag.notes.sections import Section, find_sections, merge_tiny
-from obsidian_rag.notes.split import Piece, Room, split
+from obsidian_rag.notes.shown import shown_chars
+from obsidian_rag.notes.split import Code, Piece, Room, code_layout, split
 from obsidian_rag.notes.tags import inline_tags, unique_tags
 from obsidian_rag.notes.tokens import QUARTERS, quarter_tokens
 
 _LABEL_CHARS = 200
+_FENCE_INDENT = re.compile(r"[\s>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|-+) *")
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +56,10 @@ def chunk_note(note: Note, limits: ChunkLimits) -> list[Chunk]:
     """The chunks of a note in the order of its lines; a note without text gives its title."""
     body, heads = _read(note)
     cutter = _Cutter(note, body, limits)
+    heads = [(at, head) for at, head in heads if cutter.is_there(at)]
     sections = find_sections(body, heads)
     if heads or body.breaks:
-        sections = merge_tiny(sections, cutter.size, cutter.fits, cutter.is_bare)
+        sections = merge_tiny(sections, cutter.size, cutter.fits, cutter.bare_tags)
         room = limits.room
     else:
         room = limits.room._replace(overlap=limits.overlap_tokens * QUARTERS)
@@ -91,10 +98,20 @@ class _Cutter:
         self._text, self._code = _clean(body, strip_code=limits.strip_code)
         lengths = map(len, self._text)
         if self._code:
-            lengths = map(add, lengths, map(len, self._code))
+            lengths = map(add, lengths, (len(line or "") for line in self._code.lines))
         self._offsets = [0, *accumulate(lengths)]
+        fences = body.fences if self._code else ()
+        self._fence_lines = frozenset(
+            line
+            for fence in fences
+            for line in (fence.start, *([fence.end - 1] if fence.is_closed else []))
+        )
         self._known_tags = frozenset(tag.casefold() for tag in note.tags)
         self._has_inline_tags = len(note.tags) > len(note.frontmatter_tags)
+
+    def is_there(self, line: int) -> bool:
+        """Whether something is left of a line; a head in a comment is none."""
+        return self._offsets[line] < self._offsets[line + 1]
 
     def size(self, start: int, end: int) -> int:
         """Characters of text and code in those lines."""
@@ -106,14 +123,20 @@ class _Cutter:
             return False
         return quarter_tokens("\n".join(self._text[start:end])) <= self._room.cost
 
-    def is_bare(self, section: Section) -> bool:
-        """Whether the section is its heads and nothing else."""
+    def bare_tags(self, section: Section) -> tuple[str, ...] | None:
+        """The tags of a head that has no text below it, and no word that its name lacks."""
         if section.name is None:
-            return False
-        offsets = self._offsets
-        lines = range(section.start, section.end)
-        filled = islice((i for i in lines if offsets[i] < offsets[i + 1]), section.heads + 1)
-        return sum(1 for _ in filled) <= section.heads
+            return None
+        lines = self._text
+        first = section.start
+        below = first + 1
+        if _UNDERLINE.fullmatch(lines[below] if below < section.end else "x"):
+            below += 1
+        if self._offsets[section.end] > self._offsets[below]:
+            return None
+        if not set(_WORD.findall(lines[first])) <= set(_WORD.findall(section.name)):
+            return None
+        return tuple(inline_tags(lines[first])) if "#" in section.name else ()
 
     def chunks(self, section: Section, room: Room) -> Iterator[Chunk]:
         """The chunks of one section: one if it fits."""
@@ -121,14 +144,29 @@ class _Cutter:
         if start == end:
             return
         label = self._label(section)
-        text = tidy("\n".join(self._text[start:end]))
-        code = "\n".join(filter(None, self._code[start:end])) if self._code else ""
-        text = text or label
-        if len(text) + len(code) <= room.chars and quarter_tokens(text) <= room.cost:
-            yield self._chunk(section, Piece(start, end - 1, text, code))
+        piece = self._whole(start, end, label)
+        is_small = shown_chars(piece.text, piece.layout) <= room.chars
+        if is_small and quarter_tokens(piece.text) <= room.cost:
+            yield self._chunk(section, piece)
             return
         for piece in split(self._text, self._code, (start, end), room, label):
             yield self._chunk(section, piece)
+
+    def _whole(self, start: int, end: int, label: str) -> Piece:
+        """Those lines as one piece."""
+        text = tidy("\n".join(self._text[start:end]))
+        if not self._code:
+            return Piece(start, end - 1, text or label, "")
+        places: list[tuple[int, int]] = []
+        codes: list[str] = []
+        for first, last in _runs(self._code.lines, start, end):
+            lines = self._code.lines[first:last]
+            places.append(
+                (len(tidy("\n".join(self._text[start:first]))), first in self._code.openings)
+            )
+            codes.append("\n".join(line or "" for line in lines).rstrip("\n"))
+        layout = code_layout(places, codes, has_text=bool(text))
+        return Piece(start, end - 1, text or label, "\n".join(codes), layout)
 
     def title_chunk(self) -> Chunk:
         """The only chunk of a note without text."""
@@ -138,12 +176,25 @@ class _Cutter:
         return Chunk(title, "", None, (), 1, last, self._note.frontmatter_tags)
 
     def _trim(self, start: int, end: int) -> tuple[int, int]:
-        text, code = self._text, self._code
+        text, code = self._text, self._code.lines if self._code else None
         while start < end and not text[start] and not (code and code[start]):
             start += 1
         while end > start and not text[end - 1] and not (code and code[end - 1]):
             end -= 1
         return start, end
+
+    def _with_fences(self, piece: Piece) -> tuple[int, int]:
+        """The first and the last line of a piece; code that it begins or ends with has fences."""
+        first, last = piece.start, piece.end
+        if self._code and piece.code:
+            lines, fences = self._code.lines, self._fence_lines
+            if lines[first] is not None and first not in fences and first - 1 in fences:
+                first -= 1
+            while last + 1 < len(lines) and lines[last] is not None and lines[last + 1] == "":
+                last += 1
+            if lines[last] is not None and last + 1 in fences:
+                last += 1
+        return first, last
 
     def _label(self, section: Section) -> str:
         return self._cut(section.path[-1] if section.path else self._note.title)
@@ -153,8 +204,7 @@ class _Cutter:
         return text[: min(_LABEL_CHARS, self._room.chars // 2, self._room.cost // QUARTERS)]
 
     def _chunk(self, section: Section, piece: Piece) -> Chunk:
-        numbers = self._body.numbers
-        first, last = numbers[piece.start], numbers[piece.end]
+        first, last = map(self._body.numbers.__getitem__, self._with_fences(piece))
         return Chunk(
             piece.text,
             piece.code,
@@ -163,6 +213,7 @@ class _Cutter:
             min(first, last),
             max(first, last),
             self._tags(section, piece.text),
+            layout=piece.layout,
         )
 
     def _tags(self, section: Section, text: str) -> tuple[str, ...]:
@@ -180,18 +231,50 @@ class _Cutter:
         return unique_tags((*own, *section.tags, *inline))
 
 
-def _clean(body: Body, *, strip_code: bool) -> tuple[list[str], list[str] | None]:
-    """Cleaned text and raw code, each with one entry per line; None if no code is set apart."""
+def _clean(body: Body, *, strip_code: bool) -> tuple[list[str], Code | None]:
+    """Cleaned text, an entry per line, and code, if it is set apart."""
     lines = body.lines
     if body.first or body.fences:
         lines = [*[""] * body.first, *lines[body.first :]]
-    code = [""] * len(lines) if body.fences and strip_code else None
-    for fence in body.fences:
-        if code is None:
+    if not body.fences or not strip_code:
+        for fence in body.fences:
             lines[fence.start : fence.end] = map(clean_code_line, lines[fence.start : fence.end])
-            continue
+        return clean_lines(lines), None
+    code: list[str | None] = [None] * len(lines)
+    for fence in body.fences:
         inside = fence.end - 1 if fence.is_closed else fence.end
-        code[fence.start] = fence.info
-        code[fence.start + 1 : inside] = lines[fence.start + 1 : inside]
+        code[fence.start] = drop_invisible(fence.info) or None
+        code[fence.start + 1 : inside] = _code_lines(lines[fence.start : inside])
         lines[fence.start : fence.end] = [""] * (fence.end - fence.start)
-    return clean_lines(lines), code
+    openings = frozenset(fence.start for fence in body.fences if code[fence.start])
+    return clean_lines(lines), Code(code, openings)
+
+
+def _code_lines(lines: Sequence[str]) -> list[str]:
+    """What stands between the fences, without the indent or the quote mark of the first line."""
+    mark = _FENCE_INDENT.match(lines[0])
+    indent = mark[0] if mark else ""
+    if indent:
+        blanks = re.compile(rf"[ \t]{{0,{len(indent)}}}")
+        quote = indent if ">" in indent else None
+        lines = [
+            line.removeprefix(quote)
+            if quote and line.startswith(quote)
+            else blanks.sub("", line, 1)
+            for line in lines
+        ]
+    return [drop_invisible(line).rstrip() for line in lines[1:]]
+
+
+def _runs(code: Sequence[str | None], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The blocks of code between two lines: first line of each, and the line after its last."""
+    first = None
+    for i in range(start, end):
+        if code[i] is None:
+            if first is not None:
+                yield first, i
+            first = None
+        elif first is None and code[i]:
+            first = i
+    if first is not None:
+        yield first, end

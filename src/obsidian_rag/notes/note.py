@@ -79,7 +79,11 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A passage of a note: what is embedded, searched and cited."""
+    """A passage of a note: what is embedded, searched and cited.
+
+    `words_only` holds its code, and `layout` says where that stands in the text (`shown`). `dates`
+    are those it belongs to, `said` those that its text speaks of; see `notes/dates.py`.
+    """
 
     text: str
     words_only: str
@@ -88,3 +92,6 @@ class Chunk:
     start_line: int
     end_line: int
     tags: tuple[str, ...]
+    dates: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    layout: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""A note divided by its heads, and tiny neighbours put together."""
+"""A note divided by its heads, and tiny parts put together with what they are a part of."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,9 +11,10 @@ TINY_CHARS = 200
 
 
 class Section(NamedTuple):
-    """Lines `start` to `end` (exclusive) under one head; `tags` are those of a tag head.
+    """Lines `start` to `end` (exclusive) under one head; `tags` are those of its head.
 
-    `heads` counts the heads that stand at its start, one under the other.
+    `bare_path` is there while the section is nothing but heads, each under the one before it: the
+    path of the last.
     """
 
     start: int
@@ -22,7 +23,7 @@ class Section(NamedTuple):
     name: str | None
     is_tag_head: bool = False
     tags: tuple[str, ...] = ()
-    heads: int = 1
+    bare_path: tuple[str, ...] | None = None
 
 
 def find_sections(body: Body, heads: Sequence[tuple[int, Heading]]) -> list[Section]:
@@ -58,46 +59,57 @@ def merge_tiny(
     sections: Sequence[Section],
     size: Callable[[int, int], int],
     fits: Callable[[int, int], bool],
-    is_bare: Callable[[Section], bool],
+    bare_tags: Callable[[Section], tuple[str, ...] | None],
 ) -> list[Section]:
-    """Sections under TINY_CHARS joined with the next of the same parent, if the result fits.
+    """Sections under TINY_CHARS go with the section above that they are a part of, if that fits.
 
-    A head without text of its own goes with its first child, whatever that weighs: alone it says
-    nothing. Tag heads stay alone: each is a section of a journal.
+    So every section begins under the head that it is named by. A head without text of its own
+    stands in the path of a larger child: alone it says nothing. `bare_tags` are the tags of such a
+    head; None for a section with text. Tag heads stay alone: each is a section of a journal.
     """
     merged: list[Section] = []
     for section in sections:
         last = merged[-1] if merged else None
+        if not section.is_tag_head and (tags := bare_tags(section)) is not None:
+            section = section._replace(tags=tags, bare_path=section.path)
         if last is None or last.is_tag_head or section.is_tag_head:
             merged.append(section)
-        elif _is_below(section.path, last.path) and is_bare(last):
-            merged[-1] = section._replace(start=last.start, heads=last.heads + 1)
-        elif (
-            size(last.start, last.end) < TINY_CHARS
-            and _is_kin(last.path, section.path)
-            and fits(last.start, section.end)
-        ):
-            path = _common(last.path, section.path)
-            merged[-1] = last._replace(end=section.end, path=path)
+        elif _takes_up(last, section, size, fits):
+            merged[-1] = _joined(last, section)
+        elif last.bare_path is not None and _is_below(section.path, last.bare_path):
+            merged[-1] = section._replace(tags=(*last.tags, *section.tags))
         else:
             merged.append(section)
     return merged
 
 
-def _is_kin(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
-    return second[:-1] == first[:-1] or _is_below(second, first)
+def _takes_up(
+    last: Section,
+    section: Section,
+    size: Callable[[int, int], int],
+    fits: Callable[[int, int], bool],
+) -> bool:
+    if last.name is None:
+        # Only cards of a Canvas follow each other without heads.
+        is_tiny = size(last.start, last.end) < TINY_CHARS and section.name is None
+    else:
+        is_tiny = size(section.start, section.end) < TINY_CHARS
+        is_tiny = is_tiny and _is_below(section.path, last.path)
+    return is_tiny and fits(last.start, section.end)
+
+
+def _joined(last: Section, section: Section) -> Section:
+    is_bare = (
+        last.bare_path is not None
+        and section.bare_path is not None
+        and _is_below(section.path, last.bare_path)
+    )
+    return last._replace(
+        end=section.end,
+        tags=(*last.tags, *section.tags),
+        bare_path=section.path if is_bare else None,
+    )
 
 
 def _is_below(path: tuple[str, ...], parent: tuple[str, ...]) -> bool:
     return len(path) > len(parent) and path[: len(parent)] == parent
-
-
-def _common(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    if first == second:
-        return first
-    length = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        length += 1
-    return first[:length]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from obsidian_rag.notes.note import Chunk
+from obsidian_rag.notes.words import MARKS
 
 HEALTH = "health"
 RELATIONS = "relations"
@@ -17,7 +18,7 @@ RELATIONS = "relations"
 _WORD = re.compile(r"\w+")
 _DOLLARS = re.compile(r"\$[ \xa0]?\.?\d")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
-_TAG = re.compile(r"(?<![\w/#&])#([\w/-]+)")
+_TAG = re.compile(rf"(?<![\w/#&])#([\w{MARKS}\u200c\u200d/-]+)")
 _SEPARATORS = re.compile(r"[\s_-]+")
 
 

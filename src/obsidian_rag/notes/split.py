@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from obsidian_rag.notes.shown import BEGINS, FENCES_CHARS, ONLY_CODE
 from obsidian_rag.notes.tokens import quarter_tokens
 
 PARAGRAPH = 2
@@ -53,17 +54,31 @@ class Atom(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """The text and the code of one chunk, and the lines they come from (inclusive)."""
+    """The text and the code of one chunk, and the lines they come from (inclusive).
+
+    `layout` says where the code belongs (`shown`).
+    """
 
     start: int
     end: int
     text: str
     code: str
+    layout: tuple[int, ...] = ()
+
+
+class Code(NamedTuple):
+    """The code of a note, an entry per line; None where there is none.
+
+    `openings` are the lines with what stands behind an opening fence.
+    """
+
+    lines: Sequence[str | None]
+    openings: frozenset[int]
 
 
 def split(
     text_lines: Sequence[str],
-    code_lines: Sequence[str] | None,
+    code: Code | None,
     span: tuple[int, int],
     room: Room,
     label: str,
@@ -76,9 +91,12 @@ def split(
     if room.overlap:
         small = max(room.overlap, 128)
         atom_room = Room(min(room.chars, small), min(room.cost, small))
-    atoms = _Atoms(text_lines, code_lines, atom_room, room.chars - len(label)).of(*span)
+    lines = code.lines if code else None
+    code_chars = room.chars - len(label) - FENCES_CHARS
+    atoms = _Atoms(text_lines, lines, atom_room, code_chars).of(*span)
+    openings = code.openings if code else frozenset()
     for first, last in _pack(atoms, room, len(label)):
-        piece = _join(atoms[first:last], label)
+        piece = _join(atoms[first:last], label, openings)
         if piece.text or piece.code:
             yield piece
 
@@ -89,7 +107,7 @@ class _Atoms:
     def __init__(
         self,
         text_lines: Sequence[str],
-        code_lines: Sequence[str] | None,
+        code_lines: Sequence[str | None] | None,
         room: Room,
         code_chars: int,
     ) -> None:
@@ -99,6 +117,8 @@ class _Atoms:
         self._code_chars = code_chars
         self._atoms: list[Atom] = []
         self._is_after_blank = False
+        self._is_in_code = False
+        self._blank_code = 0
 
     def of(self, start: int, end: int) -> list[Atom]:
         """The atoms of the lines from `start` to `end` (exclusive)."""
@@ -109,10 +129,7 @@ class _Atoms:
                 if paragraph:
                     self._add_paragraph(paragraph)
                     paragraph = []
-                if self._code and self._code[i]:
-                    self._add_code(i, self._code[i])
-                else:
-                    self._is_after_blank = True
+                self._add_code(i, self._code[i] if self._code else None)
             elif paragraph and _LIST_ITEM.match(line):
                 self._add_paragraph(paragraph)
                 paragraph = [i]
@@ -141,13 +158,21 @@ class _Atoms:
             joint = "\n"
             rank = SENTENCE if line.endswith(_ENDS_SENTENCE) else WORD
 
-    def _add_code(self, i: int, code: str) -> None:
-        last = self._atoms[-1] if self._atoms else None
-        is_first = not (last and last.code and last.end == i - 1)
-        rank = PARAGRAPH if is_first else WORD
-        for part in _words(code, Room(self._code_chars, _ANY_COST)):
-            self._atoms.append(Atom(i, i, "", part, "\n", rank, 0))
-            rank = WORD
+    def _add_code(self, i: int, code: str | None) -> None:
+        if code is None:
+            self._is_after_blank = True
+            self._is_in_code = False
+            self._blank_code = 0
+        elif not code:
+            self._blank_code += 1  # they go with the next line that says something
+        else:
+            code = "\n" * self._blank_code * self._is_in_code + code
+            rank = WORD if self._is_in_code else PARAGRAPH
+            for part in _words(code, Room(self._code_chars, _ANY_COST)):
+                self._atoms.append(Atom(i, i, "", part, "\n", rank, 0))
+                rank = WORD
+            self._is_in_code = True
+            self._blank_code = 0
 
 
 def _fragments(line: str, room: Room) -> Iterator[tuple[str, int]]:
@@ -213,7 +238,8 @@ def _reach(atoms: Sequence[Atom], start: int, room: Room, label_chars: int) -> i
     for i in range(start, len(atoms)):
         atom = atoms[i]
         if atom.code:
-            code_chars += len(atom.code) + bool(code_chars)
+            is_first = not code_chars or atom.rank == PARAGRAPH
+            code_chars += len(atom.code) + (FENCES_CHARS if is_first else 1)
         else:
             joint = len(atom.joint) if text_chars else 0
             text_chars += len(atom.text) + joint
@@ -246,11 +272,33 @@ def _back(atoms: Sequence[Atom], start: int, end: int, overlap: int) -> int:
     return next((i for i in range(begin, end) if atoms[i].rank), begin)
 
 
-def _join(atoms: Sequence[Atom], label: str) -> Piece:
+def _join(atoms: Sequence[Atom], label: str, openings: frozenset[int]) -> Piece:
     parts: list[str] = []
+    blocks: list[tuple[int, int, list[str]]] = []
+    is_in_code = False
     for atom in atoms:
         if atom.text:
             parts += (atom.joint, atom.text) if parts else (atom.text,)
-    code = "\n".join(atom.code for atom in atoms if atom.code)
+        elif is_in_code and atom.rank != PARAGRAPH:
+            blocks[-1][2].append(atom.code)
+        else:
+            begins = atom.rank == PARAGRAPH and atom.start in openings
+            blocks.append((len("".join(parts).strip()), begins, [atom.code]))
+        is_in_code = not atom.text
     text = "".join(parts).strip()
-    return Piece(atoms[0].start, atoms[-1].end, text or (label if code else ""), code)
+    codes = ["\n".join(lines) for _, _, lines in blocks]
+    layout = code_layout([block[:2] for block in blocks], codes, has_text=bool(text))
+    text = text or (label if blocks else "")
+    return Piece(atoms[0].start, atoms[-1].end, text, "\n".join(codes), layout)
+
+
+def code_layout(
+    places: Sequence[tuple[int, int]], codes: Sequence[str], *, has_text: bool
+) -> tuple[int, ...]:
+    """The layout of blocks that stand at these places, each with whether it begins there."""
+    only = 0 if has_text else ONLY_CODE
+    return tuple(
+        number
+        for (place, begins), code in zip(places, codes, strict=True)
+        for number in (place, len(code), BEGINS * begins | only)
+    )

@@ -3,29 +3,43 @@
 from obsidian_rag.relations.explain import Explained, explain
 from obsidian_rag.relations.heldout import LinksFound, evaluate_links
 from obsidian_rag.relations.ids import AddedId, AddOutcome, IdReport, add_ids, check_ids
-from obsidian_rag.relations.loaded import Loaded
-from obsidian_rag.relations.rows import Rows, discard, find_rows, open_rows
+from obsidian_rag.relations.in_use import VectorsInUse
+from obsidian_rag.relations.kinds import Kind
+from obsidian_rag.relations.loaded import Card, Loaded
+from obsidian_rag.relations.reading import read_now
+from obsidian_rag.relations.rows import Rows
+from obsidian_rag.relations.rows_file import (
+    begin_anew,
+    discard,
+    find_rows,
+    open_rows,
+    promote,
+)
 from obsidian_rag.relations.score import is_hiding, related, weights_of
-from obsidian_rag.relations.signals import Source
-from obsidian_rag.relations.source import note_source, text_source
+from obsidian_rag.relations.signals import Source, kind_of
+from obsidian_rag.relations.source import note_source, text_source, words_in
 from obsidian_rag.relations.update import Ground, Updated, format_of, update
-from obsidian_rag.relations.vectors import refresh_vectors
+from obsidian_rag.relations.vectors import refresh_meaning_vectors, refresh_vectors
 from obsidian_rag.relations.write import WrittenRelation, add_relation
 
 __all__ = [
     "AddOutcome",
     "AddedId",
+    "Card",
     "Explained",
     "Ground",
     "IdReport",
+    "Kind",
     "LinksFound",
     "Loaded",
     "Rows",
     "Source",
     "Updated",
+    "VectorsInUse",
     "WrittenRelation",
     "add_ids",
     "add_relation",
+    "begin_anew",
     "check_ids",
     "discard",
     "evaluate_links",
@@ -33,11 +47,16 @@ __all__ = [
     "find_rows",
     "format_of",
     "is_hiding",
+    "kind_of",
     "note_source",
     "open_rows",
+    "promote",
+    "read_now",
+    "refresh_meaning_vectors",
     "refresh_vectors",
     "related",
     "text_source",
     "update",
     "weights_of",
+    "words_in",
 ]

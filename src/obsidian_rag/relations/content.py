@@ -17,6 +17,7 @@ from obsidian_rag.notes import (
     read_related,
     read_summary,
 )
+from obsidian_rag.relations.templates import Lines, line_number, line_numbers
 from obsidian_rag.relations.words import LINE_END, Speller, prose
 
 _MOST_SUMMARY = 500
@@ -28,7 +29,7 @@ class Content:
     """One note as the indexes see it.
 
     `stream` and `phrases` (its names) are terms as the speller numbers them; the stream begins on
-    line `first_line` of the file.
+    line `first_line` of the file. `lines` are all lines, those that come from templates too.
     """
 
     path: str
@@ -45,15 +46,20 @@ class Content:
     stream: NDArray[np.int32]
     first_line: int
     phrases: tuple[tuple[int, ...], ...]
+    lines: Lines
 
 
 def read_content(
-    note: Note, speller: Speller, max_chars: int | None, boilerplate: frozenset[str] = frozenset()
+    note: Note, speller: Speller, max_chars: int | None, templates: frozenset[int] | None = None
 ) -> Content:
-    """The content of a note; lines of the boilerplate do not count as its words."""
+    """The content of a note; lines that come from templates do not count as its words.
+
+    None for the templates means that nobody wants to know of lines at all.
+    """
     first, body = body_lines(note)
-    if boilerplate:
-        body = ["" if line in boilerplate else line for line in body]
+    lines = line_numbers(body if templates is not None else ())
+    if templates and not templates.isdisjoint(lines.tolist()):
+        body = ["" if line and line_number(line) in templates else line for line in body]
     text = LINE_END.join(body)
     found = read_id(note.frontmatter)
     names = dict.fromkeys((note.title, _file_name(note.path), *note.aliases))
@@ -73,6 +79,7 @@ def read_content(
         stream=speller.read(prose(text[:max_chars] if max_chars else text)),
         first_line=first,
         phrases=tuple(dict.fromkeys(phrase for phrase in phrases if phrase)),
+        lines=lines,
     )
 
 

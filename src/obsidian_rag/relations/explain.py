@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obsidian_rag.relations.loaded import Card, Loaded
-from obsidian_rag.relations.rows import Places
+from obsidian_rag.relations.packed import Places
 from obsidian_rag.relations.score import Scored
 from obsidian_rag.relations.signals import Signal, Source
 
@@ -42,12 +42,13 @@ def explain(
     own = None if source.slot is None else loaded.cards[source.slot].number
     numbers = [loaded.cards[one.slot].number for one in found]
     places = loaded.rows.places(numbers if own is None else [own, *numbers])
-    is_telling = _telling(loaded, source)
+    telling = _telling(loaded, source)
     shared = [
-        _rarest_first(loaded, is_telling, _terms(loaded, number, places.get(number)))
+        _rarest_first(loaded, telling, _terms(loaded, number, places.get(number)))
         for number in numbers
     ]
-    words = loaded.rows.words_of({term for terms in shared for term in terms[:_MOST_TERMS]})
+    told = loaded.rows.terms_of({term for terms in shared for term in terms[:_MOST_TERMS]})
+    words = {number: source.words.get(term, word) for number, (term, word) in told.items()}
     return [
         _explained(
             loaded,
@@ -128,22 +129,24 @@ def _terms(loaded: Loaded, number: int, places: Places | None) -> NDArray[np.int
     return np.frombuffer(cast("bytes", row[0]) if row else b"", np.int32)
 
 
-def _telling(loaded: Loaded, source: Source) -> NDArray[np.bool_]:
-    """For each term whether the source has it and few notes do."""
-    terms, _ = source.terms
-    known = terms[terms < len(loaded.frequency)]
-    is_telling = np.zeros(len(loaded.frequency), dtype=bool)
-    is_telling[known] = loaded.frequency[known] <= max(2, _RARE_SHARE * loaded.count)
-    return is_telling
+def _telling(loaded: Loaded, source: Source) -> NDArray[np.int64]:
+    """For each term where it first stands in the source; -1 if it does not, or in many notes."""
+    terms, first = np.unique(source.sequence, return_index=True)
+    known, first = terms[terms < len(loaded.frequency)], first[terms < len(loaded.frequency)]
+    is_rare = loaded.frequency[known] <= max(2, _RARE_SHARE * loaded.count)
+    telling = np.full(len(loaded.frequency), -1, dtype=np.int64)
+    telling[known[is_rare]] = first[is_rare]
+    return telling
 
 
 def _rarest_first(
-    loaded: Loaded, is_telling: NDArray[np.bool_], terms: NDArray[np.int32]
+    loaded: Loaded, telling: NDArray[np.int64], terms: NDArray[np.int32]
 ) -> list[int]:
+    """Of the telling terms the rarest first; of equally rare ones, as they stand in the source."""
     # The rows may be newer than what is loaded.
-    known = terms[terms < len(is_telling)]
-    shared = np.unique(known[is_telling[known]])
-    found: list[int] = shared[np.argsort(-loaded.idf[shared], kind="stable")].tolist()
+    known = terms[terms < len(telling)]
+    shared = np.unique(known[telling[known] >= 0])
+    found: list[int] = shared[np.lexsort((telling[shared], -loaded.idf[shared]))].tolist()
     return found
 
 

@@ -16,10 +16,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from obsidian_rag.relations.exact import exact
 from obsidian_rag.relations.graph import Graph, Ties
+from obsidian_rag.relations.in_use import VectorsInUse
+from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.meanings import Meanings
+from obsidian_rag.relations.packed import phrases_in
 from obsidian_rag.relations.postings import Entries, Postings
-from obsidian_rag.relations.rows import Rows, phrases_in
+from obsidian_rag.relations.rows import Rows
 
 _COLUMNS = (
     "number, path, is_gone, uid, kind, title, is_daily, is_private, tags, links, related, words,"
@@ -27,6 +31,8 @@ _COLUMNS = (
 )
 _BY_SLOT = ("words", "unique", "is_alive", "is_daily", "shortest_name")
 _TERM_BYTES = 4
+# Digits that a logarithm can do without: the last ones are the processor's own.
+_ROUNDED = 1 << 10
 _MOST_FOLLOWED = 256
 _MOST_FOLLOWED_SHARE = 0.1
 
@@ -51,10 +57,21 @@ class Card:
 class Loaded:
     """All notes at hand; `follow` takes up what other processes have written."""
 
-    def __init__(self, rows: Rows, *, use_links: bool) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        *,
+        use_links: bool,
+        with_private: bool = True,
+        meanings_of: str | None = None,
+    ) -> None:
+        """`meanings_of` is the transformer whose vectors are compared; without, static ones are."""
         self.rows = rows
         self.lock = threading.RLock()
         self._use_links = use_links
+        self._with_private = with_private
+        self._meanings_of = meanings_of
+        self._public: Loaded | None = None
         self._file = _identity(rows.database.path)
         self._load()
 
@@ -62,9 +79,35 @@ class Loaded:
         """Whether the file is still the one that was opened; another process may replace it."""
         return _identity(self.rows.database.path) == self._file
 
+    def without_private(self) -> "Loaded":
+        """All notes but those that say `rag: private`, as if there were none of them.
+
+        Not a filter on answers: what is rare, who is near whom and by which way, all of that would
+        tell of notes that were left out afterwards.
+        """
+        with self.lock:
+            if not self._private:
+                return self
+            if self._public is None:
+                self._public = Loaded(
+                    self.rows,
+                    use_links=self._use_links,
+                    with_private=False,
+                    meanings_of=self._meanings_of,
+                )
+            else:
+                self._public.follow()
+            return self._public
+
+    def by_static_vectors(self) -> "Loaded":
+        """The same notes, compared as if there were no meaning vectors."""
+        return Loaded(self.rows, use_links=self._use_links, with_private=self._with_private)
+
     def _load(self) -> None:
         self.change = self.rows.change
         found = self.rows.database.rows(f"SELECT {_COLUMNS} FROM note WHERE is_gone = 0")
+        found = [row for row in found if self._is_shown(row)]
+        self._private: set[int] = set()
         self.cards: list[Card] = []
         self.slot_of: dict[int, int] = {}
         self._slots: dict[int, int] = {}
@@ -81,8 +124,8 @@ class Loaded:
             terms, names = self._take(found)
             self.terms, self.name_terms = Postings(terms), Postings(names)
         self.frequency = np.bincount(terms.terms, minlength=1)
-        for name in ("graph", "meanings"):
-            self.__dict__.pop(name, None)
+        self._vectors: dict[Kind, Meanings | None] = {}
+        self.__dict__.pop("graph", None)
         self._renew()
 
     def follow(self) -> None:
@@ -99,18 +142,19 @@ class Loaded:
                 self._load()
                 return
             since, self.change = self.change, change
+            self.__dict__.pop("vectors_in_use", None)
             if not found:
                 return
             with self.rows.decoding():
                 self._replace(found)
-            if "meanings" in self.__dict__:
-                self._follow_vectors(since)
+            for kind in list(self._vectors):
+                self._follow_vectors(kind, since)
 
     def _replace(self, found: list[tuple[object, ...]]) -> None:
         numbers = [cast("int", row[0]) for row in found]
         for number in numbers:
             self._leave(number)
-        terms, names = self._take([row for row in found if not row[2]])
+        terms, names = self._take([row for row in found if not row[2] and self._is_shown(row)])
         known = [self._slots[number] for number in numbers if number in self._slots]
         slots = np.array(known, dtype=np.int32)
         gone = self.terms.replace(slots, terms)
@@ -122,6 +166,9 @@ class Loaded:
         if "graph" in self.__dict__:
             self.graph.change({slot: self._ties(slot) for slot in known})
         self._renew()
+
+    def _is_shown(self, row: tuple[object, ...]) -> bool:
+        return self._with_private or not row[7]
 
     def _take(self, found: list[tuple[object, ...]]) -> tuple[Entries, Entries]:
         """Give each of these notes its slot; its terms, and those of its names."""
@@ -139,11 +186,19 @@ class Loaded:
         terms = _joined(found, 12).astype(np.int64)
         names = [sorted({term for phrase in card.phrases for term in phrase}) for card in cards]
         named = np.array([term for some in names for term in some], dtype=np.int64)
+        self._must_be_terms(terms, named)
         where = np.repeat(slots, [len(some) for some in names])
         return (
             Entries(terms, np.repeat(slots, sizes), _joined(found, 13, np.uint16)),
             Entries(named, where, np.ones(len(named), dtype=np.uint16)),
         )
+
+    def _must_be_terms(self, *numbers: NDArray[np.int64]) -> None:
+        """A number that no term has is damage; arrays as long as it would fill the memory."""
+        row = self.rows.database.row("SELECT coalesce(max(number), 0) FROM term")
+        last = cast("int", row[0]) if row else 0
+        if any(some.min(initial=0) < 0 or some.max(initial=0) > last for some in numbers):
+            raise ValueError("a number that no term has")
 
     def _enter(self, card: Card) -> int:
         slot = self._slots.setdefault(card.number, len(self.cards))
@@ -152,6 +207,8 @@ class Loaded:
         self.cards[slot] = card
         self.slot_of[card.number] = slot
         self.by_path[card.path] = slot
+        if card.is_private:
+            self._private.add(slot)
         for tag in card.tags:
             self.by_tag[tag].add(slot)
         return slot
@@ -161,6 +218,7 @@ class Loaded:
         if slot is None:
             return
         card = self.cards[slot]
+        self._private.discard(slot)
         self.is_alive[slot] = False
         self.words[slot] = self.unique[slot] = self.shortest_name[slot] = 0
         # Unless another note has come to its path.
@@ -170,7 +228,7 @@ class Loaded:
             self.by_tag[tag].discard(slot)
 
     def _renew(self) -> None:
-        for name in ("idf", "norms", "average", "name_weights"):
+        for name in ("idf", "norms", "average", "name_weights", "vectors_in_use"):
             self.__dict__.pop(name, None)
 
     @property
@@ -187,8 +245,7 @@ class Loaded:
     def idf(self) -> NDArray[np.float64]:
         """How telling each term is: log((N - n + 0.5) / (n + 0.5) + 1)."""
         known = self.frequency
-        telling: NDArray[np.float64] = np.log((self.count - known + 0.5) / (known + 0.5) + 1)
-        return telling
+        return exact(np.log((self.count - known + 0.5) / (known + 0.5) + 1), _ROUNDED)
 
     def idf_of(self, terms: NDArray[np.integer]) -> NDArray[np.float64]:
         """How telling these terms are; one that stands in names only is as telling as can be."""
@@ -200,6 +257,15 @@ class Loaded:
         """How telling the terms in the names of each slot are together."""
         terms, slots, _ = self.name_terms.all()
         return np.bincount(slots, self.idf_of(terms), minlength=self.size).astype(np.float64)
+
+    def in_use(self, terms: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Which of these terms stand in a note's text or names; others are left from gone notes."""
+        is_read = terms < len(self.frequency)
+        is_read[is_read] = self.frequency[terms[is_read]] > 0
+        different, at = np.unique(terms, return_inverse=True)
+        is_name = np.zeros(len(different), dtype=bool)
+        is_name[self.name_terms.among(different).terms] = True
+        return is_read | is_name[at]
 
     def is_known(self, terms: Sequence[int]) -> bool:
         """Whether each of these terms stands in the text of a note."""
@@ -216,7 +282,8 @@ class Loaded:
         """The length of each slot's vector of damped counts times idf."""
         terms, slots, counts = self.terms.all()
         weights = (1 + np.log(counts)) * self.idf[terms]
-        return np.sqrt(np.bincount(slots, weights * weights, minlength=self.size))
+        squares = exact(weights * weights, int(self.unique.max(initial=1)))
+        return np.sqrt(np.bincount(slots, squares, minlength=self.size))
 
     @cached_property
     def graph(self) -> Graph:
@@ -231,38 +298,58 @@ class Loaded:
         return Ties(card.path, card.uid, card.links if self._use_links else (), card.related)
 
     @cached_property
+    def vectors_in_use(self) -> VectorsInUse:
+        """By which vectors notes are compared."""
+        return VectorsInUse.of(self.rows, self._meanings_of)
+
+    def vectors(self, kind: Kind) -> Meanings | None:
+        """The vectors of one kind by slot; None if there are none."""
+        if kind not in self._vectors:
+            self._vectors[kind] = self._all_vectors(kind)
+        return self._vectors[kind]
+
+    @property
     def meanings(self) -> Meanings | None:
-        """The meaning of each slot; None if none is known."""
-        found = self._vectors_since(-1)
+        """The vectors by which notes are compared; None if there are none."""
+        return self.vectors(self.vectors_in_use.kind)
+
+    def _all_vectors(self, kind: Kind) -> Meanings | None:
+        found = self._vectors_since(kind, -1)
         width = max((len(vector) for _, vector in found), default=0)
         if not width:
             return None
-        meanings = Meanings(self.size, width)
+        made = Meanings(self.size, width)
         for slot, vector in found:
             # A model that was replaced leaves vectors of another width until they are made anew.
-            meanings.put(slot, vector if len(vector) == width else None)
-        return meanings
+            made.put(slot, vector if len(vector) == width else None)
+        return made
 
-    def _vectors_since(self, change: int) -> list[tuple[int, NDArray[np.float32]]]:
+    def _vectors_since(self, kind: Kind, change: int) -> list[tuple[int, NDArray[np.float32]]]:
         found = self.rows.database.rows(
-            "SELECT number, vector FROM note WHERE change > ?", (change,)
+            f"SELECT number, {kind} FROM note WHERE change > ?", (change,)
         )
-        slots = ((self._slots.get(cast("int", number)), data) for number, data in found)
-        return [
-            (slot, np.frombuffer(cast("bytes", data or b""), np.float16).astype(np.float32))
-            for slot, data in slots
-            if slot is not None
-        ]
+        # Only a note that is here has a meaning: a private one may be left out.
+        slots = (
+            (self._slots.get(cast("int", number)), data if number in self.slot_of else None)
+            for number, data in found
+        )
+        with self.rows.decoding():
+            return [
+                (slot, kind.unpack(cast("bytes", data or b"")))
+                for slot, data in slots
+                if slot is not None
+            ]
 
-    def _follow_vectors(self, since: int) -> None:
-        found = self._vectors_since(since)
-        width = self.meanings.width if self.meanings is not None else 0
+    def _follow_vectors(self, kind: Kind, since: int) -> None:
+        found = self._vectors_since(kind, since)
+        known = self._vectors[kind]
+        width = known.width if known is not None else 0
         if any(len(vector) not in (0, width) for _, vector in found):
-            del self.meanings
-        elif self.meanings is not None:
-            self.meanings.grow(self.size)
+            del self._vectors[kind]
+        elif known is not None:
+            known.grow(self.size)
             for slot, vector in found:
-                self.meanings.put(slot, vector if len(vector) else None)
+                known.put(slot, vector if len(vector) else None)
 
 
 def _joined(found: list[tuple[object, ...]], column: int, kind: type = np.int32) -> NDArray[Any]:

@@ -3,10 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from obsidian_rag.relations.exact import exact_factors
+
 _HIGHEST = 127
 # So few that they are multiplied in one thread: waiting for a second one takes longer.
 _ROWS_AT_ONCE = 1024
 _TINY = 1e-12
+_STEPS = 2.0**30
 
 
 class Meanings:
@@ -27,7 +30,9 @@ class Meanings:
 
     def put(self, slot: int, vector: NDArray[np.floating] | None) -> None:
         """Give a slot its vector, or take it away."""
-        scale = 0.0 if vector is None else float(np.abs(vector).max(initial=0)) / _HIGHEST
+        highest = 0.0 if vector is None else float(np.abs(vector).max(initial=0))
+        # In steps: then the sum of all notes is the same in whatever order they come.
+        scale = round(highest / _HIGHEST * _STEPS) / _STEPS
         self._scales[slot] = scale
         self._centred = None
         self._rows[slot] = np.rint(vector / scale) if vector is not None and scale else 0
@@ -37,13 +42,18 @@ class Meanings:
         scale = self._scales[slot]
         return self._rows[slot].astype(np.float32) * scale if scale else None
 
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Which slots have a vector."""
+        return self._scales > 0
+
     def alike(self, vector: NDArray[np.float32]) -> NDArray[np.float64]:
         """The cosine of each slot with a vector, both seen from the centre of all notes.
 
         Notes of one vault all point into much the same direction; what tells them apart is how
         they differ from the average one. Below zero counts as nothing in common.
         """
-        is_known = self._scales > 0
+        is_known = self.is_known
         if not is_known.any():
             return np.zeros(len(self._scales))
         centre, lengths = self._seen_from_centre()
@@ -59,7 +69,7 @@ class Meanings:
             total = np.zeros(self.width, dtype=np.float64)
             for start in range(0, len(known), _ROWS_AT_ONCE):
                 few = known[start : start + _ROWS_AT_ONCE]
-                total += self._scales[few] @ self._rows[few].astype(np.float32)
+                total += self._scales[few].astype(np.float64) @ self._rows[few].astype(np.float64)
             centre = (total / len(known)).astype(np.float32)
             squares = np.zeros(len(self._scales))
             for start in range(0, len(squares), _ROWS_AT_ONCE):
@@ -71,8 +81,12 @@ class Meanings:
 
     def _times(self, vector: NDArray[np.float32]) -> NDArray[np.float64]:
         found = np.zeros(len(self._scales))
+        # The same sums for the same note, in whatever slot it is.
+        high = exact_factors(vector, _HIGHEST)
+        low = exact_factors(vector - high, _HIGHEST)
         # Whole numbers are multiplied slowly, and all of them as floats would fill the memory.
         for start in range(0, len(found), _ROWS_AT_ONCE):
             few = slice(start, start + _ROWS_AT_ONCE)
-            found[few] = self._rows[few].astype(np.float32) @ vector
+            numbers = self._rows[few].astype(np.float32)
+            found[few] = (numbers @ high).astype(np.float64) + numbers @ low
         return found * self._scales

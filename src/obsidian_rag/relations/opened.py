@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from obsidian_rag.errors import IndexerFailed, InvalidArgument, NotFound
+from obsidian_rag.errors import IndexerFailed, InvalidArgument, NotFound, ReadOnly
 from obsidian_rag.notes import EditRefused, Note, RagPolicy, is_canvas, parse_note
 from obsidian_rag.vault import (
     NoteFile,
@@ -47,7 +47,7 @@ class Opened:
             return edit(self.text)
         except EditRefused as refused:
             raise InvalidArgument(
-                f"'{self.path}' is unchanged. {refused}", "Correct its frontmatter and retry."
+                f"{refused} '{self.path}' is unchanged.", "Correct its frontmatter and try again."
             ) from None
 
     def save(self, text: str) -> None:
@@ -68,6 +68,7 @@ def open_for_edit(root: Path, rel: str, *, is_owner: bool, max_bytes: int = MAX_
     Raises:
         NotFound: there is none, or none for you.
         InvalidArgument: it is no Markdown file.
+        ReadOnly: it is in another encoding than UTF-8.
         SecurityViolation: the path leaves the vault.
         IndexerFailed: it cannot be read.
         NoteChanged: somebody keeps writing to it.
@@ -79,6 +80,11 @@ def open_for_edit(root: Path, rel: str, *, is_owner: bool, max_bytes: int = MAX_
         if file.reason == "missing":
             raise _no_note(path)
         raise IndexerFailed(f"'{path}' cannot be read ({file.reason}).", "Open it in Obsidian.")
+    if file.encoding is not None:
+        raise ReadOnly(
+            f"'{path}' is not UTF-8 (read as {file.encoding}); only UTF-8 notes are changed.",
+            "Convert it to UTF-8, then try again.",
+        )
     note = parse_note(path, file.text)
     if note.policy is RagPolicy.NEVER and not is_owner:
         raise _no_note(path)
@@ -95,4 +101,4 @@ def _refuse_others(path: str, real_name: str) -> None:
 
 
 def _no_note(path: str) -> NotFound:
-    return NotFound(f"There is no note '{path}' in the vault.", "Search for it first.")
+    return NotFound(f"No note '{path}'.", "Search for it first.")

@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obsidian_rag.errors import NoteChanged, ObsidianRagError, SecurityViolation
-from obsidian_rag.notes import Note, RagPolicy, parse_note, read_id
+from obsidian_rag.notes import RagPolicy, parse_note, read_id
 from obsidian_rag.relations.content import read_content
 from obsidian_rag.relations.ids import AddOutcome, add_id
 from obsidian_rag.relations.rows import Draft, Terms
 from obsidian_rag.relations.words import Speller
-from obsidian_rag.vault import FileEntry, NoteFile, content_hash, read_note
+from obsidian_rag.vault import FileEntry, NoteFile, SkippedFile, content_hash, read_note
 
 # File systems tell times in ticks: of up to 10 ms mostly, of whole or even seconds some.
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
 UNSETTLED = 0
+# What may pass: until then the note stays what it was, as it does in the index.
+_PASSING = ("unreadable", "changing")
 _log = logging.getLogger(__name__)
 
 
@@ -30,7 +32,7 @@ class Source:
     root: Path
     max_bytes: int
     max_chars: int | None
-    boilerplate: frozenset[str]
+    templates: frozenset[int] | None
     adds_ids: bool
 
 
@@ -43,12 +45,16 @@ class Request(NamedTuple):
 
 @dataclass(slots=True)
 class Answer:
-    """What became of the notes of a request; a file that is none at this moment is left out."""
+    """What became of the notes of a request.
+
+    Files that are no notes are `barred`; those that cannot be read at this moment are `owed`.
+    """
 
     terms: Terms
     drafts: list[Draft] = field(default_factory=list)
     unchanged: list[FileEntry] = field(default_factory=list)
     barred: list[str] = field(default_factory=list)
+    owed: list[str] = field(default_factory=list)
     ids_added: list[str] = field(default_factory=list)
 
 
@@ -73,31 +79,31 @@ class Reading:
 
     def _take(self, request: Request, answer: Answer) -> None:
         path, source = request.path, self._source
-        read = self._read(path)
-        if read is None:
+        file = self._read(path)
+        if isinstance(file, NoteFile) and source.adds_ids and self._add_id(path, file):
+            answer.ids_added.append(path)
+            file = self._read(path)
+        if isinstance(file, SkippedFile):
+            (answer.owed if file.reason in _PASSING else answer.barred).append(path)
             return
-        file, note = read
+        note = parse_note(path, file.text)
         if note.policy is RagPolicy.NEVER:
             answer.barred.append(path)
             return
-        if source.adds_ids and read_id(note.frontmatter) is None and self._add_id(path):
-            answer.ids_added.append(path)
-            read = self._read(path)
-            if read is None:
-                return
-            file, note = read
         found, entry = content_hash(file.data), _settled(file.entry)
         if found == request.known_hash:
             answer.unchanged.append(entry)
             return
-        content = read_content(note, self._speller, source.max_chars, source.boilerplate)
+        content = read_content(note, self._speller, source.max_chars, source.templates)
         answer.drafts.append(Draft(content, entry, found))
 
-    def _read(self, path: str) -> tuple[NoteFile, Note] | None:
-        file = read_now(self._source.root, path, self._source.max_bytes)
-        return (file, parse_note(path, file.text)) if file is not None else None
+    def _read(self, path: str) -> NoteFile | SkippedFile:
+        return read_now(self._source.root, path, self._source.max_bytes)
 
-    def _add_id(self, path: str) -> bool:
+    def _add_id(self, path: str, file: NoteFile) -> bool:
+        note = parse_note(path, file.text)
+        if note.policy is RagPolicy.NEVER or read_id(note.frontmatter) is not None:
+            return False
         try:
             return add_id(self._source.root, path).outcome is AddOutcome.ADDED
         except ObsidianRagError as error:
@@ -105,13 +111,14 @@ class Reading:
             return False
 
 
-def read_now(root: Path, path: str, max_bytes: int) -> NoteFile | None:
-    """A note as it is now; None for what is not one at this moment, and will be tried again."""
+def read_now(root: Path, path: str, max_bytes: int) -> NoteFile | SkippedFile:
+    """A note as it is now, or why it is none."""
     try:
-        file = read_note(root, path, max_bytes)
-    except (NoteChanged, SecurityViolation):
-        return None
-    return file if isinstance(file, NoteFile) else None
+        return read_note(root, path, max_bytes)
+    except NoteChanged:
+        return SkippedFile(path, "changing")
+    except SecurityViolation:
+        return SkippedFile(path, "outside_vault")
 
 
 def _settled(entry: FileEntry) -> FileEntry:

@@ -3,29 +3,28 @@
 import contextlib
 import itertools
 import json
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import NamedTuple, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.relations.content import Content
+from obsidian_rag.relations.kinds import Kind
+from obsidian_rag.relations.owed import Owed
+from obsidian_rag.relations.packed import BETWEEN_PHRASES, Places, counted, packed, unpacked
+from obsidian_rag.relations.templates import Templates
 from obsidian_rag.relations.words import LINE_END, MUTE, NEXT_LINE, Speller, letter_groups
 from obsidian_rag.store import Database, now
 from obsidian_rag.vault import FileEntry
 
-FILE = "relations.db"
 _CHANGE = "change"
-_FORMAT = "format"
 _UPDATED = "updated_at"
 _MARK = "mark"
+_MADE_BY = {Kind.STATIC: "vectors_of", Kind.MEANING: "meanings_of"}
 _MOST_IN_QUERY = 500
-_BETWEEN_PHRASES = -1
 _UNKNOWN = -1
 _FIRST_TERM = NEXT_LINE + 1
 _PUT = (
@@ -33,6 +32,11 @@ _PUT = (
     " is_daily, is_private, tags, links, related, words, terms, counts, phrases, places"
 )
 _PUT_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in _PUT.split(", "))
+_KEPT = ", ".join(
+    f"{name} = CASE WHEN excluded.words > 0 THEN {name} END"
+    for name in ("vector", "vector_hash", "meaning", "meaning_hash")
+)
+T = TypeVar("T")
 _SEEN = "path, size_bytes, mtime_ns, file_id, content_hash"
 
 
@@ -61,49 +65,13 @@ class Terms(NamedTuple):
     words: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The terms of one note in their order, and the line on which each stands."""
-
-    terms: NDArray[np.int32]
-    lines: NDArray[np.int32]
-
-
-def open_rows(home: Path, wanted: str) -> "Rows":
-    """The indexes, to be written; ones that are damaged or made otherwise begin afresh."""
-    found = find_rows(home, wanted)
-    if found is None:
-        discard(home)
-        found = Rows(Database(home / FILE, "obsidian_rag.relations"))
-        found.database.put(_FORMAT, wanted)
-    return found
-
-
-def find_rows(home: Path, wanted: str) -> "Rows | None":
-    """The indexes, if there are any that are sound and made as wanted."""
-    if not (home / FILE).exists():
-        return None
-    try:
-        rows = Rows(Database(home / FILE, "obsidian_rag.relations"))
-        if rows.database.get(_FORMAT) == wanted:
-            return rows
-    except IndexCorrupted:
-        return None
-    rows.close()
-    return None
-
-
-def discard(home: Path) -> None:
-    """Remove the file: everything in it can be built again."""
-    for suffix in ("", "-wal", "-shm"):
-        (home / f"{FILE}{suffix}").unlink(missing_ok=True)
-
-
 class Rows:
     """Reads and writes the tables; notes are written within `changing`."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.templates = Templates(database)
+        self.owed = Owed(database)
         self._change = 0
         self._last_number = 0
         # By speller: the number of each of its terms.
@@ -127,12 +95,8 @@ class Rows:
         Raises:
             IndexCorrupted: it could not be read.
         """
-        try:
+        with self.database.decoding():
             yield
-        except (ValueError, LookupError, zlib.error) as error:
-            raise IndexCorrupted(
-                f"{self.database.path} is damaged: {error}.", "Run `obsidian-rag sync`."
-            ) from error
 
     def close(self) -> None:
         """Let go of the file."""
@@ -189,13 +153,18 @@ class Rows:
         )
 
     def move(self, old: str, new: str) -> None:
-        """A note has another path: it stays the note it was; what is left is read again."""
+        """A note has another path: it stays the note it was, but it has to be read again.
+
+        Its passages may have other vectors as well: the name of a file can be its title.
+        """
         # A note that was there and is gone stays known, for readers that have yet to hear of it.
         self.database.run(
             "UPDATE note SET path = '//' || number WHERE path = ? AND is_gone = 1", (new,)
         )
         self.database.run(
-            "UPDATE note SET path = ?, change = ? WHERE path = ?", (new, self._change, old)
+            "UPDATE note SET path = ?, change = ?, content_hash = '', vector_hash = NULL,"
+            " meaning_hash = NULL WHERE path = ?",
+            (new, self._change, old),
         )
 
     def put(
@@ -214,12 +183,11 @@ class Rows:
         table = self._add_terms(fresh)
         self.database.run_many(
             f"INSERT INTO note ({_PUT}) VALUES ({', '.join('?' * len(_PUT.split(', ')))})"
-            # The vector of what the note said before is better than none until the next sync.
-            f" ON CONFLICT (number) DO UPDATE SET is_gone = 0, {_PUT_AGAIN},"
-            " vector = CASE WHEN excluded.words > 0 THEN vector END,"
-            " vector_hash = CASE WHEN excluded.words > 0 THEN vector_hash END",
+            # The vector of what the note said before is better than none until there is another.
+            f" ON CONFLICT (number) DO UPDATE SET is_gone = 0, {_PUT_AGAIN}, {_KEPT}",
             (self._row(draft, numbers[draft.content.path], table, with_places) for draft in drafts),
         )
+        self.templates.write({numbers[draft.content.path]: draft.content.lines for draft in drafts})
         self._count_tags((draft.content.tags for draft in drafts), 1)
         groups = [
             row
@@ -240,12 +208,12 @@ class Rows:
         sequence = table[content.stream[is_term]]
         phrases: list[int] = []
         for phrase in content.phrases:
-            phrases += [*table[list(phrase)].tolist(), _BETWEEN_PHRASES]
-        terms, counts = _counted(sequence)
+            phrases += [*table[list(phrase)].tolist(), BETWEEN_PHRASES]
+        terms, counts = counted(sequence)
         places = None
         if with_places:
             steps = np.cumsum(content.stream == NEXT_LINE, dtype=np.int32)
-            places = _packed(sequence, content.first_line + steps[is_term])
+            places = packed(sequence, content.first_line + steps[is_term])
         return (
             number,
             content.path,
@@ -277,35 +245,87 @@ class Rows:
             "UPDATE note SET is_gone = 1, change = ?, content_hash = '', uid = NULL, kind = '',"
             " title = '', summary = '', tags = '[]', links = '[]', related = '[]', words = 0,"
             " terms = x'', counts = x'', phrases = x'', places = NULL, vector = NULL,"
-            " vector_hash = NULL WHERE number = ?",
+            " vector_hash = NULL, meaning = NULL, meaning_hash = NULL WHERE number = ?",
             (self._change, number),
         )
+        self.templates.remove(number)
 
-    def put_vectors(self, vectors: Iterable[tuple[str, str, bytes]]) -> None:
-        """Write the meaning of notes: path, the content it is of, the vector's bytes."""
+    def settle(self) -> None:
+        """Find out which lines come from templates; notes that have others now become stale."""
+        with self.database.transaction():
+            self.read_without(self.templates.shared(self.count))
+
+    def read_without(self, lines: frozenset[int]) -> None:
+        """From now on notes are read without these lines; those that it concerns become stale."""
         self.database.run_many(
-            "UPDATE note SET vector_hash = ?, vector = ?, change = ? WHERE path = ?",
+            "UPDATE note SET content_hash = '' WHERE number = ?",
+            ((number,) for number in self.templates.adopt(lines)),
+        )
+
+    def make_stale(self, paths: Iterable[str]) -> None:
+        """These notes have to be read again although they did not change."""
+        self.database.run_many(
+            "UPDATE note SET content_hash = '' WHERE path = ?", ((path,) for path in paths)
+        )
+
+    def doubt(self, contents: Mapping[str, str | None]) -> None:
+        """Notes that have another content than this, whatever their files' times say, are stale."""
+        found = self.database.rows("SELECT path, content_hash FROM note WHERE is_gone = 0")
+        known = cast("list[tuple[str, str]]", found)
+        self.make_stale(path for path, of in known if contents.get(path) not in (None, of))
+
+    def stale(self) -> list[str]:
+        """The notes that have to be read again."""
+        found = self.database.rows(
+            "SELECT path FROM note WHERE is_gone = 0 AND content_hash = '' ORDER BY path"
+        )
+        return [str(row[0]) for row in found]
+
+    def put_vectors(
+        self, vectors: Iterable[tuple[str, str, bytes | None]], kind: Kind = Kind.STATIC
+    ) -> None:
+        """Write vectors of notes: path, the content it is of, the vector's bytes if any."""
+        self.database.run_many(
+            f"UPDATE note SET {kind}_hash = ?, {kind} = ?, change = ? WHERE path = ?",
             ((of, data, self._change, path) for path, of, data in vectors),
         )
 
-    def without_vector(self) -> dict[str, str]:
+    def vectors_made_by(self, kind: Kind) -> str:
+        """What made the vectors of a kind; empty if nothing did."""
+        return self.database.get(_MADE_BY[kind]) or ""
+
+    def expect_vectors_of(self, made_by: str) -> None:
+        """Vectors that were not made so have to be made again; until then they are kept."""
+        if self.vectors_made_by(Kind.STATIC) != made_by:
+            with self.database.transaction():
+                self.database.run("UPDATE note SET vector_hash = NULL")
+                self.database.put(_MADE_BY[Kind.STATIC], made_by)
+
+    def expect_meanings_of(self, made_by: str) -> None:
+        """Meaning vectors that another model made go: they would mix for hours with the new."""
+        if self.vectors_made_by(Kind.MEANING) != made_by:
+            with self.changing():
+                self.database.run(
+                    "UPDATE note SET meaning = NULL, meaning_hash = NULL, change = ?"
+                    " WHERE meaning_hash IS NOT NULL",
+                    (self._change,),
+                )
+                self.database.put(_MADE_BY[Kind.MEANING], made_by)
+
+    def with_vector(self, kind: Kind) -> int:
+        """How many notes have a vector of this kind."""
+        row = self.database.row(
+            f"SELECT count(*) FROM note WHERE is_gone = 0 AND {kind} IS NOT NULL"
+        )
+        return cast("int", row[0]) if row else 0
+
+    def without_vector(self, kind: Kind = Kind.STATIC) -> dict[str, str]:
         """Notes whose vector is missing or of an older content: path to content hash."""
         found = self.database.rows(
             "SELECT path, content_hash FROM note"
-            " WHERE is_gone = 0 AND words > 0 AND vector_hash IS NOT content_hash"
+            f" WHERE is_gone = 0 AND words > 0 AND {kind}_hash IS NOT content_hash"
         )
         return {str(path): str(of) for path, of in found}
-
-    def put_boilerplate(self, lines: Iterable[str]) -> None:
-        """Remember which lines say nothing about a note."""
-        self.database.run("DELETE FROM boilerplate")
-        self.database.run_many(
-            "INSERT INTO boilerplate (line) VALUES (?)", ((line,) for line in lines)
-        )
-
-    def boilerplate(self) -> frozenset[str]:
-        """The lines that say nothing about a note."""
-        return frozenset(str(row[0]) for row in self.database.rows("SELECT line FROM boilerplate"))
 
     def places(self, numbers: Sequence[int]) -> dict[int, Places]:
         """Where the terms of these notes stand, for those of which it is known."""
@@ -315,7 +335,7 @@ class Rows:
             tuple(numbers),
         )
         with self.decoding():
-            return {cast("int", number): _unpacked(cast("bytes", data)) for number, data in found}
+            return {cast("int", number): unpacked(cast("bytes", data)) for number, data in found}
 
     def numbers_of(self, speller: Speller, read: NDArray[np.int32]) -> NDArray[np.int32]:
         """The numbers of the terms that a speller read, in their order, of those that have one."""
@@ -357,14 +377,16 @@ class Rows:
         """Trust no number from before: other spellers come, or we rolled back."""
         self._tables.clear()
 
-    def words_of(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Words for the terms behind some numbers."""
-        wanted = tuple(numbers)
-        marks = ", ".join("?" * len(wanted))
-        found = self.database.rows(
-            f"SELECT number, word FROM term WHERE number IN ({marks})", wanted
-        )
-        return dict(cast("list[tuple[int, str]]", found))
+    def terms_of(self, numbers: Iterable[int]) -> dict[int, tuple[str, str]]:
+        """The terms behind some numbers, each with a word that was once read as it."""
+        found: dict[int, tuple[str, str]] = {}
+        for few in _few(tuple(numbers)):
+            marks = ", ".join("?" * len(few))
+            rows = self.database.rows(
+                f"SELECT number, term, word FROM term WHERE number IN ({marks})", few
+            )
+            found |= {cast("int", number): (str(term), str(word)) for number, term, word in rows}
+        return found
 
     def alike(self, text: str, ngram_size: int, limit: int) -> list[tuple[int, float]]:
         """Notes whose title or summary shares letter groups with a text, best first."""
@@ -373,8 +395,9 @@ class Rows:
             return []
         marks = ", ".join("?" * len(groups))
         found = self.database.rows(
-            f"SELECT number, count(*) AS shared FROM letter_group WHERE letters IN ({marks})"
-            " GROUP BY number ORDER BY shared DESC, number LIMIT ?",
+            "SELECT number, shared FROM (SELECT number, count(*) AS shared FROM letter_group"
+            f" WHERE letters IN ({marks}) GROUP BY number) JOIN note USING (number)"
+            " ORDER BY shared DESC, path LIMIT ?",
             (*groups, limit),
         )
         return [(cast("int", n), cast("int", shared) / len(groups)) for n, shared in found]
@@ -383,7 +406,8 @@ class Rows:
         """Tags that stand in the same notes as this one, most often first."""
         found = self.database.rows(
             "SELECT CASE first WHEN ?1 THEN second ELSE first END, notes FROM tag_pair"
-            " WHERE (first = ?1 OR second = ?1) AND first <> second ORDER BY notes DESC LIMIT ?2",
+            " WHERE (first = ?1 OR second = ?1) AND first <> second"
+            " ORDER BY notes DESC, first, second LIMIT ?2",
             (tag, limit),
         )
         return cast("list[tuple[str, int]]", found)
@@ -435,42 +459,10 @@ def _seen(row: tuple[object, ...]) -> tuple[str, Seen]:
     return str(path), Seen(*cast("tuple[int, int, int | None, str]", rest))
 
 
-def _few(values: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _few(values: Sequence[T]) -> Iterator[tuple[T, ...]]:
     for start in range(0, len(values), _MOST_IN_QUERY):
         yield tuple(values[start : start + _MOST_IN_QUERY])
 
 
 def _json(value: Sequence[object]) -> str:
     return json.dumps(value, ensure_ascii=False) if value else "[]"
-
-
-def _counted(sequence: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """The terms, each once and in order, and how often each stands there."""
-    if not len(sequence):
-        return sequence, np.empty(0, dtype=np.intp)
-    ordered = np.sort(sequence)
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    return ordered[starts], np.diff(starts, append=len(ordered))
-
-
-def _packed(terms: NDArray[np.int32], lines: NDArray[np.int32]) -> bytes:
-    steps = lines.copy()
-    steps[1:] -= lines[:-1]
-    return zlib.compress(terms.tobytes() + steps.tobytes(), 1)
-
-
-def _unpacked(data: bytes) -> Places:
-    both = np.frombuffer(zlib.decompress(data), dtype=np.int32)
-    terms, steps = both[: len(both) // 2], both[len(both) // 2 :]
-    return Places(terms, np.cumsum(steps, dtype=np.int32))
-
-
-def phrases_in(data: bytes) -> Iterator[tuple[int, ...]]:
-    """The names of a note as numbers of terms."""
-    phrase: list[int] = []
-    for number in np.frombuffer(data, dtype=np.int32).tolist():
-        if number == _BETWEEN_PHRASES:
-            yield tuple(phrase)
-            phrase = []
-        else:
-            phrase.append(number)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations import signals
+from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.loaded import Loaded
 from obsidian_rag.relations.signals import Scores, Signal, Source, Touched
 
@@ -23,6 +24,9 @@ DEFAULT_WEIGHTS = {
     Signal.TITLE: 0.20,
     Signal.VECTOR: 0.20,
 }
+# Where meaning vectors are compared. More weight for them gained nothing on links that were really
+# taken out of their notes.
+MEANING_WEIGHTS = DEFAULT_WEIGHTS
 # A daily note holds a bit of everything: it is worth less than one about a thing.
 DAILY_COUNTS = 0.5
 
@@ -36,8 +40,8 @@ class Scored:
     parts: Mapping[Signal, float]
 
 
-def weights_of(settings: RelationsSettings) -> dict[Signal, float]:
-    """The weight of each signal: the user's, else the profile's."""
+def weights_of(settings: RelationsSettings, kind: Kind = Kind.STATIC) -> dict[Signal, float]:
+    """The weight of each signal: the user's, else the profile's for this kind of vectors."""
     chosen = {
         Signal.BM25: settings.bm25_weight,
         Signal.TAGS: settings.tag_weight,
@@ -46,7 +50,7 @@ def weights_of(settings: RelationsSettings) -> dict[Signal, float]:
     }
     usual = SEED_WEIGHTS
     if settings.profile == "default":
-        usual = DEFAULT_WEIGHTS
+        usual = MEANING_WEIGHTS if kind is Kind.MEANING else DEFAULT_WEIGHTS
         chosen |= {
             Signal.COSINE: settings.cosine_weight,
             Signal.NEIGHBOURS: settings.neighbour_weight,
@@ -74,7 +78,7 @@ def related(
     if not loaded.count:
         return []
     is_seed = settings.profile == "seed"
-    weights = weights_of(settings)
+    weights = weights_of(settings, signals.kind_of(loaded, source))
     parts = _signals(loaded, source, weights, is_seed=is_seed)
     normal = seed_scale if is_seed else _scale(source.slot)
     parts = {signal: normal(scores) for signal, scores in parts.items()}

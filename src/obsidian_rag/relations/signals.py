@@ -1,13 +1,15 @@
 """What ties a source to every other note: one number per note and signal, not yet comparable."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from obsidian_rag.relations.exact import exact
+from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.loaded import Loaded
 from obsidian_rag.relations.postings import Ints
 
@@ -43,6 +45,9 @@ class Source:
     vector: NDArray[np.float32] | None = None
     # For measuring: as if the note did not point at this one.
     without: int | None = None
+    # For people: the word with which the source says a term.
+    words: Mapping[str, str] = field(default_factory=dict)
+    vector_kind: Kind = Kind.STATIC
 
     @property
     def terms(self) -> tuple[Ints, NDArray[np.int64]]:
@@ -69,7 +74,7 @@ class Touched:
         ground = K1 * (1 - B + B * lengths)
         counts = self.counts.astype(np.float64)
         part = counts * (K1 + 1) / (counts + ground[self.slots])
-        return self._sum((asked * self.idf)[self.which] * part)
+        return self._sum(exact((asked * self.idf)[self.which] * part, len(self.terms)))
 
     def shared_terms(self) -> Scores:
         """Jaccard of the vocabularies: terms in common among all terms of both."""
@@ -81,7 +86,7 @@ class Touched:
         """How much two notes point into one direction, rare terms more than common ones."""
         asked = (1 + np.log(self.asked)) * self.idf * self.idf
         weights = asked[self.which] * (1 + np.log(self.counts))
-        found, norms = self._sum(weights), self.loaded.norms
+        found, norms = self._sum(exact(weights, len(self.terms))), self.loaded.norms
         return np.divide(found, norms, out=np.zeros(len(found)), where=norms > 0)
 
     def _sum(self, weights: Scores | None) -> Scores:
@@ -133,9 +138,32 @@ def names(loaded: Loaded, source: Source) -> Scores:
     )
 
 
+def kind_of(loaded: Loaded, source: Source) -> Kind:
+    """By which vectors a source is compared: a note that has only a static one, by static ones."""
+    if source.vector is not None:
+        return source.vector_kind
+    known = loaded.vectors(Kind.MEANING) if loaded.vectors_in_use.kind is Kind.MEANING else None
+    if known is None or source.slot is None or known.of(source.slot) is None:
+        return Kind.STATIC
+    return Kind.MEANING
+
+
 def meaning(loaded: Loaded, source: Source) -> Scores:
     """Cosine of the vectors, seen from the average note."""
-    known = loaded.meanings
+    kind = kind_of(loaded, source)
+    found = _alike(loaded, source, kind)
+    if kind is Kind.STATIC or source.slot is None or not loaded.vectors_in_use.is_mixed:
+        return found
+    # A note that has only a static vector yet is compared by that: against the best, as the others.
+    is_late = _has(loaded, Kind.STATIC) & ~_has(loaded, Kind.MEANING)
+    better, static = (
+        _to_one(_without(one, source.slot)) for one in (found, _alike(loaded, source, Kind.STATIC))
+    )
+    return np.where(is_late, static, better)
+
+
+def _alike(loaded: Loaded, source: Source, kind: Kind) -> Scores:
+    known = loaded.vectors(kind)
     if known is None:
         return np.zeros(loaded.size)
     vector = source.vector
@@ -144,6 +172,18 @@ def meaning(loaded: Loaded, source: Source) -> Scores:
     if vector is None or len(vector) != known.width or not vector.any():
         return np.zeros(loaded.size)
     return known.alike(vector.astype(np.float32))
+
+
+def _has(loaded: Loaded, kind: Kind) -> NDArray[np.bool_]:
+    known = loaded.vectors(kind)
+    return known.is_known & loaded.is_alive if known is not None else np.zeros(loaded.size, bool)
+
+
+def _without(scores: Scores, slot: int) -> Scores:
+    """The scores of the other notes."""
+    others = scores.copy()
+    others[slot] = 0
+    return others
 
 
 def _mentions(loaded: Loaded, source: Source, slots: NDArray[np.int64]) -> Scores:
@@ -179,13 +219,14 @@ def _answers(loaded: Loaded, source: Source, cover: Scores) -> Scores:
     known = [one for one in phrases if loaded.is_known(one)]
     if not known:
         return found
-    phrase = max(known, key=lambda one: (loaded.idf_of(np.array(one)).sum(), one))
+    # Of names that tell as much, the first.
+    phrase = max(known, key=lambda one: loaded.idf_of(np.array(one)).sum())
     terms = np.unique(np.array(phrase, dtype=np.int32))
     having = np.bincount(loaded.terms.among(terms).slots, minlength=loaded.size)
     slots = np.nonzero(having == len(terms))[0]
     if len(phrase) > 1:
-        slots = slots[np.argsort(-cover[slots], kind="stable")][:_MOST_READ]
-        slots = _having(loaded, slots.tolist(), phrase)
+        first = sorted(slots.tolist(), key=lambda one: (-cover[one], loaded.cards[one].path))
+        slots = _having(loaded, first[:_MOST_READ], phrase)
     found[slots] = 1
     return found
 

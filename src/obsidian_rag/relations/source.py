@@ -1,21 +1,25 @@
 """What is asked about: a note of the vault or a text, as the signals need it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from obsidian_rag.notes import Note, body_lines
+from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.loaded import Loaded
 from obsidian_rag.relations.signals import Source
-from obsidian_rag.relations.words import Speller, prose
+from obsidian_rag.relations.words import LINE_END, NEXT_LINE, Speller, prose
 
 
-def note_source(loaded: Loaded, slot: int, tags: Iterable[str] = ()) -> Source:
-    """A note of the vault; `tags` count as its own."""
+def note_source(
+    loaded: Loaded, slot: int, tags: Iterable[str] = (), words: Mapping[str, str] | None = None
+) -> Source:
+    """A note of the vault; `tags` count as its own, and `words` are what `words_in` says of it."""
     card = loaded.cards[slot]
     places = loaded.rows.places([card.number]).get(card.number)
     sequence = places.terms if places else _without_order(loaded, card.number)
-    return Source(sequence, frozenset((*card.tags, *_plain(tags))), slot)
+    return Source(sequence, frozenset((*card.tags, *_plain(tags))), slot, words=words or {})
 
 
 def text_source(
@@ -24,14 +28,26 @@ def text_source(
     tags: Iterable[str] = (),
     vector: NDArray[np.float32] | None = None,
     *,
+    vector_kind: Kind = Kind.STATIC,
     slot: int | None = None,
     without: int | None = None,
 ) -> Source:
     """A text; with `slot`, what that note says instead of its own words."""
     speller = Speller()
     sequence = loaded.rows.numbers_of(speller, speller.name(prose(text)))
+    # A word of a note that is gone, or that the caller may not know of, is a word of none.
+    sequence = sequence[(sequence <= NEXT_LINE) | loaded.in_use(sequence)]
     own = loaded.cards[slot].tags if slot is not None else ()
-    return Source(sequence, frozenset((*own, *_plain(tags))), slot, vector, without)
+    words = dict(zip(speller.terms, speller.words, strict=True))
+    every = frozenset((*own, *_plain(tags)))
+    return Source(sequence, every, slot, vector, without, words, vector_kind)
+
+
+def words_in(note: Note) -> dict[str, str]:
+    """For each term of a note the first of its words that is read as that term."""
+    speller = Speller()
+    speller.read(prose(LINE_END.join(body_lines(note)[1])))
+    return dict(zip(speller.terms, speller.words, strict=True))
 
 
 def _without_order(loaded: Loaded, number: int) -> NDArray[np.int32]:
@@ -40,7 +56,11 @@ def _without_order(loaded: Loaded, number: int) -> NDArray[np.int32]:
     if row is None:
         return np.zeros(0, dtype=np.int32)
     terms, counts = (bytes(part) for part in row if isinstance(part, bytes))
-    return np.repeat(np.frombuffer(terms, np.int32), np.frombuffer(counts, np.uint16))
+    numbers = np.frombuffer(terms, np.int32)
+    spelled = loaded.rows.terms_of(numbers.tolist())
+    # In the order of the alphabet: the numbers' own depends on what was read first.
+    order = sorted(range(len(numbers)), key=lambda at: spelled[int(numbers[at])][0])
+    return np.repeat(numbers[order], np.frombuffer(counts, np.uint16)[order])
 
 
 def _plain(tags: Iterable[str]) -> Iterable[str]:

@@ -17,9 +17,11 @@ from obsidian_rag.relations.reading import (
     read_now,
 )
 from obsidian_rag.relations.rows import Rows, Seen
+from obsidian_rag.relations.templates import fewest_notes, line_numbers
 from obsidian_rag.vault import (
     WORTH_A_PROCESS,
     FileEntry,
+    NoteFile,
     Rules,
     Scan,
     read_beside,
@@ -27,16 +29,15 @@ from obsidian_rag.vault import (
     scan_paths,
 )
 
-_VERSION = 1
+_VERSION = 3
 _NOTES_PER_COMMIT = 256
 _BYTES_PER_COMMIT = 8_000_000
 _ANSWERS_AHEAD = 2
-# When so many notes are new, what they share is looked at first.
+# When so many notes are new, what they share is looked at first: few have to be read twice then.
 _MANY = 64
 _MANY_SHARE = 0.2
-_SHARED_BY = 15
-_SHARED_BY_SHARE = 0.05
 _MOST_LOOKED_AT = 2000
+_MOST_TURNS = 3
 
 Counted = Callable[[int, int], None]
 
@@ -73,44 +74,117 @@ def update(
     ground: Ground,
     paths: Sequence[str] | None = None,
     *,
+    is_early: bool = False,
     may_be_empty: bool = False,
     listener: Counted = lambda _done, _total: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Updated:
     """Read what changed and forget what is gone; what was done before a stop is kept.
 
-    A folder among `paths` is for an update of everything to look into.
+    A folder among `paths` is for an update of everything to look into. An early update takes up
+    the notes at `paths` and nothing else; what it cannot know is owed to the next one.
 
     Raises:
         NotFound: the vault's folder is not there.
         IndexerFailed: the disk is full or cannot be written.
     """
-    known = rows.seen() if paths is None else rows.seen_at(paths)
-    found = (
-        scan(ground.root, ground.rules, None, stop)
-        if paths is None
-        else scan_paths(ground.root, ground.rules, {*paths, *known})
-    )
-    done = Updated()
-    # A mount point without its disk looks like a vault whose notes were all deleted.
-    is_emptied = paths is None and not found.files and found.folders <= 1
-    if not found.is_complete or (is_emptied and not may_be_empty):
-        return done
-    files = [entry for entry in found.files if not _is_excluded(entry.rel_path, ground.settings)]
-    work = [entry for entry in files if known.get(entry.rel_path, (None,))[:3] != entry[1:]]
-    done.unchanged = len(files) - len(work)
-    gone = _gone(known, files, found)
-    rows.forget_terms()
-    if gone:
-        _forget(rows, ground.settings, known, work, gone)
-        done.removed = sum(path in known for path in gone)
-    is_much = len(work) >= max(_MANY, _MANY_SHARE * len(files))
-    if is_much and paths is None and ground.settings.discount_boilerplate:
-        with rows.database.transaction():
-            rows.put_boilerplate(_shared_lines(ground, files, stop))
-    _read_all(rows, ground, known, work, done, listener, stop)
-    done.is_complete = not stop()
+    run = _Run(rows, ground, listener, stop)
+    if is_early:
+        rows.owed.add(paths or ())
+        return run.look(paths)
+    owed = rows.owed.turns()
+    done = run.look(None if paths is None else sorted({*paths, *owed, *rows.stale()}), may_be_empty)
+    if done.is_complete:
+        rows.owed.settle(owed.values())
+        run.settle(done)
+    rows.owed.add(run.owed)
     return done
+
+
+class _Run:
+    """One update: what it works with, and what it could not do."""
+
+    def __init__(
+        self, rows: Rows, ground: Ground, listener: Counted, stop: Callable[[], bool]
+    ) -> None:
+        self._rows = rows
+        self._ground = ground
+        self._listener = listener
+        self._stop = stop
+        self.owed: set[str] = set()
+        rows.forget_terms()
+
+    def look(self, paths: Sequence[str] | None, may_be_empty: bool = False) -> Updated:
+        """Take up what changed, in the whole vault or at some paths."""
+        rows, ground = self._rows, self._ground
+        known = rows.seen() if paths is None else rows.seen_at(paths)
+        found = (
+            scan(ground.root, ground.rules, None, self._stop)
+            if paths is None
+            else scan_paths(ground.root, ground.rules, {*paths, *known})
+        )
+        done = Updated()
+        # A mount point without its disk looks like a vault whose notes were all deleted.
+        is_emptied = paths is None and not found.files and found.folders <= 1
+        if not found.is_complete or (is_emptied and not may_be_empty):
+            return done
+        files = [entry for entry in found.files if not _is_excluded(entry.rel_path, ground)]
+        work = [entry for entry in files if _is_new(known.get(entry.rel_path), entry)]
+        done.unchanged = len(files) - len(work)
+        gone = _gone(known, files, found)
+        if gone:
+            _forget(rows, ground.settings, known, work, gone)
+            done.removed = sum(path in known for path in gone)
+        is_much = len(work) >= max(_MANY, _MANY_SHARE * len(files))
+        if is_much and paths is None and ground.settings.discount_boilerplate:
+            guessed = _shared_lines(ground, files, self._stop)
+            with rows.database.transaction():
+                rows.read_without(guessed)
+        self._read_all(known, work, done)
+        done.is_complete = not self._stop()
+        return done
+
+    def settle(self, done: Updated) -> None:
+        """Read again what depends on notes that have changed: until nothing does, or nearly."""
+        if not self._ground.settings.discount_boilerplate:
+            return
+        for _ in range(_MOST_TURNS):
+            self._rows.settle()
+            stale = self._rows.stale()
+            if not stale or self._stop():
+                break
+            self.look(stale)
+        done.is_complete = not self._stop()
+
+    def _read_all(self, known: dict[str, Seen], work: Sequence[FileEntry], done: Updated) -> None:
+        rows, ground, settings = self._rows, self._ground, self._ground.settings
+        edition = rows.templates.edition
+        source = Source(
+            ground.root,
+            ground.rules.max_file_bytes,
+            settings.max_chars,
+            rows.templates.lines() if settings.discount_boilerplate else None,
+            settings.auto_add_ids,
+        )
+        batches = list(_batches(work, known))
+        read = 0
+        with contextlib.closing(_answers(source, batches)) as answers:
+            for batch in batches:
+                if self._stop():
+                    return
+                answer = next(answers)
+                with rows.changing():
+                    _write(rows, settings, known, answer, done)
+                    if rows.templates.edition != edition:
+                        rows.make_stale(draft.content.path for draft in answer.drafts)
+                self.owed.update(answer.owed)
+                read += len(batch)
+                self._listener(read, len(work))
+
+
+def _is_new(before: Seen | None, entry: FileEntry) -> bool:
+    """Whether a file must be read: it is not what it was, or what it says counts otherwise now."""
+    return before is None or not before.content_hash or before[:3] != entry[1:]
 
 
 def _forget(
@@ -128,37 +202,6 @@ def _forget(
         for path in gone:
             if path in known:
                 rows.remove(path, settings.ngram_size)
-
-
-def _read_all(
-    rows: Rows,
-    ground: Ground,
-    known: dict[str, Seen],
-    work: Sequence[FileEntry],
-    done: Updated,
-    listener: Counted,
-    stop: Callable[[], bool],
-) -> None:
-    settings = ground.settings
-    is_discounted = settings.discount_boilerplate
-    source = Source(
-        ground.root,
-        ground.rules.max_file_bytes,
-        settings.max_chars,
-        rows.boilerplate() if is_discounted else frozenset(),
-        settings.auto_add_ids,
-    )
-    batches = list(_batches(work, known))
-    read = 0
-    with contextlib.closing(_answers(source, batches)) as answers:
-        for batch in batches:
-            if stop():
-                return
-            answer = next(answers)
-            with rows.changing():
-                _write(rows, settings, known, answer, done)
-            read += len(batch)
-            listener(read, len(work))
 
 
 def _answers(source: Source, batches: Sequence[list[Request]]) -> Generator[Answer, None, None]:
@@ -222,20 +265,24 @@ def _moved(
             yield old, path
 
 
-def _is_excluded(path: str, settings: RelationsSettings) -> bool:
-    return path.startswith(tuple(f"{folder.strip('/ ')}/" for folder in settings.excluded_folders))
+def _is_excluded(path: str, ground: Ground) -> bool:
+    folders = ground.settings.excluded_folders
+    return path.startswith(tuple(f"{folder.strip('/ ')}/" for folder in folders))
 
 
-def _shared_lines(ground: Ground, files: Sequence[FileEntry], stop: Callable[[], bool]) -> set[str]:
-    """The lines that stand in so many notes that they come from a template."""
-    notes: Counter[str] = Counter()
+def _shared_lines(
+    ground: Ground, files: Sequence[FileEntry], stop: Callable[[], bool]
+) -> frozenset[int]:
+    """The lines that probably stand in so many notes that they come from a template."""
+    notes: Counter[int] = Counter()
     # Of a large vault a part tells as much, and its lines fit into the memory.
     looked_at = sorted(files)[:: len(files) // _MOST_LOOKED_AT + 1]
     for entry in looked_at:
         if stop():
             break
         file = read_now(ground.root, entry.rel_path, ground.rules.max_file_bytes)
-        if file is not None:
-            notes.update(set(split_lines(file.text)[split_frontmatter(file.text)[2] - 1 :]) - {""})
-    fewest = max(_SHARED_BY, _SHARED_BY_SHARE * len(looked_at))
-    return {line for line, count in notes.items() if count >= fewest}
+        if isinstance(file, NoteFile):
+            body = split_lines(file.text)[split_frontmatter(file.text)[2] - 1 :]
+            notes.update(line_numbers(body).tolist())
+    fewest = fewest_notes(len(looked_at))
+    return frozenset(line for line, count in notes.items() if count >= fewest)

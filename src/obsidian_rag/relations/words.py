@@ -1,7 +1,6 @@
 """The terms of a text: words of any script, folded, stemmed where the language is English."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,14 +8,12 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
+from obsidian_rag.notes import UNSPACED, WORD, folded
+
 LINE_END = "\n"
 # In place of a term's number: a word that says nothing, and the end of a line.
 MUTE, NEXT_LINE = 0, 1
-# Vowel signs of the scripts of India and their neighbours belong to words, whatever `\w` says.
-_SIGNS = "".join(
-    sign for sign in map(chr, range(0x900, 0x1800)) if unicodedata.category(sign) in ("Mn", "Mc")
-)
-_TOKEN = re.compile(rf"[\w{_SIGNS}]+|\n")
+_TOKEN = re.compile(rf"{WORD.pattern}|\n")
 # The bytes of plain text: letters in lower case and digits, ends of lines, and blanks.
 _ASCII = bytes(
     byte if chr(byte).isalnum() or byte == 0x0A else 0x20 for byte in bytes(range(128)).lower()
@@ -42,15 +39,8 @@ _MARKUP = re.compile(
     re.VERBOSE,
 )
 _ADDRESS = re.compile(r"(?:https?|ftp|file|obsidian)://[^\s<>()]+")
-# Accents of Latin, Greek and Cyrillic, vowel points of Hebrew and Arabic.
-_ACCENTS = re.compile(
-    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670]+"
-)
 # Scripts that put no space between words are cut into pairs of letters.
-_UNSPACED = re.compile(
-    "[\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]+"
-)
+_UNSPACED = re.compile(f"[{UNSPACED}]+")
 _STOP = frozenset(
     _TOKEN.findall(
         """
@@ -92,14 +82,6 @@ def prose(text: str) -> str:
     text = _MARKUP.sub(lambda found: f" {found[1] or ''} ", text)
     # Most addresses went with their links: looking for the others costs more than all the rest.
     return _ADDRESS.sub(" ", text) if "://" in text else text
-
-
-def folded(text: str) -> str:
-    """Lower case without accents; lines stay lines."""
-    if text.isascii():
-        return text.lower()
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
-    return unicodedata.normalize("NFC", plain)
 
 
 class Speller:

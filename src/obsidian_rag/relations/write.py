@@ -1,10 +1,9 @@
 """Write one relation into a note's `related:` field, in the configured form."""
 
 import contextlib
-import shlex
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes import (
@@ -80,7 +79,7 @@ def _refuse_itself(source: Opened, target: Opened) -> None:
     with contextlib.suppress(FileNotFoundError):  # then saving says that it is gone
         places = [resolve(opened.root, opened.path) for opened in (source, target)]
         if places[0].samefile(places[1]):
-            raise InvalidArgument("A note is not related to itself.", "Name two notes.")
+            raise InvalidArgument("A note cannot be related to itself.", "Name two notes.")
 
 
 def _good_id(target: Opened, may_add_id: bool) -> NoteId | None:
@@ -89,12 +88,11 @@ def _good_id(target: Opened, may_add_id: bool) -> NoteId | None:
     if found and found.trouble:
         raise InvalidArgument(
             f"The `{found.field}` of '{target.path}' is not a UUID v4 in lower case.",
-            "Correct it, then relate the notes.",
+            "Correct it, then try again.",
         )
     if found is None and not may_add_id:
         raise InvalidArgument(
-            f"'{target.path}' has no id to be named by.",
-            f"Run `obsidian-rag uuid add {shlex.quote(target.path)}`.",
+            f"{PurePosixPath(target.path).stem} has no id yet.", "Add one with add_missing_id."
         )
     return found
 

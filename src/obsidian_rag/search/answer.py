@@ -1,5 +1,6 @@
 """What a search is asked and what it answers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
@@ -19,7 +20,8 @@ class Signals(StrEnum):
 class Filters:
     """What a hit must satisfy; an empty filter admits everything.
 
-    Of `directories`, `vaults` and each group of `tags`, one must fit; every group must.
+    Of `directories`, `vaults` and each group of `tags`, one must fit; every group must. Without
+    `with_private`, notes that say `rag: private` are as good as absent: no signal looks at them.
     """
 
     directories: tuple[str, ...] = ()
@@ -28,11 +30,21 @@ class Filters:
     properties: tuple[PropertyFilter, ...] = ()
     vaults: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    with_private: bool = True
+    # Whether properties, as lines of text, may decide: those of other notes fit no filter.
+    may_tell: Callable[[str], bool] | None = None
+    # Which files may still answer, by path: the settings may have changed since they were indexed.
+    admits: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A question with its filters. `today` is what "last March" is counted from."""
+    """A question with its filters. `today` is what "last March" is counted from.
+
+    `by_section` keeps passages of different sections apart, so that each can be judged by itself;
+    as some will be withheld, phrases count as whole words only and no word is put right.
+    `leave_out` names signals that do not count, to see what each is worth.
+    """
 
     question: str
     limit: int = 5
@@ -41,6 +53,8 @@ class Request:
     group_by_note: bool = False
     use_dates: bool = True
     today: date | None = None
+    by_section: bool = False
+    leave_out: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +97,16 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hits, best first."""
+    """Hits, best first.
+
+    `confidence` says from 0 to 1 how sure it is that the first ones answer the question, and can be
+    compared between questions; `is_weak` that they probably do not. `corrected` is the question as
+    it was asked when words in it seemed misspelt.
+    """
 
     hits: tuple[Hit, ...]
     suggestion: Suggestion | None
     chunks_scanned: int
+    is_weak: bool = False
+    confidence: float = 0.0
+    corrected: str | None = None

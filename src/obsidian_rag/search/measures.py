@@ -19,6 +19,7 @@ class Measures:
     ndcg_at_10: float
     mrr: float
     hit_at_1: float
+    hit_at_3: float
     hit_at_5: float
     recall_at_10: float
 
@@ -30,6 +31,7 @@ def measure(ranking: Sequence[str], relevant: Grades) -> Measures:
         ndcg_at_10=ndcg(ranking, relevant, 10),
         mrr=reciprocal_rank(ranking, relevant),
         hit_at_1=hit(ranking, relevant, 1),
+        hit_at_3=hit(ranking, relevant, 3),
         hit_at_5=hit(ranking, relevant, 5),
         recall_at_10=recall(ranking, relevant, 10),
     )
@@ -44,6 +46,17 @@ def mean(measured: Sequence[Measures]) -> Measures:
             for field in fields(Measures)
         }
     )
+
+
+def mildest_threshold(answerable: Sequence[float], most_wrong: float) -> float:
+    """The highest confidence below which at most this share of the answerable questions lies."""
+    ordered = sorted(answerable)
+    return ordered[int(most_wrong * len(ordered))] if ordered else 0.0
+
+
+def share_below(confidences: Sequence[float], threshold: float) -> float:
+    """How many of them a threshold would call weak; of none it is 0."""
+    return sum(one < threshold for one in confidences) / max(1, len(confidences))
 
 
 def ndcg(ranking: Sequence[str], relevant: Grades, depth: int) -> float:

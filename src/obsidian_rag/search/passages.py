@@ -1,15 +1,28 @@
-"""From ranked chunks to hits: neighbours merged, no note filling the page, text cut to size."""
+"""From ranked chunks to hits: neighbours merged, no note filling the page, text cut to size.
+
+A hit begins under the heading that it names: it holds chunks of one section, or of a section and
+those below it. Sections of `#tag` lines stay apart. Its text is what the note says, code included.
+"""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
+from obsidian_rag.notes import CUT_CHARS, cut_shown
 from obsidian_rag.search.answer import Hit, Why
 from obsidian_rag.search.words import folded, matched, stem
 from obsidian_rag.store import FoundRow
 
 MAX_CHARS = 2000
 _SHARE_OF_PAGE = 0.4
+# How far a cut goes to fall between lines, or else between words.
+_LINE_CHARS = 100
+_WORD_CHARS = 40
+_SHARED_CHARS = 40
+# Between two chunks of a hit.
+_GAP_CHARS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +42,39 @@ class _Passage:
     best: Ranked
     members: list[Ranked]
 
-    def touches(self, row: FoundRow) -> bool:
-        return any(abs(row.chunk_index - own.row.chunk_index) <= 1 for own in self.members)
+    def way_to(
+        self, row: FoundRow, free: Mapping[int, Ranked], *, by_section: bool
+    ) -> list[Ranked] | None:
+        """What to add so that the passage reaches a chunk of its note: those between, then itself.
+
+        `free` are the chunks of the note that were found and are in no passage yet. None where one
+        of them is not free, stands elsewhere, or would make the hit too long. A direct neighbour is
+        never too long: it is part of the passage, though perhaps not shown.
+        """
+        places = [own.row.chunk_index for own in self.members]
+        first, last, at = min(places), max(places), row.chunk_index
+        between = range(last + 1, at + 1) if at > last else range(first - 1, at - 1, -1)
+        way = [free[place] for place in between if place in free]
+        if len(way) < len(between):
+            return None
+        if not all(
+            _is_under(one, self.best.row, by_section=by_section)
+            for one in (row, *(item.row for item in way))
+        ):
+            return None
+        size = sum(item.row.shown_chars + _GAP_CHARS for item in (*self.members, *way))
+        return way if len(way) <= 1 or size <= MAX_CHARS else None
+
+
+def _is_under(row: FoundRow, head: FoundRow, *, by_section: bool) -> bool:
+    """Whether a hit named by `head` may hold `row`: of its section, or of one below it."""
+    if (head.heading_path, head.section) == (row.heading_path, row.section):
+        return True
+    if by_section or head.section is None or row.section is None:
+        return False
+    is_tag = head.section.startswith("#") or row.section.startswith("#")
+    depth = len(head.heading_path)
+    return not is_tag and depth > 0 and row.heading_path[:depth] == head.heading_path
 
 
 WordsReader = Callable[[list[int]], Mapping[int, str]]
@@ -42,41 +86,51 @@ def passages(
     limit: int,
     *,
     one_each: bool,
+    by_section: bool = False,
     read_words_only: WordsReader | None = None,
 ) -> list[Hit]:
     """The best `limit` passages of `ranked`, which is in order.
 
     `read_words_only` fetches code and properties, where the text has not all that was asked for.
     """
-    chosen = [_run(passage) for passage in _chosen(ranked, limit, one_each=one_each)]
-    shown = [_shown(passage) for passage in chosen]
-    unseen = [
+    found_passages = _chosen(ranked, limit, one_each=one_each, by_section=by_section)
+    chosen = [_run(passage) for passage in found_passages]
+    plain = [_plain(passage) for passage in chosen]
+    unread = [
         item.number
-        for passage, text in zip(chosen, shown, strict=True)
-        if len(matched(words, text)) < len(words)
+        for passage, text in zip(chosen, plain, strict=True)
         for item in passage.members
         if item.row.has_words_only and not item.row.words_only
+        if item.row.layout or len(matched(words, text)) < len(words)
     ]
-    found = read_words_only(unseen) if read_words_only is not None and unseen else {}
-    return [
-        _hit(passage, words, "\n".join((text, *_others(passage, found))))
-        for passage, text in zip(chosen, shown, strict=True)
-    ]
+    read = read_words_only(unread) if read_words_only is not None and unread else {}
+    return [_hit(passage, words, text, read) for passage, text in zip(chosen, plain, strict=True)]
 
 
-def _chosen(ranked: list[Ranked], limit: int, *, one_each: bool) -> list[_Passage]:
+def _chosen(
+    ranked: list[Ranked], limit: int, *, one_each: bool, by_section: bool
+) -> list[_Passage]:
     most = 1 if one_each else max(1, math.ceil(limit * _SHARE_OF_PAGE))
     chosen: list[_Passage] = []
     spare: list[_Passage] = []
     by_note: dict[tuple[str, str], list[_Passage]] = {}
+    found: dict[tuple[str, str], dict[int, Ranked]] = {}
     for item in ranked:
-        mine = by_note.setdefault((item.row.link_id, item.row.source_file), [])
-        neighbour = next((passage for passage in mine if passage.touches(item.row)), None)
-        if neighbour is not None:
-            neighbour.members.append(item)
+        found.setdefault(_note(item), {}).setdefault(item.row.chunk_index, item)
+    for item in ranked:
+        free = found[_note(item)]
+        mine = by_note.setdefault(_note(item), [])
+        ways = ((one, one.way_to(item.row, free, by_section=by_section)) for one in mine)
+        reached = next(((one, way) for one, way in ways if way is not None), None)
+        if reached is not None:
+            passage, way = reached
+            passage.members.extend(way)
+            for one in way:
+                del free[one.row.chunk_index]
         elif len(mine) < most and len(chosen) < limit:
             mine.append(_Passage(item, [item]))
             chosen.append(mine[-1])
+            free.pop(item.row.chunk_index, None)
         elif len(mine) >= most and not one_each:
             spare.append(_Passage(item, [item]))
     if len(chosen) < limit:
@@ -85,13 +139,14 @@ def _chosen(ranked: list[Ranked], limit: int, *, one_each: bool) -> list[_Passag
     return chosen
 
 
-def _hit(passage: _Passage, words: tuple[str, ...], plain: str) -> Hit:
-    """The passage as it is answered; `plain` is all its words, folded."""
+def _hit(passage: _Passage, words: tuple[str, ...], plain: str, read: Mapping[int, str]) -> Hit:
+    """The passage as it is answered; `plain` is its text and names, folded."""
     row = passage.best.row
     rows = [item.row for item in passage.members]
-    text = "\n\n".join(part.chunk_text for part in rows if part.chunk_text)
-    hit = Hit(
-        text=text,
+    others = [item.row.words_only or read.get(item.number, "") for item in passage.members]
+    text = _joined([part.shown(other) for part, other in zip(rows, others, strict=True)])
+    return Hit(
+        text=text if len(text) <= MAX_CHARS else centred(text, words),
         score=round(passage.best.score, 4),
         source_file=row.source_file,
         title=row.title,
@@ -106,39 +161,45 @@ def _hit(passage: _Passage, words: tuple[str, ...], plain: str) -> Hit:
         is_private=row.is_private,
         why=Why(
             signals={name: round(share, 4) for name, share in passage.best.shares.items()},
-            terms=matched(words, plain),
+            terms=matched(words, "\n".join((plain, *map(folded, others)))),
         ),
     )
-    return hit if len(text) <= MAX_CHARS else replace(hit, text=centred(text, words))
 
 
-def _shown(passage: _Passage) -> str:
+def _plain(passage: _Passage) -> str:
     """The folded text and names of a passage."""
     texts = (item.row.chunk_text for item in passage.members)
     return folded("\n".join((*texts, passage.best.row.names)))
 
 
-def _others(passage: _Passage, found: Mapping[int, str]) -> Iterator[str]:
-    """The folded code and properties of a passage, as far as they were read."""
-    for item in passage.members:
-        yield folded(item.row.words_only or found.get(item.number, ""))
+def _joined(texts: Sequence[str]) -> str:
+    """Neighbouring texts as one; what two windows share is there once."""
+    whole = ""
+    for text in filter(None, texts):
+        at = whole.rfind(text[:_SHARED_CHARS]) if len(text) > _SHARED_CHARS else -1
+        if at >= 0 and text.startswith(whole[at:]):
+            whole = whole[:at] + text
+        else:
+            whole += ("\n\n" if whole else "") + text
+    return whole
 
 
 def _run(passage: _Passage) -> _Passage:
-    """The neighbours that fit into one hit, the nearest to the best one first, in order."""
-    best = passage.best
-    kept = [best]
-    size = len(best.row.chunk_text)
-    for item in sorted(
-        passage.members, key=lambda item: abs(item.row.chunk_index - best.row.chunk_index)
-    ):
+    """The neighbours that fit into one hit, the better ones first, in order."""
+    kept = [passage.best]
+    size = passage.best.row.shown_chars
+    for item in passage.members:
         first = min(part.row.chunk_index for part in kept)
         last = max(part.row.chunk_index for part in kept)
-        longer = size + len(item.row.chunk_text) + 2
+        longer = size + item.row.shown_chars + _GAP_CHARS
         if item.row.chunk_index in (first - 1, last + 1) and longer <= MAX_CHARS:
             kept.append(item)
             size = longer
-    return _Passage(best, sorted(kept, key=lambda item: item.row.chunk_index))
+    return _Passage(passage.best, sorted(kept, key=lambda item: item.row.chunk_index))
+
+
+def _note(item: Ranked) -> tuple[str, str]:
+    return item.row.link_id, item.row.source_file
 
 
 def centred(text: str, words: tuple[str, ...], size: int = MAX_CHARS) -> str:
@@ -147,23 +208,42 @@ def centred(text: str, words: tuple[str, ...], size: int = MAX_CHARS) -> str:
         return text
     # Letter by letter, so that a place in the folded text is the same place in the text.
     plain = "".join((folded(letter) or letter)[0] for letter in text)
-    room = size - 2
-    places = [at for word in words for at in _places(plain, stem(word))]
-    best = max(
-        places, key=lambda at: sum(abs(at - other) < room // 2 for other in places), default=0
-    )
-    start = max(0, min(best - room // 2, len(text) - room))
-    return (
-        ("…" if start else "")
-        + text[start : start + room]
-        + ("…" if start + room < len(text) else "")
-    )
+    room = size - (CUT_CHARS if "```" in text else 2)
+    middle = _densest(plain, words, room // 2)
+    start = max(0, min(middle - room // 2, len(text) - room))
+    end = start + room
+    if start:
+        gaps = (
+            text.find("\n", start, start + _LINE_CHARS),
+            text.find(" ", start, start + _WORD_CHARS),
+        )
+        start = next((gap + 1 for gap in gaps if gap >= 0), start)
+    if end < len(text):
+        gaps = text.rfind("\n", end - _LINE_CHARS, end), text.rfind(" ", end - _WORD_CHARS, end)
+        end = next((gap for gap in gaps if gap >= 0), end)
+    return cut_shown(text, start, end)
+
+
+def _densest(text: str, words: Sequence[str], width: int) -> int:
+    """The middle of the place of this width with most of the words; more of them, if there are."""
+    places = sorted((at, word) for word in words for at in _places(text, word))
+    best, middle, first = (0, 0), 0, 0
+    inside: Counter[str] = Counter()
+    for last, (at, word) in enumerate(places):
+        inside[word] += 1
+        while at - places[first][0] > width:
+            inside[places[first][1]] -= 1
+            first += 1
+        found = (sum(1 for count in inside.values() if count), last - first)
+        if found > best:
+            best, middle = found, (at + places[first][0]) // 2
+    return middle
 
 
 def _places(text: str, word: str, most: int = 50) -> list[int]:
-    found: list[int] = []
-    at = text.find(word)
-    while at >= 0 and len(found) < most:
-        found.append(at)
-        at = text.find(word, at + len(word))
-    return found
+    """Where a word stands; where it stands nowhere, where something like it does."""
+    for pattern in (rf"\b{re.escape(word)}\b", re.escape(stem(word))):
+        found = [match.start() for match in re.finditer(pattern, text)]
+        if found:
+            return found[:most]
+    return []

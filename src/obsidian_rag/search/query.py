@@ -2,9 +2,13 @@
 
 owe Sreenivas                       words: any of them may be missing
 "rain garden" -roof                 an exact phrase, and a word that must not occur
+garden NOT roof                     the same; always, where `-roof` might be a flag
 tag:health path:Journal             the filters of the search tool, as words
 after:2024 before:2024-06-15        from that day on; up to the day before
 prop:rating>=4 prop:author="Le Guin"  properties: =, >, >=, <, <=, and a..b
+
+A pasted command or error message is searched as it is: with any other sign of one in the question,
+`-word` is a flag and quotes ask for nothing.
 """
 
 import re
@@ -18,6 +22,36 @@ _FILTER = re.compile(r"(tag|path|before|after|prop):(.+)", re.IGNORECASE)
 _PROPERTY = re.compile(r"([^=<>!]+?)\s*(>=|<=|=|>|<)\s*(.+)")
 _DAY = re.compile(r"([12]\d{3})(?:-(\d{1,2}))?(?:-(\d{1,2}))?")
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'})
+
+
+# What nobody writes in a question, but in commands, paths, code and messages of programs.
+_COMMAND = re.compile(
+    r"""
+      (?<!\S)(?:--[A-Za-z]|-[A-Za-z](?!\S))             # --delete, -i
+    | (?<!\S)-[A-Za-z][\w-]*=                          # -Dkey=value
+    | \s(?:\|\|?|&&)(?=\s) | \s>>?\s*[/\w-]*[./]\w   # a | b, a && b, a > b.txt
+    | ;\s*$ | ;\s(?:do|done|then|fi)\b
+    | [`{}] | \$[\w({] | [\w)]~\d | (?<!\S)~/
+    | (?<!\S)\.{0,2}/[\w.] | \w/[\w.-]+/ | \w/(?!\S) | [A-Za-z]:\\ | \w\(\)
+    | (?<!\S)[A-Za-z_][\w.-]*=\S                       # key=value
+    | \b[A-Z]\w*(?:Error|Exception|Warning)\b\s*: | \bE[A-Z]{4,}\b:
+    | ^\s*(?:[\w.-]+:\s*)?(?i:fatal|panic|error|warning|traceback)\b[^:]*:
+    """,
+    re.VERBOSE,
+)
+# Programs that are no words of a language: after these every `-word` is a flag.
+_PROGRAM = re.compile(
+    r"\s*(?:[$#>]\s+)?(?:ansible|apt|apt-get|awk|aws|az|brew|bun|cargo|chmod|chown|cmake|conda|cp"
+    r"|crontab|curl|deno|df|dnf|docker|docker-compose|dpkg|du|ffmpeg|gcc|gcloud|gdb|git|gpg|grep|gunzip"
+    r"|gzip|helm|ip|iptables|java|javac|journalctl|jq|kubectl|ln|ls|lsblk|lsof|mkdir|mv|mypy|mysql"
+    r"|netstat|nginx|nmap|node|npm|npx|nvim|openssl|pacman|php|pip|pip3|pnpm|podman|ps|psql|pytest"
+    r"|python|python3|rg|rm|rsync|ruby|rustc|scp|sed|sftp|sqlite3|ssh|ssh-keygen|strace|sudo"
+    r"|systemctl|tar|tcpdump|terraform|tmux|ufw|unzip|uv|uvx|vim|wget|xargs|yarn|yum|zsh)\s+\S"
+)
+_ADDRESS = re.compile(r"\b[a-z][a-z+.-]*://\S+", re.IGNORECASE)
+_FILTERED = re.compile(
+    r'(?<!\S)(?:tag|path|before|after|prop):(?:[^\s"]*"[^"]*"|\S+)', re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +80,10 @@ class DateRange:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question taken apart. `text` is what remains for meaning and words."""
+    """A question taken apart. `text` is what remains for meaning and words.
+
+    `is_command`: it is a command, code or a message of a program, or has some in it.
+    """
 
     text: str
     phrases: tuple[str, ...] = ()
@@ -55,22 +92,31 @@ class Query:
     paths: tuple[str, ...] = ()
     dates: DateRange | None = None
     properties: tuple[PropertyFilter, ...] = ()
+    is_command: bool = False
 
 
 def parse_query(question: str) -> Query:
     """Take a question apart; what is not understood stays text."""
+    question = question.translate(_QUOTES)
+    is_command = _is_command(question)
     words: list[str] = []
     phrases: list[str] = []
     excluded: list[str] = []
     filters: list[tuple[str, str]] = []
-    for token in _TOKEN.finditer(question.translate(_QUOTES)):
+    tokens = list(_TOKEN.finditer(question))
+    for at, token in enumerate(tokens):
         phrase, word = token["phrase"], token["word"]
-        if token["minus"]:
+        if at and _is_not(tokens, at - 1):
+            words.pop()  # the NOT itself
             excluded.append((phrase or word or "").strip("-"))
+        elif token["minus"] and _excludes(token, is_command=is_command):
+            excluded.append((phrase or word or "").strip("-"))
+        elif token["minus"]:
+            words.append(token[0].replace('"', ""))
         elif phrase is not None:
             if phrase.strip():
-                phrases.append(phrase.strip())
                 words.append(phrase.strip())
+                phrases += [] if is_command else [phrase.strip()]
         elif (named := _FILTER.fullmatch(word.replace('"', ""))) and _is_sound(
             named[1].lower(), named[2]
         ):
@@ -89,15 +135,31 @@ def parse_query(question: str) -> Query:
         paths=values["path"],
         dates=_dates(values["after"], values["before"]),
         properties=tuple(parse_property(value) for value in values["prop"]),
+        is_command=is_command,
     )
 
 
-def _filter(word: str) -> tuple[str, str] | None:
-    """The filter a word stands for, if it is a sound one."""
-    found = _FILTER.fullmatch(word.replace('"', ""))
-    if found is None or not _is_sound(found[1].lower(), found[2]):
-        return None
-    return found[1].lower(), found[2]
+def _is_command(question: str) -> bool:
+    # What stands in filters is no sign, nor are addresses.
+    asked = _ADDRESS.sub(" ", _FILTERED.sub(" ", question))
+    return _COMMAND.search(asked) is not None or (
+        " -" in asked and _PROGRAM.match(asked) is not None
+    )
+
+
+def _excludes(token: re.Match[str], *, is_command: bool) -> bool:
+    """Whether the minus before a word or phrase means that it must not occur."""
+    if token["phrase"] is not None:
+        return True
+    return not is_command and not token["word"][0].isdigit()
+
+
+def _is_not(tokens: list[re.Match[str]], at: int) -> bool:
+    """Whether this is the NOT that excludes what follows, and not a part of `IS NOT NULL`."""
+    if tokens[at]["word"] != "NOT" or tokens[at]["minus"]:
+        return False
+    around = [tokens[at + 1][0]] + ([tokens[at - 1][0]] if at else [])
+    return not all(word.isupper() for word in around)
 
 
 def parse_property(text: str) -> PropertyFilter:

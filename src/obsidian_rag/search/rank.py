@@ -1,144 +1,261 @@
-"""One score from several signals: min-max-normalised and weighted, so that each share is visible.
+"""One score from several signals, each with one meaning, so that each share is visible.
 
-    words     BM25 over text, names (title, aliases, headings) and code, summed; halved for a
-              passage with none of the question's telling words, whole for one with all of them
-    vector    cosine similarity of the embeddings
-    letters   BM25 over groups of three letters, among the candidates: compounds, inflections, typos
-    name      how nearly the question is the note's title, an alias or a heading, and nothing else
+    text      BM25 of the question's words in the passage, lessened by what it leaves out of them
+    heading   the same in its names: the note's title and aliases, the headings above and in it
+    code      the same in its code and its note's properties
+    letters   BM25 over words in any form and groups of letters: compounds, inflections, slips
+    title     how nearly the question is the note's title or an alias, and nothing else
+    static    cosine similarity of the vectors that every passage has
+    meaning   the same of the transformer's vectors; of one that has none yet, the static one
+    date      how nearly the passage's time is the time that was asked for
 
-A note is as good as its best passage. Vectors take their weight from the words, and the more the
-nearest passage stands out from the next ones, the more they take: a cloud of equally near passages
-says little. Static word vectors get none beyond that; a transformer's always count. The numbers
-for the built-in embedder were chosen on the collections that `make bench-search` reports, those for
-transformers were not measured.
+A note is as good as its best passage. How much vectors count depends on the embedder and on the
+question: the fewer of its telling words the best passages contain, the more the vectors decide.
+The best score is how sure the answer is; the other scores are in proportion to it.
+
+The constants were chosen on half of the golden questions; docs/performance.md has what the other
+half says, and what each signal is worth.
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from obsidian_rag.search.words import question_words
+from obsidian_rag.search.letters import letter_scores, spaced, word_counts
+from obsidian_rag.search.telling import Telling
+from obsidian_rag.search.words import folded, root
+from obsidian_rag.store import FoundRow
 
 _K1 = 1.2
 _B = 0.75
-
-
-_PEAK_RANK = 4
-_LATIN = re.compile("[a-zA-Z]")
-NAME_SHARE = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """How much each signal counts; they add up to one."""
-
-    words: float
-    vector: float
-    letters: float
+_LETTERS = 0.5
+# Where we know little of a language's forms, its letters tell more.
+_LETTERS_ELSEWHERE = 0.7
+_TITLE = 0.6
+_DATE = 0.6
+# Of the scores of words: what a column counts.
+COLUMNS = {"text": ("chunk_text", 1.0), "heading": ("names", 1.0), "code": ("words_only", 0.7)}
+# The question's coverage is that of the best of the first few by words.
+_BEST_BY_WORDS = 5
+# So many of the best are asked how sure they are.
+_LEADING = 3
+WEAK = 0.5
+_STEEP = 10
+_UNKNOWN_NAME = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How much an embedder's vectors deserve: always, and when they stand out."""
+    """What an embedder's vectors count: always, and more when words leave much out.
+
+    `sure` is the similarity from which on an answer without any of the words is believed.
+    """
 
     always: float
-    standing_out: float
+    when_words_fail: float
+    sure: float = 0.5
+
+    def weight(self, coverage: float) -> float:
+        """For a question of which the best passages have so much."""
+        return self.always + self.when_words_fail * (1 - coverage)
+
+    def lessened(self) -> "Balance":
+        """For a question that its vectors say little about."""
+        return Balance(self.always / 4, self.when_words_fail / 4, self.sure)
 
 
-_LETTERS = 0.3
-_BALANCES = {"builtin": Balance(0.0, 0.22), "hash": Balance(0.0, 0.05)}
-_TRANSFORMER = Balance(0.3, 0.2)
-WORDS_ONLY = Weights(words=1 - _LETTERS, vector=0.0, letters=_LETTERS)
-VECTORS_ONLY = Weights(words=0.0, vector=1.0, letters=0.0)
+NO_VECTORS = Balance(0.0, 0.0, 0.15)
+MEANING = Balance(0.4, 0.5, 0.42)
+_STATIC_BESIDE_MEANING = 0.1
+_BALANCES = {"builtin": Balance(0.2, 0.4, 0.36), "hash": Balance(0.0, 0.05, 0.25)}
 
 
-def hybrid_weights(provider: str, similarities: Mapping[int, float], question: str) -> Weights:
-    """The weights for one question, by how far its nearest passages stand out."""
-    balance = _BALANCES.get(provider, _TRANSFORMER)
-    if provider == "builtin" and not _LATIN.search(question):
-        return WORDS_ONLY  # its vocabulary is English: other scripts come out as single bytes
-    vector = balance.always + balance.standing_out * _prominence(similarities)
-    return Weights(words=1 - _LETTERS - vector, vector=vector, letters=_LETTERS)
+def balance_of(provider: str) -> Balance:
+    """What the vectors of an embedder count; those of a transformer if it is none of ours."""
+    return _BALANCES.get(provider, MEANING)
 
 
-def _prominence(similarities: Mapping[int, float]) -> float:
-    """How far the nearest is ahead of the fifth, as a share of the whole range."""
-    nearest = sorted(similarities.values(), reverse=True)
-    if len(nearest) <= _PEAK_RANK or nearest[0] <= nearest[-1]:
-        return 0.0
-    return (nearest[0] - nearest[_PEAK_RANK]) / (nearest[0] - nearest[-1])
+@dataclass(slots=True)
+class Found:
+    """What the lookups say, by row number; `words` by signal."""
+
+    words: dict[str, dict[int, float]] = field(default_factory=dict)
+    static: dict[int, float] = field(default_factory=dict)
+    meaning: dict[int, float] = field(default_factory=dict)
+    date: dict[int, float] = field(default_factory=dict)
 
 
-def normalised(scores: Mapping[int, float], *, floor: float | None = None) -> dict[int, float]:
-    """Scores between 0 and 1; the least becomes 0 unless a floor is given."""
-    if not scores:
-        return {}
-    low = min(scores.values()) if floor is None else floor
-    high = max(scores.values())
-    if high <= low:
-        return dict.fromkeys(scores, 1.0)
-    return {number: max(0.0, (score - low) / (high - low)) for number, score in scores.items()}
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Rows with their score and each signal's share of it, best first.
+
+    `confidence` is how sure it is that the first ones answer the question, from 0 to 1.
+    """
+
+    rows: list[tuple[int, float, dict[str, float]]]
+    confidence: float
 
 
-def covered(scores: Mapping[int, float], coverage: Mapping[int, float]) -> dict[int, float]:
-    """Word scores, lessened by the share of the question that a passage leaves out."""
-    return {number: score * (1 + coverage.get(number, 0.0)) / 2 for number, score in scores.items()}
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question as it is ranked: its words, and what vectors count for it.
+
+    `has_unknown_name`: it asks about something by a name that no passage has.
+    """
+
+    telling: Telling
+    words: tuple[str, ...]
+    balance: Balance
+    leave_out: frozenset[str] = frozenset()
+    is_vectors_only: bool = False
+    has_unknown_name: bool = False
 
 
-def name_scores(words: tuple[str, ...], names: Mapping[int, str]) -> dict[int, float]:
-    """How nearly the question is one of the folded names, a line each: 1 if it is just that."""
-    asked = frozenset(words)
-    return {number: _nearest_name(asked, lines) for number, lines in names.items()}
+def rank(case: Case, rows: Mapping[int, FoundRow], found: Found) -> Ranking:
+    """Order the candidates by the sum of their signals."""
+    texts = {number: spaced(folded(_all_text(row))) for number, row in rows.items()}
+    counts = word_counts(case.words, texts)
+    coverage = {number: _share(case, found) for number, found in counts.items()}
+    letters = {} if case.is_vectors_only else letter_scores(case.words, texts, counts)
+    signals = _signals(case, rows, found, coverage, letters)
+    shares: dict[int, dict[str, float]] = {number: {} for number in rows}
+    for name, (weight, values) in signals.items():
+        if weight and name not in case.leave_out:
+            for number, value in values.items():
+                if value and number in shares:
+                    shares[number][name] = weight * value
+    sums = {number: sum(parts.values()) for number, parts in shares.items()}
+    order = sorted(
+        rows, key=lambda n: (-round(sums[n], 9), rows[n].source_file, rows[n].chunk_index)
+    )
+    confidence = _confidence(case, order, coverage, found)
+    scale = confidence / sums[order[0]] if order and sums[order[0]] > 0 else 0.0
+    return Ranking(
+        [
+            (n, sums[n] * scale, {name: part * scale for name, part in shares[n].items()})
+            for n in order
+        ],
+        confidence,
+    )
 
 
-def _nearest_name(asked: frozenset[str], lines: str) -> float:
-    # Most names have not half of the words, and then none of their lines counts.
-    if 2 * sum(word in lines for word in asked) <= len(asked):
-        return 0.0
-    best = 0.0
-    for line in lines.split("\n"):
-        name = frozenset(question_words(line))
-        best = max(best, len(asked & name) / (len(asked | name) or 1))
-    return max(0.0, 2 * best - 1)
+def _signals(
+    case: Case,
+    rows: Mapping[int, FoundRow],
+    found: Found,
+    coverage: Mapping[int, float],
+    letters: Mapping[int, float],
+) -> dict[str, tuple[float, Mapping[int, float]]]:
+    """Each signal's weight and its values between 0 and 1."""
+    static, meaning = normalised(found.static), normalised(found.meaning)
+    if case.is_vectors_only:
+        if found.meaning:
+            return {"meaning": (1.0, _better(meaning, static))}
+        return {"static": (1.0, static)}
+    words = _words(found.words, coverage)
+    spoken = {
+        number: sum(values.get(number, 0.0) for values in words.values()) for number in coverage
+    }
+    leading = sorted(spoken, key=lambda number: -spoken[number])[:_BEST_BY_WORDS]
+    vector = case.balance.weight(max((coverage[number] for number in leading), default=0.0))
+    beside = _STATIC_BESIDE_MEANING if found.meaning else 0.0
+    rest = 1 - (vector + beside if static or meaning else 0.0)
+    by_letters = _LETTERS if all(map(str.isascii, case.words)) else _LETTERS_ELSEWHERE
+    titles = {
+        number: max(map(case.telling.likeness, (row.title, _file_name(row), *row.aliases)))
+        for number, row in rows.items()
+    }
+    signals: dict[str, tuple[float, Mapping[int, float]]] = {
+        name: (rest * (1 - by_letters), values) for name, values in words.items()
+    }
+    signals |= {
+        "letters": (rest * by_letters, normalised(letters)),
+        "title": (_TITLE, titles),
+        "date": (_DATE, found.date),
+    }
+    if found.meaning:
+        return signals | {
+            "meaning": (vector, _better(meaning, static)),
+            "static": (beside, static),
+        }
+    return signals | {"static": (vector, static)}
 
 
-def coverage(roots: Sequence[str], texts: Mapping[int, str]) -> dict[int, float]:
-    """How much of the question each text contains; a word rare among the texts counts more."""
-    having = {number: [root in text for root in roots] for number, text in texts.items()}
-    rarity = [
-        _rarity(len(texts), sum(found[position] for found in having.values()))
-        for position in range(len(roots))
-    ]
-    whole = sum(rarity) or 1.0
+def _words(
+    scores: Mapping[str, Mapping[int, float]], coverage: Mapping[int, float]
+) -> dict[str, dict[int, float]]:
+    """Scores of words on one scale, lessened by the share of the question a passage leaves out."""
+    lessened = {
+        name: {
+            number: COLUMNS[name][1] * score * (1 + coverage[number]) / 2
+            for number, score in values.items()
+            if number in coverage
+        }
+        for name, values in scores.items()
+    }
+    sums: dict[int, float] = {}
+    for values in lessened.values():
+        for number, score in values.items():
+            sums[number] = sums.get(number, 0.0) + score
+    most = max(sums.values(), default=0.0) or 1.0
     return {
-        number: sum(weight for weight, is_there in zip(rarity, found, strict=True) if is_there)
-        / whole
-        for number, found in having.items()
+        name: {number: score / most for number, score in values.items()}
+        for name, values in lessened.items()
     }
 
 
-def _rarity(total: int, having: int) -> float:
-    return math.log(1 + (total - having + 0.5) / (having + 0.5))
+def _better(meaning: Mapping[int, float], static: Mapping[int, float]) -> dict[int, float]:
+    """Each passage by the better of its vectors."""
+    return {**static, **meaning}
 
 
-def letter_scores(groups: tuple[str, ...], texts: Mapping[int, str]) -> dict[int, float]:
-    """BM25 of letter groups over the candidates' folded texts."""
-    if not groups or not texts:
-        return {}
-    counts = {number: [text.count(group) for group in groups] for number, text in texts.items()}
-    total = len(texts)
-    rarity = []
-    for position in range(len(groups)):
-        having = sum(1 for found in counts.values() if found[position])
-        rarity.append(_rarity(total, having))
-    mean = sum(map(len, texts.values())) / total or 1.0
+def _confidence(case: Case, order: list[int], coverage: Mapping[int, float], found: Found) -> float:
+    """How sure it is that one of the first answers: by what it covers, and by how near it is."""
+    leading = order[:_LEADING]
+    if not leading:
+        return 0.0
+    if not case.telling.rarity:
+        return 1.0 if found.date else WEAK  # nothing was asked but a time, or filters
+    vectors = found.meaning or found.static
+    # What speaks for an answer must speak for one and the same passage.
+    sure = max(
+        vectors.get(number, 0.0) + coverage[number] / 2 + found.date.get(number, 0.0) / 2
+        for number in leading
+    )
+    sure -= _UNKNOWN_NAME if case.has_unknown_name else 0.0
+    return 1 / (1 + math.exp(-_STEEP * (sure - case.balance.sure)))
+
+
+def normalised(scores: Mapping[int, float]) -> dict[int, float]:
+    """Scores between 0 and 1, the least of which becomes 0; where all are alike, none counts."""
+    low, high = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
+    if high <= low:
+        return dict.fromkeys(scores, 1.0 if high > 0 and len(scores) == 1 else 0.0)
+    return {number: (score - low) / (high - low) for number, score in scores.items()}
+
+
+def _file_name(row: FoundRow) -> str:
+    name = row.source_file.rpartition("/")[2].rpartition(".")[0]
+    return name.replace("_", " ").replace("-", " ")
+
+
+def _all_text(row: FoundRow) -> str:
+    return "\n".join((row.names, row.chunk_text, row.words_only))
+
+
+def _share(case: Case, counts: Sequence[int]) -> float:
+    there = {root(word) for word, count in zip(case.words, counts, strict=True) if count}
+    return case.telling.share(there)
+
+
+def bm25(rarity: Mapping[str, float], texts: Mapping[int, str]) -> dict[int, float]:
+    """BM25 over folded texts of the roots of words, each with how telling it is."""
+    mean = sum(map(len, texts.values())) / (len(texts) or 1) or 1.0
     scores = {}
-    for number, found in counts.items():
-        damping = _K1 * (1 - _B + _B * len(texts[number]) / mean)
+    for number, text in texts.items():
+        damping = _K1 * (1 - _B + _B * len(text) / mean)
+        counts = ((text.count(root), weight) for root, weight in rarity.items())
         scores[number] = sum(
-            weight * count * (_K1 + 1) / (count + damping)
-            for count, weight in zip(found, rarity, strict=True)
-            if count
+            weight * count * (_K1 + 1) / (count + damping) for count, weight in counts if count
         )
     return scores

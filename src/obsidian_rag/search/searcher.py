@@ -5,68 +5,99 @@ by letters too, fused, and cut into hits.
 """
 
 import datetime
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from obsidian_rag.search.answer import Answer, Filters, Request, Signals, Suggestion
-from obsidian_rag.search.filters import condition, within
+from obsidian_rag.search.filler import is_english
+from obsidian_rag.search.filters import closeness, condition, saying, undated, within
 from obsidian_rag.search.passages import Ranked, passages
 from obsidian_rag.search.query import DateRange, Query, parse_query
 from obsidian_rag.search.rank import (
-    NAME_SHARE,
-    VECTORS_ONLY,
-    WORDS_ONLY,
-    Weights,
-    coverage,
-    covered,
-    hybrid_weights,
-    letter_scores,
-    name_scores,
+    COLUMNS,
+    MEANING,
+    NO_VECTORS,
+    WEAK,
+    Balance,
+    Case,
+    Found,
+    balance_of,
+    bm25,
     normalised,
+    rank,
 )
-from obsidian_rag.search.when import Span, find_span
-from obsidian_rag.search.words import folded, letter_groups, question_words, stem, word_query
-from obsidian_rag.store import ChunkStore, Clause, Database, FoundRow, Lookup, summed
+from obsidian_rag.search.telling import Telling, rarity_of
+from obsidian_rag.search.typos import corrected, has_unknown_name
+from obsidian_rag.search.when import Span, find_span, without
+from obsidian_rag.search.words import (
+    folded,
+    has_phrase,
+    has_telling,
+    question_words,
+    root,
+    stem,
+    word_query,
+    words_of,
+)
+from obsidian_rag.store import ChunkStore, Clause, Database, FoundRow, Lookup, MeaningStore, summed
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_CANDIDATES = 80
-_FETCHED = 100
+_CANDIDATES = 200
+_FETCHED = 130
 _DEEPEST = 20_000
 _CANDIDATES_PER_HIT = 6
-_COLUMN_WEIGHTS = (("chunk_text", 1.0), ("names", 1.0), ("words_only", 0.7))
-_FUZZY_WEIGHT = 0.5
-_IN_SPAN = 0.2
-_MOST_FORGIVEN = 3
-_SHORTEST_FUZZY = 4
-# LanceDB refuses to look for near matches of longer words (an automaton of 10,000 states).
-_LONGEST_FUZZY = 40
+# Beyond that a word says next to nothing.
+_MOST_COUNTED = 2000
+# Of what a filter leaves, so many are looked at one by one when it leaves out most of the nearest.
+_MOST_ADMITTED = 20_000
+_NEAREST = 100
+# How near to the time that was asked for a passage is that speaks of it.
+_SAYING = 0.5
+_LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
+_LETTER = re.compile(r"[^\W\d_]")
 
-Vectoriser = Callable[[str], "NDArray[np.float32]"]
+Vectoriser = Callable[[str], "NDArray[np.float32] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Meanings:
+    """Meaning vectors: of questions, and of the passages that have one."""
+
+    vectorise: Vectoriser
+    store: MeaningStore
+    is_multilingual: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One question on its way through the store; `where` admits the rows that may answer it."""
+    """One question on its way through the store; `where` admits the rows that may answer it.
+
+    `is_blind`: the store has rows that the caller may not know of, so that how rare a word is in
+    all of it may not show in the answer.
+    """
 
     lookup: Lookup
     request: Request
     query: Query
-    words: tuple[str, ...]
-    vector: "NDArray[np.float32] | None"
     where: str | None
-    has_span: bool = False
+    is_blind: bool = False
+    span: Span | None = None
+    least_close: float = 0.0
+    corrected: str | None = None
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The telling words."""
+        return question_words(self.query.text) if self.query.text else ()
 
-@dataclass(frozen=True, slots=True)
-class _Scores:
-    """What each signal says, by row number."""
-
-    words: dict[int, float]
-    vector: dict[int, float]
+    def uses(self, signal: str) -> bool:
+        """Whether a signal may have a say."""
+        return signal not in self.request.leave_out
 
 
 class Searcher:
@@ -78,11 +109,13 @@ class Searcher:
         database: Database,
         vectorise: Vectoriser | None,
         provider: str,
+        meanings: Meanings | None = None,
     ) -> None:
         self._chunks = chunks
         self._database = database
         self._vectorise = vectorise
         self._provider = provider
+        self._meanings = meanings
 
     def search(self, request: Request) -> Answer:
         """The best passages for the question.
@@ -94,156 +127,269 @@ class Searcher:
         """
         query = parse_query(request.question)
         filters = _joined(request.filters, query)
+        lookup = Lookup(self._chunks)
+        is_blind = not filters.with_private and lookup.has_private()
+        filters = replace(filters, with_private=not is_blind)
         fixed = condition(filters, self._database)
+        asked = _spelt_right(_Asked(lookup, request, query, fixed, is_blind))
+        query = asked.query
         span = self._span(request, query, filters)
-        asked = _Asked(
-            lookup=Lookup(self._chunks),
-            request=request,
-            query=query,
-            words=question_words(query.text),
-            vector=self._vector(request, query),
-            where=fixed,
-        )
-        if span is not None:
-            dates = DateRange(span.first.isoformat(), span.last.isoformat())
-            narrowed = " AND ".join(filter(None, (fixed, within(dates))))
-            ranked = self._ranked(replace(asked, where=narrowed, has_span=True))
-            if any(item.row.date and item.shares.get("date") for item in ranked):
-                return _answer(asked, ranked, _suggestion(span, is_applied=True))
+        if span is not None and asked.uses("date"):
+            answer = self._in_span(asked, span)
+            if answer is not None:
+                return answer
         suggestion = _suggestion(span, is_applied=False) if span else None
-        return _answer(asked, self._ranked(asked), suggestion)
+        return self._answer(asked, suggestion)
 
     def _span(self, request: Request, query: Query, filters: Filters) -> Span | None:
         if not request.use_dates or filters.dates is not None:
             return None
         return find_span(query.text, request.today or datetime.date.today())
 
-    def _vector(self, request: Request, query: Query) -> "NDArray[np.float32] | None":
-        if self._vectorise is None or request.signals is Signals.WORDS or not query.text:
-            return None
-        return self._vectorise(query.text)
+    def _in_span(self, asked: _Asked, span: Span) -> Answer | None:
+        """What is of the time that was asked for, what speaks of it, then what has no date.
 
-    def _ranked(self, asked: _Asked) -> list[Ranked]:
-        """Candidates in order of their score, all of them admitted."""
+        None if nothing is of that time.
+        """
+        text = without(asked.query.text, span)
+        timeless = replace(asked.query, text=text if has_telling(text) else "")
+        inside = replace(asked, query=timeless, span=span)
+        dates = _range(span)
+        best: list[Ranked] = []
+        confidence = 0.0
+        for here, where in (
+            (inside, within(dates)),
+            (replace(inside, least_close=_SAYING), saying(dates)),
+            (asked, undated()),
+        ):
+            if len({item.row.source_file for item in best}) >= asked.request.limit:
+                break
+            if here is asked and not best:
+                return None
+            found, sure = self._ranked(replace(here, where=_all(asked.where, where)))
+            if here is inside:
+                found = [item for item in found if closeness(item.row.dates, dates)]
+            best += _below(best, found)
+            confidence = max(confidence, sure if found and here is not asked else 0.0)
+        return _answer(inside, best, confidence, _suggestion(span, is_applied=True))
+
+    def _answer(self, asked: _Asked, suggestion: Suggestion | None) -> Answer:
+        ranked, confidence = self._ranked(asked)
+        return _answer(asked, ranked, confidence, suggestion)
+
+    def _ranked(self, asked: _Asked) -> tuple[list[Ranked], float]:
+        """Candidates in order of their score, all of them admitted; how sure the first ones are."""
         query = asked.query
         limit = max(_CANDIDATES, asked.request.limit * _CANDIDATES_PER_HIT)
-        scores, rows = _candidates(asked, limit)
-        # Exclusions hold after the lookup: when they leave nothing, look further down.
-        while not rows and query.excluded and len(scores.words) >= limit and limit <= _DEEPEST:
-            limit *= 8
-            scores, rows = _candidates(asked, limit)
-        texts = {number: _plain(row) for number, row in rows.items()}
-        if asked.request.signals is not Signals.VECTORS:
-            _forgive(asked, scores, rows, texts)
-        return self._fused(asked, scores, rows, texts)
-
-    def _fused(
-        self,
-        asked: _Asked,
-        scores: _Scores,
-        rows: dict[int, FoundRow],
-        texts: dict[int, str],
-    ) -> list[Ranked]:
         words = asked.words
-        weights = self._weights_now(asked.request, scores)
-        share = coverage([stem(word) for word in words], texts)
-        letters = letter_scores(letter_groups(words), texts) if weights.letters else {}
-        shares = {
-            "words": (weights.words, normalised(covered(scores.words, share), floor=0.0)),
-            "vector": (weights.vector, normalised(scores.vector)),
-            "letters": (weights.letters, normalised(letters)),
-        }
-        names = {}
-        if asked.request.signals is not Signals.VECTORS:
-            names = name_scores(words, {number: folded(row.names) for number, row in rows.items()})
-        ranked = []
-        for number, row in rows.items():
-            named = NAME_SHARE * names.get(number, 0.0)
-            parts = {
-                name: (1 - named) * weight * part.get(number, 0.0)
-                for name, (weight, part) in shares.items()
+        total, having = asked.lookup.counts(words, _MOST_COUNTED, is_blind=asked.is_blind)
+        found, rows = self._candidates(asked, limit)
+        # Exclusions hold after the lookup: when they leave nothing, look further down.
+        while not rows and query.excluded and _is_cut_short(found, limit) and limit <= _DEEPEST:
+            limit *= 8
+            found, rows = self._candidates(asked, limit)
+        telling = Telling.of(words, total, having)
+        if asked.is_blind:
+            found.words = _own_word_scores(words, found, rows, (total, having))
+        case = Case(
+            telling,
+            words,
+            self._balance(asked, found),
+            asked.request.leave_out,
+            is_vectors_only=asked.request.signals is Signals.VECTORS,
+            has_unknown_name=has_unknown_name(query.text, having),
+        )
+        ranking = rank(case, rows, found)
+        return [Ranked(rows[n], score, shares, n) for n, score, shares in ranking.rows], (
+            ranking.confidence
+        )
+
+    def _balance(self, asked: _Asked, found: Found) -> Balance:
+        if asked.request.signals is Signals.WORDS or not (found.static or found.meaning):
+            return NO_VECTORS
+        balance = MEANING if found.meaning else balance_of(self._provider)
+        knows_all = self._is_multilingual(has_meaning=bool(found.meaning))
+        is_read = knows_all or is_english(words_of(folded(asked.query.text)))
+        # A command or a message is looked for as it is.
+        return balance.lessened() if asked.query.is_command or not is_read else balance
+
+    def _is_multilingual(self, *, has_meaning: bool) -> bool:
+        """Whether the vectors that decide know more than English."""
+        if has_meaning and self._meanings is not None:
+            return self._meanings.is_multilingual
+        return self._provider not in ("builtin", "hash")
+
+    def _candidates(self, asked: _Asked, limit: int) -> tuple[Found, dict[int, FoundRow]]:
+        """What the signals found, and the rows worth ranking."""
+        found, vector = self._looked_up(asked, limit)
+        most = _FETCHED if limit == _CANDIDATES else limit
+        rows = asked.lookup.rows(_promising(found, most), with_words_only=True)
+        rows = {number: row for number, row in rows.items() if _is_wanted(row, asked)}
+        if vector is not None and self._meanings is not None:
+            unknown = {row.chunk_id: n for n, row in rows.items() if n not in found.meaning}
+            vectors = self._meanings.store.vectors(unknown)
+            found.meaning |= {unknown[key]: float(one @ vector) for key, one in vectors.items()}
+        if asked.span is not None:
+            dates = _range(asked.span)
+            found.date = {
+                number: max(asked.least_close, closeness(row.dates, dates))
+                for number, row in rows.items()
             }
-            if named:
-                parts["name"] = named
-            if asked.has_span:
-                parts = {name: share * (1 - _IN_SPAN) for name, share in parts.items()}
-                parts["date"] = _IN_SPAN if row.date is not None else 0.0
-            ranked.append(Ranked(row, min(1.0, sum(parts.values())), parts, number))
-        ranked.sort(key=lambda item: (-item.score, item.row.source_file, item.row.chunk_index))
-        return ranked
+        return found, rows
 
-    def _weights_now(self, request: Request, scores: _Scores) -> Weights:
-        if request.signals is Signals.VECTORS:
-            return VECTORS_ONLY
-        if not scores.vector:
-            return WORDS_ONLY
-        return hybrid_weights(self._provider, scores.vector, request.question)
+    def _looked_up(self, asked: _Asked, limit: int) -> "tuple[Found, NDArray[np.float32] | None]":
+        lookup, text = asked.lookup, asked.query.text
+        if not text:
+            return Found(words={"text": lookup.admitted(asked.where, limit)}), None
+        clauses = _clauses(asked)
+        static = self._static_vector(asked, text)
+        vector, near = self._nearest(asked, text)
+        asking = [clause for _, clause in clauses]
+        looked = lookup.by_all(asking, static, list(near), asked.where, limit)
+        numbers = looked.numbers
+        if vector is not None and asked.where and len(numbers) < _NEAREST // 2:
+            near = self._admitted(asked, vector)
+            numbers = lookup.by_all([], None, list(near), asked.where, limit).numbers
+        words: dict[str, dict[int, float]] = {}
+        for (name, _), values in zip(clauses, looked.by_clause, strict=True):
+            words[name] = summed([(1.0, words.get(name, {})), (1.0, values)])
+        meaning = {numbers[key]: near[key] for key in near if key in numbers}
+        return Found(words, looked.nearest, meaning), vector if meaning else None
+
+    def _static_vector(self, asked: _Asked, text: str) -> "NDArray[np.float32] | None":
+        if (
+            self._vectorise is None
+            or asked.request.signals is Signals.WORDS
+            or not asked.uses("static")
+            # Its vocabulary is English: other scripts come out as single bytes.
+            or (self._provider == "builtin" and not _is_latin(text))
+        ):
+            return None
+        return self._vectorise(text)
+
+    def _nearest(
+        self, asked: _Asked, text: str
+    ) -> "tuple[NDArray[np.float32] | None, dict[str, float]]":
+        """The question's meaning vector, and the chunks nearest to it with their similarity."""
+        meanings = self._meanings
+        if (
+            meanings is None
+            or asked.request.signals is Signals.WORDS
+            or not asked.uses("meaning")
+            or not (meanings.is_multilingual or _is_latin(text))
+        ):
+            return None, {}
+        vector = meanings.vectorise(text)
+        if vector is None:
+            return None, {}
+        # Not all of them are admitted.
+        most = _NEAREST if asked.where is None else 4 * _NEAREST
+        return vector, meanings.store.nearest(vector, most)
+
+    def _admitted(self, asked: _Asked, vector: "NDArray[np.float32]") -> dict[str, float]:
+        """The nearest of those that a filter admits, where it leaves few."""
+        if self._meanings is None or asked.where is None:
+            return {}
+        admitted = asked.lookup.chunk_ids(asked.where, _MOST_ADMITTED)
+        return self._meanings.store.nearest(vector, _NEAREST, admitted)
 
 
-def _answer(asked: _Asked, ranked: list[Ranked], suggestion: Suggestion | None) -> Answer:
+def _spelt_right(asked: _Asked) -> _Asked:
+    """The question with the words that nobody wrote put right, where somebody wrote one alike."""
+    text = asked.query.text
+    # Where sections are withheld, the word put right might be one of theirs.
+    if asked.query.is_command or not text or asked.request.by_section:
+        return asked
+    _, having = asked.lookup.counts(asked.words, _MOST_COUNTED, is_blind=asked.is_blind)
+    right = corrected(asked.lookup, text, having, asked.where, asked.request.filters.admits)
+    if right is None:
+        return asked
+    query = replace(asked.query, text=right.text)
+    return replace(asked, query=query, corrected=right.text if right.is_slip else None)
+
+
+def _is_latin(text: str) -> bool:
+    """Whether most of it is in the script of English."""
+    letters = len(_LETTER.findall(text))
+    return letters == 0 or 2 * len(_LATIN.findall(text)) > letters
+
+
+def _is_cut_short(found: Found, limit: int) -> bool:
+    """Whether there may be more rows than were looked up."""
+    return any(len(rows) >= limit for rows in found.words.values())
+
+
+def _clauses(asked: _Asked) -> list[tuple[str, Clause]]:
+    """What is looked for by word, each with the signal that it is of; phrases are of the text."""
+    words = word_query(asked.query.text, is_command=asked.query.is_command)
+    if asked.request.signals is Signals.VECTORS or not words:
+        return []
+    clauses = [(name, Clause(words, column)) for name, (column, _) in COLUMNS.items()]
+    clauses += [("text", Clause(one, "chunk_text", is_phrase=True)) for one in asked.query.phrases]
+    return [(name, clause) for name, clause in clauses if asked.uses(name)]
+
+
+def _answer(
+    asked: _Asked, ranked: list[Ranked], confidence: float, suggestion: Suggestion | None
+) -> Answer:
     request = asked.request
+    # As the user wrote them, where only another form of a word was looked for.
+    written = {root(word): word for word in question_words(request.question)}
     hits = passages(
         ranked,
-        asked.words,
+        tuple(written.get(root(word), word) for word in asked.words),
         request.limit,
         one_each=request.group_by_note,
+        by_section=request.by_section,
         read_words_only=asked.lookup.words_only,
     )
-    return Answer(tuple(hits), suggestion, len(ranked))
+    return Answer(
+        tuple(hits),
+        suggestion,
+        len(ranked),
+        is_weak=confidence < WEAK,
+        confidence=round(confidence, 4),
+        corrected=asked.corrected,
+    )
 
 
-def _candidates(asked: _Asked, limit: int) -> tuple[_Scores, dict[int, FoundRow]]:
-    """What the signals found, and the rows worth ranking."""
-    query = asked.query
-    scores = _looked_up(asked, limit)
-    promising = _promising(scores, max(_FETCHED, limit))
-    rows = asked.lookup.rows(promising, with_words_only=_needs_words_only(query))
-    return scores, {number: row for number, row in rows.items() if _is_wanted(row, query)}
-
-
-def _looked_up(asked: _Asked, limit: int) -> _Scores:
-    lookup, query, where = asked.lookup, asked.query, asked.where
-    if not query.text:
-        return _Scores(lookup.admitted(where, limit), {})
-    clauses = []
-    if asked.request.signals is not Signals.VECTORS and (words := word_query(query.text)):
-        clauses = [Clause(words, column, weight) for column, weight in _COLUMN_WEIGHTS]
-        clauses += [Clause(phrase, "chunk_text", is_phrase=True) for phrase in query.phrases]
-    return _Scores(*lookup.by_both(clauses, asked.vector, where, limit))
-
-
-def _forgive(
-    asked: _Asked, scores: _Scores, rows: dict[int, FoundRow], texts: dict[int, str]
-) -> None:
-    """Look again, with room for wrong letters, for words that no candidate contains."""
-    lookup, query = asked.lookup, asked.query
-    missing = [
-        word
-        for word in asked.words
-        if _SHORTEST_FUZZY <= len(word) <= _LONGEST_FUZZY
-        and not any(stem(word) in text for text in texts.values())
-    ]
-    # The store's words are stemmed and these are not, which costs a letter by itself.
-    clauses = [
-        Clause(word, column, _FUZZY_WEIGHT, 2 if len(word) > _SHORTEST_FUZZY else 1)
-        for word in missing[:_MOST_FORGIVEN]
-        for column in ("names", "chunk_text")
-    ]
-    if not clauses:
-        return
-    found = lookup.by_words(clauses, asked.where, _CANDIDATES // 4)
-    unseen = [number for number in found if number not in rows]
-    new = lookup.rows(unseen, with_words_only=_needs_words_only(query))
-    rows.update({number: row for number, row in new.items() if _is_wanted(row, query)})
-    texts |= {number: _plain(row) for number, row in rows.items() if number not in texts}
-    for number, score in found.items():
-        scores.words[number] = scores.words.get(number, 0.0) + score
-
-
-def _promising(scores: _Scores, most: int) -> list[int]:
+def _promising(found: Found, most: int) -> list[int]:
     """The candidates worth fetching: rows are what an answer's time goes into."""
-    rough = summed([(1.0, normalised(scores.words, floor=0.0)), (0.5, normalised(scores.vector))])
+    words = summed([(COLUMNS[name][1], values) for name, values in found.words.items()])
+    top = max(words.values(), default=0.0) or 1.0
+    rough = summed(
+        [
+            (1 / top, words),
+            (0.5, normalised(found.static)),
+            (1.0, normalised(found.meaning)),
+        ]
+    )
     return sorted(rough, key=lambda number: -rough[number])[:most]
+
+
+def _below(first: list[Ranked], others: list[Ranked]) -> list[Ranked]:
+    """The others with scores below those of the first."""
+    if not first or not others:
+        return others
+    scale = 0.99 * first[-1].score / (others[0].score or 1.0)
+    if scale >= 1:
+        return others
+    return [
+        replace(
+            item,
+            score=item.score * scale,
+            shares={name: share * scale for name, share in item.shares.items()},
+        )
+        for item in others
+    ]
+
+
+def _all(*conditions: str | None) -> str:
+    return " AND ".join(filter(None, conditions))
+
+
+def _range(span: Span) -> DateRange:
+    return DateRange(span.first.isoformat(), span.last.isoformat())
 
 
 def _joined(filters: Filters, query: Query) -> Filters:
@@ -269,25 +415,38 @@ def _suggestion(span: Span, *, is_applied: bool) -> Suggestion:
     return Suggestion(span.phrase, span.first.isoformat(), span.last.isoformat(), is_applied)
 
 
-def _is_wanted(row: FoundRow, query: Query) -> bool:
-    """Whether the row has every phrase and none of the excluded words."""
+def _is_wanted(row: FoundRow, asked: _Asked) -> bool:
+    """Whether the row may answer, and has every phrase and none of the excluded words."""
+    query, admits = asked.query, asked.request.filters.admits
+    if admits is not None and not admits(row.source_file):
+        return False
     if not query.phrases and not query.excluded:
         return True
     text = " ".join(folded(f"{row.names}\n{row.chunk_text}\n{row.words_only}").split())
+    if asked.request.by_section and not all(has_phrase(text, phrase) for phrase in query.phrases):
+        return False
     if not all(" ".join(folded(phrase).split()) in text for phrase in query.phrases):
         return False
     padded = f" {' '.join(_words(text))} "
     return not any(f" {' '.join(_words(folded(word)))} " in padded for word in query.excluded)
 
 
-def _needs_words_only(query: Query) -> bool:
-    """Phrases and exclusions are looked for in code and properties too."""
-    return bool(query.phrases or query.excluded)
-
-
-def _plain(row: FoundRow) -> str:
-    return folded(f"{row.names}\n{row.chunk_text}")
+def _own_word_scores(
+    words: tuple[str, ...],
+    found: Found,
+    rows: dict[int, FoundRow],
+    counts: tuple[int, dict[str, int]],
+) -> dict[str, dict[int, float]]:
+    """BM25 as the store has it, but by how rare a word is in notes that are not private."""
+    total, having = counts
+    rarity = {stem(word): rarity_of(total, having[word]) for word in words}
+    texts = {
+        "text": {number: folded(row.chunk_text) for number, row in rows.items()},
+        "heading": {number: folded(row.names) for number, row in rows.items()},
+        "code": {number: folded(row.words_only) for number, row in rows.items()},
+    }
+    return {name: bm25(rarity, texts[name]) for name in found.words}
 
 
 def _words(text: str) -> list[str]:
-    return "".join(c if c.isalnum() else " " for c in text).split()
+    return words_of(text.replace("_", " "))

@@ -6,13 +6,16 @@ asked us to remember.
 
 from obsidian_rag.store.chunks import (
     NEXT_TABLE,
+    READER_WINDOW_S,
     SCHEMA_VERSION,
     TABLE,
     ChunkStore,
     StoredChunk,
     quoted,
 )
-from obsidian_rag.store.database import Database, now
+from obsidian_rag.store.database import Database, file_identity, now
+from obsidian_rag.store.embedded import ChunkPlace, EmbeddedChunk, chunk_places, embedded_chunks
+from obsidian_rag.store.folder import make_private, open_to_others, own_folder
 from obsidian_rag.store.index_state import (
     LIVE,
     REBUILD,
@@ -29,26 +32,33 @@ from obsidian_rag.store.livesync import (
     TrashedFile,
 )
 from obsidian_rag.store.lock import writer_lock
-from obsidian_rag.store.lookup import Clause, Lookup, passages_of, summed
+from obsidian_rag.store.lookup import Clause, Lookup, passages_of, summed, titles_of
 from obsidian_rag.store.manifest import KnownFile, Manifest
+from obsidian_rag.store.meaning import MeaningStore, stored_vectors, text_digest
+from obsidian_rag.store.meaning_file import packed_ids
 from obsidian_rag.store.memory import Fact, Memory
+from obsidian_rag.store.probing import probe_indexes
 from obsidian_rag.store.properties import Properties
 from obsidian_rag.store.queue import Change, ChangeType, Queue
 from obsidian_rag.store.rows import ChunkRow, FoundRow, NoteRow
+from obsidian_rag.store.salvage import salvage
 
 __all__ = [
     "LIVE",
     "NEXT_TABLE",
+    "READER_WINDOW_S",
     "REBUILD",
     "SCHEMA_VERSION",
     "TABLE",
     "Change",
     "ChangeType",
+    "ChunkPlace",
     "ChunkRow",
     "ChunkStore",
     "Clause",
     "Conflict",
     "Database",
+    "EmbeddedChunk",
     "EmbeddingStatus",
     "Fact",
     "FileState",
@@ -60,6 +70,7 @@ __all__ = [
     "LivesyncRecords",
     "Lookup",
     "Manifest",
+    "MeaningStore",
     "Memory",
     "NoteRow",
     "Properties",
@@ -68,9 +79,21 @@ __all__ = [
     "StoredChunk",
     "SyncedFile",
     "TrashedFile",
+    "chunk_places",
+    "embedded_chunks",
+    "file_identity",
+    "make_private",
     "now",
+    "open_to_others",
+    "own_folder",
+    "packed_ids",
     "passages_of",
+    "probe_indexes",
     "quoted",
+    "salvage",
+    "stored_vectors",
     "summed",
+    "text_digest",
+    "titles_of",
     "writer_lock",
 ]

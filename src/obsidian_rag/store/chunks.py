@@ -1,12 +1,15 @@
 """The LanceDB table `obsidian_chunks`: every passage with its vector, rebuildable at any time.
 
-LanceDB costs over a second to import, so it is imported when the first row is touched. Damage
-surfaces as RuntimeError or OSError from its core and is told to the caller as IndexCorrupted.
+LanceDB costs over a second to import, so it is imported when the first row is touched. Files are
+compared with what was recorded of them before they are read, because a damaged one can make the
+core of LanceDB answer wrongly, panic, or ask for all the memory there is. Whatever still surfaces
+while rows are read is told to the caller as IndexCorrupted, without a word of what was read.
 """
 
 import contextlib
 import os
 import shutil
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +17,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from obsidian_rag.errors import IndexCorrupted, IndexerFailed, IndexNotFound
-from obsidian_rag.notes import tag_keys
-from obsidian_rag.store.lance import lancedb, wait_for
+from obsidian_rag.errors import IndexCorrupted, IndexNotFound
+from obsidian_rag.notes import date_keys, tag_keys
+from obsidian_rag.store import checksums
+from obsidian_rag.store.lance import REINDEX, explained, lancedb, wait_for
 from obsidian_rag.store.rows import ChunkRow, card, names
 
 if TYPE_CHECKING:
@@ -25,9 +29,13 @@ if TYPE_CHECKING:
 
 TABLE = "obsidian_chunks"
 NEXT_TABLE = "obsidian_chunks_next"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 VECTOR_INDEX_FROM = 30_000
-_READER_WINDOW = timedelta(minutes=10)
+# How long a version is kept for readers. A question takes a moment, and is asked again when its
+# version is gone.
+READER_WINDOW_S = 60.0
+# What a look hashes of files that nobody touched: some ten milliseconds' worth.
+_HASHED_AT_ONCE = 32_000_000
 WORD_COLUMNS = ("chunk_text", "names", "words_only")
 _PATHS_PER_FILTER = 500
 _MAGIC = b"LANC"
@@ -52,6 +60,10 @@ class ChunkStore:
         self.name = name
         self._handle: Any = None
         self._reader: Any = None
+        # The files that were hashed and found right, as they were then.
+        self._verified: dict[str, checksums.Stamp] = {}
+        # Whether we have recorded all that we wrote.
+        self._is_recorded = False
 
     @property
     def folder(self) -> Path | None:
@@ -77,6 +89,7 @@ class ChunkStore:
             self._handle = _connect(self.uri).create_table(
                 self.name, schema=_schema(dimensions), mode="overwrite"
             )
+            self.record()
 
     def drop(self) -> None:
         """Remove the table, damaged or not."""
@@ -97,6 +110,7 @@ class ChunkStore:
         handle = self._handle  # another thread may let go of it at any moment
         if handle is None:
             self._must_exist()
+            self.check()
             with explained():
                 handle = self._handle = _connect(self.uri).open_table(self.name)
         return handle
@@ -112,6 +126,7 @@ class ChunkStore:
         reader = self._reader
         if reader is None:
             self._must_exist()
+            self.check()
             with explained():
                 reader = self._reader = wait_for(_open_reader(self.uri, self.name))
         return reader
@@ -123,6 +138,7 @@ class ChunkStore:
     def close(self) -> None:
         """Let go of the table; it is opened again when needed."""
         self._handle = self._reader = None
+        self._is_recorded = False
 
     @property
     def dimensions(self) -> int:
@@ -146,9 +162,9 @@ class ChunkStore:
         for condition in of_notes(link_id, list(paths)):
             with explained():
                 rows = self.table.search().where(condition).select(columns).limit(None).to_arrow()
-            vectors = rows["vector"].combine_chunks()
-            matrix = vectors.flatten().to_numpy().reshape(len(rows), -1) if len(rows) else []
-            plain = [rows[name].to_pylist() for name in columns if name != "vector"]
+                vectors = rows["vector"].combine_chunks()
+                matrix = vectors.flatten().to_numpy().reshape(len(rows), -1) if len(rows) else []
+                plain = [rows[name].to_pylist() for name in columns if name != "vector"]
             for position, (chunk_id, text_hash, title, headings, path) in enumerate(
                 zip(*plain, strict=True)
             ):
@@ -169,25 +185,35 @@ class ChunkStore:
         Two commits: a crash between them leaves notes missing whose queue rows still stand.
         """
         self._reader = None
+        self._is_recorded = False
+        added = _arrow(rows, vectors) if rows else None
         with explained():
             for condition in of_notes(link_id, list(stale)):
                 self.table.delete(condition)
-            if rows:
-                self.table.add(_arrow(rows, vectors))
+            if added is not None:
+                self.table.add(added)
+            self.record()
 
-    def maintain(self, *, has_readers: bool = True) -> None:
-        """Merge small files, drop old versions, and bring the search indexes up to date."""
+    def maintain(self, *, window_s: float = READER_WINDOW_S) -> None:
+        """Merge small files, drop old versions, and bring the search indexes up to date.
+
+        Versions of the last `window_s` seconds are kept for readers.
+        """
         self._reader = None
+        self._is_recorded = False
         with explained():
             rows = int(self.table.count_rows())
             if rows == 0:
                 return
+            if self.folder is not None:
+                checksums.unsettle(self.folder)
             # Merge first: an index made before it would be made again.
-            keep = _READER_WINDOW if has_readers else timedelta(0)
+            keep = timedelta(seconds=window_s)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # "removes every version": intended
                 _retry(lambda: self.table.optimize(cleanup_older_than=keep))
             _retry(lambda: self._index(rows))
+            self.record()
 
     def _index(self, rows: int) -> None:
         from lancedb.index import FTS, BTree, IvfRq, LabelList
@@ -204,7 +230,8 @@ class ChunkStore:
                 self.table.create_index(column, config=words)
         for column, kind in (
             ("source_file", BTree()),
-            ("date", BTree()),
+            ("chunk_id", BTree()),
+            ("dates", LabelList()),
             ("tag_keys", LabelList()),
         ):
             if column not in present:
@@ -212,12 +239,17 @@ class ChunkStore:
         if "vector" not in present and rows >= VECTOR_INDEX_FROM:
             self.table.create_index("vector", config=IvfRq(distance_type="cosine"))
 
+    def version_count(self) -> int:
+        """How many versions are kept; every one but the newest only takes up space."""
+        with explained():
+            return len(self.table.list_versions())
+
     def paths(self, link_id: str) -> set[str]:
         """The notes of a vault that have rows."""
         with explained():
             query = self.table.search().where(f"link_id = {quoted(link_id)}")
             rows = query.select(["source_file"]).limit(None).to_arrow()
-        return set(rows["source_file"].unique().to_pylist())
+            return set(rows["source_file"].unique().to_pylist())
 
     def texts(self) -> Iterator[tuple[str, str, str, str]]:
         """(path, text, words only, content hash) of every chunk, for the deep check."""
@@ -226,23 +258,44 @@ class ChunkStore:
             for batch in self.table.search().select(columns).limit(None).to_batches(8192):
                 yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
 
-    def damage(self) -> str | None:
+    def record(self) -> None:
+        """Remember sizes and hashes of the files that are new; for the writer, after a change."""
+        if self.folder is not None and self.folder.is_dir() and not self._is_recorded:
+            checksums.record(self.folder)
+            self._is_recorded = True
+
+    def check(self) -> None:
+        """Look at the files before something is read from them.
+
+        Raises:
+            IndexCorrupted: they are damaged.
+        """
+        if (damage := self.damage()) is not None:
+            raise IndexCorrupted(f"The index is damaged: {damage}.", REINDEX)
+
+    def damage(self, *, is_deep: bool = False) -> str | None:
         """What a look at the files from outside shows to be broken, if anything.
 
-        Cheap enough for every status; a file that is missing shows only when it is read.
+        Cheap enough for every status: presence, sizes, and the hashes of files that were touched
+        and of some of the others. `is_deep` hashes them all. Who has the table open lets go of it
+        when it is damaged, so that nobody goes on with what is still in memory.
         """
         if self.folder is None:
             return None
-        versions = list(self.folder.glob("_versions/*.manifest"))
-        if not versions:
-            return "it has no version that can be opened"
-        for file in (*versions, *self.folder.glob("data/*.lance")):
-            with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
-                stream.seek(0, os.SEEK_END)
-                stream.seek(max(0, stream.tell() - len(_MAGIC)))
-                if stream.read() != _MAGIC:
-                    return f"{file.name} is cut off"
-        return None
+        if is_deep:
+            self._verified.clear()
+        most = sys.maxsize if is_deep else _HASHED_AT_ONCE
+        found = checksums.find_damage(self.folder, self._verified, most)
+        found = found or _cut_off(self.folder)
+        if found is not None:
+            self.close()
+        return found
+
+    def is_recorded(self) -> bool:
+        """Whether sizes and hashes of the files are known, so that damage can be told."""
+        with contextlib.suppress(checksums.Unreadable):
+            return self.folder is None or checksums.read(self.folder) is not None
+        return True
 
     def promote(self, successor: "ChunkStore") -> None:
         """Put `successor`'s table in this one's place.
@@ -283,34 +336,18 @@ async def _open_reader(uri: str, name: str) -> Any:
     return await connection.open_table(name)
 
 
-@contextlib.contextmanager
-def explained() -> Iterator[None]:
-    """Turn LanceDB's failures into ours.
-
-    Raises:
-        IndexCorrupted: files of the table are damaged or missing, or it has other columns.
-        IndexerFailed: the disk is full.
-    """
-    try:
-        yield
-    except (RuntimeError, OSError, ValueError) as error:
-        text = str(error)
-        if "No field named" in text:
-            raise IndexCorrupted(
-                "The index was made by another version of obsidian-rag.",
-                "Run `obsidian-rag reindex` to build it anew.",
-            ) from error
-        if isinstance(error, ValueError) and "not found" not in text:
-            raise
-        if "No space left" in text or "os error 28" in text:
-            raise IndexerFailed(
-                "The disk is full; the index could not be written.",
-                "Free some space and run `obsidian-rag sync`: it goes on where it stopped.",
-            ) from error
-        first = text.splitlines()[0][:200] if text else type(error).__name__
-        raise IndexCorrupted(
-            f"The index cannot be read ({first}).", "Run `obsidian-rag reindex` to build it anew."
-        ) from error
+def _cut_off(folder: Path) -> str | None:
+    """What is broken at first sight, also where no checksums were recorded."""
+    versions = list(folder.glob("_versions/*.manifest"))
+    if not versions:
+        return "it has no version that can be opened"
+    for file in (*versions, *folder.glob("data/*.lance")):
+        with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
+            stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, stream.tell() - len(_MAGIC)))
+            if stream.read() != _MAGIC:
+                return f"{file.name} is cut off"
+    return None
 
 
 def _retry(action: "Any", tries: int = 3) -> None:
@@ -370,6 +407,8 @@ def _schema(dimensions: int) -> Any:
             pa.field("names", text),
             pa.field("tag_keys", pa.list_(text)),
             pa.field("card", text),
+            pa.field("dates", pa.list_(text)),
+            pa.field("is_dated", pa.bool_()),
         ]
     )
 
@@ -407,5 +446,7 @@ def _arrow(rows: Sequence[ChunkRow], vectors: "NDArray[np.float32]") -> Any:
         ],
         "card": [card(row) for row in rows],
         "tag_keys": [tag_keys(row.chunk.tags) for row in rows],
+        "dates": [date_keys(row.dates, row.chunk.said) for row in rows],
+        "is_dated": [bool(row.dates) for row in rows],
     }
     return pa.Table.from_pydict(columns, schema=schema)

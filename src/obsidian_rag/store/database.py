@@ -1,18 +1,37 @@
 """The SQLite file: connection, migrations, transactions, and corruption told apart from bugs."""
 
 import contextlib
+import shutil
 import sqlite3
 import threading
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 
-from obsidian_rag.errors import IndexCorrupted, IndexerFailed
+from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ObsidianRagError, ReadOnly
+from obsidian_rag.store.folder import own_folder
 
 _PATIENCE_S = 30.0
-_SUGGESTION = "Run `obsidian-rag reindex`: it keeps the broken file aside and builds a new index."
+# What is wrong with the place of a file, not with the file; all else that SQLite says is damage.
+_OF_THE_PLACE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
+_UNDECODABLE = (ValueError, TypeError, LookupError, OverflowError, MemoryError, zlib.error)
+_UNWRITABLE = _OF_THE_PLACE - {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+# A log that a bulk run made long is cut when it has been taken over.
+_LOG_KEPT_BYTES = 4_000_000
+_LITTLE_SPACE = 100_000
+_SHORT_READ = sqlite3.SQLITE_IOERR_SHORT_READ
+_SUGGESTION = "Run `obsidian-rag reindex`: it builds a new index and keeps what cannot be built."
 
 
 def now() -> str:
@@ -20,24 +39,71 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def file_identity(file: Path) -> tuple[int, int] | None:
+    """What tells a file from another one of the same name; None if there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class Database:
     """One SQLite file in WAL mode, shared by the threads of this process through one lock."""
 
     def __init__(self, path: Path, scripts: str = "obsidian_rag.store") -> None:
-        """Open or make the file; `scripts` is the package whose `sql` folder describes it."""
+        """Open or make the file; `scripts` is the package whose `sql` folder describes it.
+
+        One that cannot be written, as on a full or a read-only disk, is opened for reading.
+        """
         self.path = path
+        self.is_read_only = False
         self._scripts = scripts
         self._lock = threading.RLock()
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        own_folder(path.parent)
         with explained(path):
-            self._connection = sqlite3.connect(
-                path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+            try:
+                self._open()
+            except sqlite3.OperationalError as error:
+                if not (_code(error) in _UNWRITABLE and path.is_file()):
+                    raise
+                self._open_to_read(error)
+
+    def _open(self) -> None:
+        self._connection = sqlite3.connect(
+            self.path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _open_to_read(self, cause: sqlite3.OperationalError) -> None:
+        """Read what is there; without a log beside it the file is all there is."""
+        log = self.path.with_name(self.path.name + "-wal")
+        has_log = log.exists() and log.stat().st_size > 0
+        for how in ("mode=ro",) if has_log else ("mode=ro", "immutable=1"):
+            connection = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?{how}",
+                uri=True,
+                timeout=_PATIENCE_S,
+                isolation_level=None,
+                check_same_thread=False,
             )
             try:
-                self._prepare()
-            except BaseException:
-                self._connection.close()
-                raise
+                version = connection.execute("PRAGMA user_version").fetchone()[0]
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            except sqlite3.OperationalError:
+                connection.close()
+                continue
+            if version != len(_migrations(self._scripts)):
+                connection.close()
+                break
+            self._connection = connection
+            self.is_read_only = True
+            return
+        raise cause
 
     def _prepare(self) -> None:
         self._use_a_log()
@@ -46,6 +112,7 @@ class Database:
             "foreign_keys = ON",
             "temp_store = MEMORY",
             "cache_size = -32768",
+            f"journal_size_limit = {_LOG_KEPT_BYTES}",
         ):
             self._connection.execute(f"PRAGMA {pragma}")
         done = self._version()
@@ -86,7 +153,7 @@ class Database:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing; nests into the transaction that is already open."""
-        with self._lock, explained(self.path):
+        with self._lock, self._explained():
             if self._connection.in_transaction:
                 yield
                 return
@@ -100,29 +167,33 @@ class Database:
 
     def rows(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
         """Every row of a query."""
-        with self._lock, explained(self.path):
+        with self._lock, self._explained():
             return self._connection.execute(sql, values).fetchall()
 
     def row(self, sql: str, values: tuple[object, ...] = ()) -> tuple[object, ...] | None:
         """The first row of a query, if any."""
-        with self._lock, explained(self.path):
+        with self._lock, self._explained():
             found: tuple[object, ...] | None = self._connection.execute(sql, values).fetchone()
             return found
 
     def run(self, sql: str, values: tuple[object, ...] = ()) -> int:
         """Change something; the number of rows changed."""
-        with self._lock, explained(self.path):
+        with self._lock, self._explained():
             return self._connection.execute(sql, values).rowcount
 
     def run_many(self, sql: str, values: Iterable[tuple[object, ...]]) -> None:
         """Change something once per value."""
-        with self._lock, explained(self.path):
+        with self._lock, self._explained():
             self._connection.executemany(sql, values)
 
     def get(self, key: str) -> str | None:
         """A small fact about this installation, by name."""
         found = self.row("SELECT value FROM meta WHERE key = ?", (key,))
         return str(found[0]) if found else None
+
+    def facts(self) -> dict[str, str]:
+        """All small facts at once, as of one moment."""
+        return {str(key): str(value) for key, value in self.rows("SELECT key, value FROM meta")}
 
     def put(self, key: str, value: str | None) -> None:
         """Remember a small fact, or forget it."""
@@ -133,12 +204,42 @@ class Database:
 
     def add_to(self, key: str, amount: int) -> None:
         """Raise a number that is remembered under a name."""
-        self.put(key, str(int(self.get(key) or 0) + amount))
+        before = self.get(key) or ""
+        self.put(key, str((int(before) if before.isdecimal() else 0) + amount))
 
-    def check(self) -> str | None:
-        """What SQLite finds wrong with the file, if anything."""
-        found = self.row("PRAGMA quick_check(1)")
-        return None if found and found[0] == "ok" else str(found and found[0])
+    def check(self, *, is_deep: bool = False) -> str | None:
+        """What SQLite finds wrong with the file, if anything; `is_deep` compares tables too."""
+        found = self.row(f"PRAGMA {'integrity' if is_deep else 'quick'}_check(1)")
+        if not found or found[0] != "ok":
+            return str(found and found[0])
+        if is_deep and (row := self.row("PRAGMA foreign_key_check")) is not None:
+            return f"rows of {row[0]} refer to nothing"
+        return None
+
+    @contextlib.contextmanager
+    def decoding(self) -> Iterator[None]:
+        """Values that are not of their kind are damage: SQLite checks none.
+
+        Raises:
+            IndexCorrupted: a value could not be used.
+        """
+        try:
+            yield
+        except _UNDECODABLE as error:
+            raise _damaged(self.path, type(error).__name__) from error
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            with explained(self.path):
+                yield
+        except sqlite3.IntegrityError as error:
+            # Our own mistake, unless the rows that are in the way should not be there.
+            with explained(self.path):
+                found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+            if found[0] != "ok":
+                raise _damaged(self.path, error.sqlite_errorname) from error
+            raise
 
     def close(self) -> None:
         """Close the connection; the object cannot be used afterwards."""
@@ -148,27 +249,55 @@ class Database:
 
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn SQLite's failures into ours.
+    """Turn SQLite's failures into ours; their texts may quote a row, so none is passed on.
 
     Raises:
         IndexCorrupted: the file is damaged.
-        IndexerFailed: the disk is full or the file cannot be written.
+        ReadOnly: it may not be written.
+        IndexerFailed: the disk is full or the file cannot be used.
     """
     try:
         yield
     except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
         raise  # our own mistake, not the file's
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and not _is_damage(error):
-            raise IndexerFailed(
-                f"{path} cannot be used: {error}.",
-                "Check free disk space and permissions, then run the command again.",
-            ) from error
-        raise IndexCorrupted(f"{path} is damaged: {error}.", _SUGGESTION) from error
+        raise _told(path, error) from error
+    except (MemoryError, UnicodeDecodeError) as error:
+        # A schema that is no text cannot even be complained about.
+        raise _damaged(path, type(error).__name__) from error
 
 
-def _is_damage(error: sqlite3.OperationalError) -> bool:
-    return any(word in str(error) for word in ("no such table", "no such column", "malformed"))
+def _told(path: Path, error: sqlite3.DatabaseError) -> ObsidianRagError:
+    code = _code(error)
+    if code is None:
+        return _damaged(path, "text that cannot be decoded")
+    name = error.sqlite_errorname
+    if code not in _OF_THE_PLACE or error.sqlite_errorcode == _SHORT_READ:
+        return _damaged(path, name)
+    if code == sqlite3.SQLITE_FULL or shutil.disk_usage(path.parent).free < _LITTLE_SPACE:
+        return IndexerFailed(
+            f"The disk is full; {path} could not be written.",
+            "Free some disk space and run `obsidian-rag sync`: it goes on where it stopped.",
+        )
+    if code == sqlite3.SQLITE_READONLY:
+        return ReadOnly(
+            f"{path} may not be written: the file, its folder or its disk is read-only.",
+            "Searching works. To index, give yourself the right to write there.",
+        )
+    return IndexerFailed(
+        f"{path} cannot be used ({name}).",
+        "Check free disk space and permissions, then run the command again.",
+    )
+
+
+def _code(error: sqlite3.DatabaseError) -> int | None:
+    """SQLite's code without its details; None for what Python made of a value."""
+    found: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if found is None else found & 0xFF
+
+
+def _damaged(path: Path, why: str) -> IndexCorrupted:
+    return IndexCorrupted(f"{path} is damaged ({why}).", _SUGGESTION)
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -90,7 +90,8 @@ class IndexState:
             " WHERE embedding_status = 'indexed'"
         )
         assert row is not None
-        return int(str(row[0])), int(str(row[1]))
+        with self._database.decoding():
+            return int(str(row[0])), int(str(row[1]))
 
     def is_empty(self) -> bool:
         """Whether nothing is searchable."""
@@ -106,17 +107,18 @@ class IndexState:
             f" FROM {self._table}"
             " WHERE embedding_status <> 'indexed' OR parse_error IS NOT NULL ORDER BY rel_path"
         )
-        return [
-            FileState(
-                rel_path=str(path),
-                status=EmbeddingStatus(str(status)),
-                index_hash=None if index_hash is None else str(index_hash),
-                chunk_count=int(str(chunk_count)),
-                reason=None if reason is None else str(reason),
-                parse_error=None if parse_error is None else str(parse_error),
-            )
-            for path, status, index_hash, chunk_count, reason, parse_error in rows
-        ]
+        with self._database.decoding():
+            return [
+                FileState(
+                    rel_path=str(path),
+                    status=EmbeddingStatus(str(status)),
+                    index_hash=None if index_hash is None else str(index_hash),
+                    chunk_count=int(str(chunk_count)),
+                    reason=None if reason is None else str(reason),
+                    parse_error=None if parse_error is None else str(parse_error),
+                )
+                for path, status, index_hash, chunk_count, reason, parse_error in rows
+            ]
 
     def adopt(self, other: "IndexState") -> None:
         """Take over another table's rows, leaving it empty: the second half of a swap."""

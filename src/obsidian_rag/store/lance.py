@@ -1,24 +1,34 @@
-"""Import LanceDB without the REST client it brings along and we never use.
+"""LanceDB itself: how it is imported, waited for, and what its failures mean to us.
 
+It is imported without the REST client it brings along and we never use.
 That client is most of LanceDB's import time, which everybody who searches from a cold command line
 would wait for, and 8 MB of every process. Its classes are replaced by empty ones while LanceDB is
 imported; whoever imported the real ones before keeps them.
 """
 
 import asyncio
+import contextlib
+import errno
 import os
+import re
 import sys
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from functools import cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ObsidianRagError, ReadOnly
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+REINDEX = "Run `obsidian-rag reindex` to build it anew."
+_FILE_NAME = re.compile(r"[\w-]+\.(?:lance|manifest|txn|arrow|bin|idx)\b")
+# "No permission" and "read-only file system".
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _UNUSED = "lance_namespace_urllib3_client"
 _importing = threading.Lock()
 T = TypeVar("T")
@@ -78,3 +88,50 @@ def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="lancedb", daemon=True).start()
     return loop
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Turn LanceDB's failures into ours: the one place where that is done.
+
+    Its core tells damage by any kind of exception, a panic included, and so do values that cannot
+    be decoded. Their texts may quote a note, so none of them is passed on.
+
+    Raises:
+        IndexCorrupted: files of the table are damaged or missing, or it has other columns.
+        IndexerFailed: the disk is full.
+        ReadOnly: the disk or the folder may not be written.
+    """
+    try:
+        yield
+    except ObsidianRagError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise  # an interrupt, or the end of the process
+        raise _told(error, str(error)) from error
+
+
+def _told(error: BaseException, text: str) -> ObsidianRagError:
+    if "No field named" in text:
+        return IndexCorrupted("The index was made by another version of obsidian-rag.", REINDEX)
+    if "No space left" in text or "os error 28" in text:
+        return IndexerFailed(
+            "The disk is full; the index could not be written.",
+            "Free some space and run `obsidian-rag sync`: it goes on where it stopped.",
+        )
+    if any(f"os error {number}" in text for number in _DENIED) or isinstance(
+        error, PermissionError
+    ):
+        return ReadOnly(
+            "The index may not be written: its folder or disk is read-only.",
+            "Give yourself the right to write to it, then run the command again.",
+        )
+    file = _FILE_NAME.search(text)
+    where = f"{type(error).__name__}{f' in {file[0]}' if file else ''}"
+    return IndexCorrupted(f"The index cannot be read ({where}).", REINDEX)
+
+
+def has_no_word_index(error: IndexCorrupted) -> bool:
+    """Whether a question by words failed only because a first run has made no index for it yet."""
+    return "INVERTED" in str(error.__cause__)

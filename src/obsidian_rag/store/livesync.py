@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from obsidian_rag.store.database import Database, now
 
-_SINCE = "since"
+# What is about one making of a database, and nothing in another.
+_PASSING_FACTS = ("since", "ignored", "held_deletions", "held_answer")
 # A file of the year 2400 must not stop the others; it is read again each time instead.
 _LAST_MTIME_NS = 2**63 - 1
 _FILE_COLUMNS = "doc_id, path, rev, content_hash, size_bytes, mtime_ns"
@@ -235,7 +236,8 @@ class LivesyncRecords:
         with self._database.transaction():
             for table in ("livesync_file", "livesync_quarantine", "livesync_conflict"):
                 self._database.run(f"DELETE FROM {table} WHERE remote = ?", (self._remote,))
-            self.put_fact(_SINCE, None)
+            for key in _PASSING_FACTS:
+                self.put_fact(key, None)
 
     def _delete(self, table: str, doc_id: str) -> None:
         self._database.run(

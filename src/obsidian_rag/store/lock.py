@@ -8,8 +8,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from obsidian_rag.errors import Busy
+from obsidian_rag.errors import Busy, ReadOnly
 from obsidian_rag.store.database import now
+from obsidian_rag.store.folder import own_folder
 
 
 @contextlib.contextmanager
@@ -18,8 +19,9 @@ def writer_lock(home: Path, task: str) -> Iterator[None]:
 
     Raises:
         Busy: another process holds it.
+        ReadOnly: the data folder may not be written.
     """
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    own_folder(home)
     holder = home / "writer.json"
     lock = FileLock(home / "writer.lock")
     try:
@@ -29,6 +31,11 @@ def writer_lock(home: Path, task: str) -> Iterator[None]:
             f"Another obsidian-rag process is writing the index{_holder(holder)}.",
             "Wait for it to finish, or stop it, then run the command again.",
         ) from None
+    except OSError as error:
+        raise ReadOnly(
+            f"The data folder {home} may not be written ({error.strerror}).",
+            "Searching works. To index, give yourself the right to write there.",
+        ) from error
     try:
         with contextlib.suppress(OSError):  # on a full disk the lock still holds
             holder.write_text(json.dumps({"pid": os.getpid(), "task": task, "since": now()}))

@@ -8,9 +8,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-from obsidian_rag.store.chunks import ChunkStore, explained, of_notes
-from obsidian_rag.store.lance import wait_for
+from obsidian_rag.errors import IndexCorrupted
+from obsidian_rag.store.chunks import ChunkStore, of_notes, quoted
+from obsidian_rag.store.lance import explained, has_no_word_index, wait_for
 from obsidian_rag.store.rows import FoundRow, found_row
 
 if TYPE_CHECKING:
@@ -18,7 +20,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PROBES = 16
-_FOUND = ("chunk_text", "card")
+_FOUND = ("chunk_text", "card", "chunk_id")
+# By open table, which holds one version: counting for every question would cost a millisecond.
+_having_private: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+_counts: WeakKeyDictionary[Any, dict[bool, tuple[int, dict[str, int]]]] = WeakKeyDictionary()
+_PUBLIC = "NOT is_private"
+_MOST_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +39,29 @@ class Clause:
     is_phrase: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found: scores of rows by clause and by vector, and the numbers of chunks by id."""
+
+    by_clause: list[dict[int, float]]
+    nearest: dict[int, float]
+    numbers: dict[str, int]
+
+
 class Lookup:
     """One version of the table, for one answer. Safe to use from several threads."""
 
     def __init__(self, chunks: ChunkStore) -> None:
         self._table: Any = chunks.reader
+
+    def has_private(self) -> bool:
+        """Whether any row is of a note that says `rag: private`."""
+        found = _having_private.get(self._table)
+        if found is None:
+            with explained():
+                found = wait_for(self._table.count_rows("is_private")) > 0
+            _having_private[self._table] = found
+        return found
 
     def by_words(
         self, clauses: Sequence[Clause], condition: str | None, limit: int
@@ -50,29 +75,76 @@ class Lookup:
         """The rows whose vectors are nearest, with their cosine similarity."""
         return wait_for(self._by_vector(vector, condition, limit))
 
-    def by_both(
+    def by_all(
         self,
         clauses: Sequence[Clause],
         vector: "NDArray[np.float32] | None",
+        chunk_ids: Sequence[str],
         condition: str | None,
         limit: int,
-    ) -> tuple[dict[int, float], dict[int, float]]:
-        """Rows by words and rows by vector, looked up side by side; none for what is not asked."""
+    ) -> Looked:
+        """Rows by each clause, by vector and by their ids, looked up side by side."""
 
-        async def both() -> tuple[dict[int, float], dict[int, float]]:
-            words, nearest = await asyncio.gather(
-                self._by_words(clauses, condition, limit),
+        async def look() -> Looked:
+            found, nearest, numbers = await asyncio.gather(
+                asyncio.gather(*(self._matches(one, condition, limit) for one in clauses)),
                 self._by_vector(vector, condition, limit),
+                self._numbers(chunk_ids, condition),
             )
-            return words, nearest
+            return Looked(found, nearest, numbers)
 
-        return wait_for(both())
+        return wait_for(look())
+
+    def chunk_ids(self, condition: str, limit: int) -> list[str]:
+        """The ids of the chunks that a condition admits, as many as that at most."""
+        query = self._table.query().select(["chunk_id"])
+        found: list[str] = wait_for(_fetched(query, condition, limit))["chunk_id"].to_pylist()
+        return found
 
     def admitted(self, condition: str | None, limit: int) -> dict[int, float]:
         """Any rows that the condition admits, all with the same score."""
         query = self._table.query().select(["chunk_index"])
         rows = wait_for(_fetched(query, condition, limit))
         return dict.fromkeys(rows["_rowid"].to_pylist(), 1.0)
+
+    def counts(
+        self, words: Sequence[str], most: int, *, is_blind: bool
+    ) -> tuple[int, dict[str, int]]:
+        """How many rows there are, and how many, up to `most`, have each word in their text.
+
+        `is_blind` counts only rows of notes that are not private.
+        """
+        by_table = _counts.setdefault(self._table, {})
+        total, known = by_table.get(is_blind, (-1, {}))
+        condition = _PUBLIC if is_blind else None
+
+        async def missing() -> tuple[int, list[int]]:
+            count = total
+            if count < 0:
+                with explained():
+                    count = await self._table.count_rows(condition)
+            unknown = (self._count(Clause(word, "chunk_text"), condition, most) for word in asked)
+            return count, await asyncio.gather(*unknown)
+
+        asked = [word for word in words if word not in known]
+        if asked or total < 0:
+            total, found = wait_for(missing())
+            known = {**known, **dict(zip(asked, found, strict=True))}
+            by_table[is_blind] = total, known if len(known) <= _MOST_REMEMBERED else {}
+        return total, {word: known[word] for word in words}
+
+    async def _count(self, clause: Clause, condition: str | None, most: int) -> int:
+        rows = await self._matching(clause, condition, most)
+        return 0 if rows is None else len(rows)
+
+    async def _numbers(self, chunk_ids: Sequence[str], condition: str | None) -> dict[str, int]:
+        if not chunk_ids:
+            return {}
+        ids = f"chunk_id IN ({', '.join(map(quoted, chunk_ids))})"
+        query = self._table.query().select(["chunk_id"])
+        wanted = f"{ids} AND {condition}" if condition else ids
+        rows = await _fetched(query, wanted, len(chunk_ids))
+        return dict(zip(rows["chunk_id"].to_pylist(), rows["_rowid"].to_pylist(), strict=True))
 
     async def _by_words(
         self, clauses: Sequence[Clause], condition: str | None, limit: int
@@ -82,14 +154,19 @@ class Lookup:
         return summed([(one.weight, rows) for one, rows in zip(clauses, found, strict=True)])
 
     async def _matches(self, clause: Clause, condition: str | None, limit: int) -> dict[int, float]:
+        rows = await self._matching(clause, condition, limit)
+        if rows is None:
+            return {}
+        return dict(zip(rows["_rowid"].to_pylist(), rows["_score"].to_pylist(), strict=True))
+
+    async def _matching(self, clause: Clause, condition: str | None, limit: int) -> Any:
         query = self._table.query().nearest_to_text(_match(clause)).select(["_score"])
         try:
-            rows = await _fetched(query, condition, limit)
-        except ValueError as error:
-            if "INVERTED" not in str(error):
+            return await _fetched(query, condition, limit)
+        except IndexCorrupted as error:
+            if not has_no_word_index(error):
                 raise
-            return {}  # a first index run is under way and has made no word index yet
-        return dict(zip(rows["_rowid"].to_pylist(), rows["_score"].to_pylist(), strict=True))
+            return None  # a first index run is under way and has made no word index yet
 
     async def _by_vector(
         self, vector: "NDArray[np.float32] | None", condition: str | None, limit: int
@@ -107,7 +184,8 @@ class Lookup:
         """These rows; `with_words_only` fetches also what is found by word only."""
         columns = (*_FOUND, "words_only") if with_words_only else _FOUND
         found = self._taken(numbers, columns)
-        return {number: found_row(*values) for number, values in found.items()}
+        with explained():
+            return {number: found_row(*values) for number, values in found.items()}
 
     def words_only(self, numbers: Sequence[int]) -> dict[int, str]:
         """What is found by word only in these rows: code and properties."""
@@ -122,8 +200,8 @@ class Lookup:
         with explained():
             taken = self._table.take_row_ids(list(numbers)).select(list(columns))
             found = wait_for(taken.with_row_id().to_arrow())
-        values = zip(*(found[name].to_pylist() for name in columns), strict=True)
-        return dict(zip(found["_rowid"].to_pylist(), values, strict=True))
+            values = zip(*(found[name].to_pylist() for name in columns), strict=True)
+            return dict(zip(found["_rowid"].to_pylist(), values, strict=True))
 
 
 def summed(scores: Sequence[tuple[float, Mapping[int, float]]]) -> dict[int, float]:
@@ -136,19 +214,39 @@ def summed(scores: Sequence[tuple[float, Mapping[int, float]]]) -> dict[int, flo
 
 
 def passages_of(
-    chunks: ChunkStore, link_id: str, paths: Sequence[str]
+    chunks: ChunkStore, link_id: str, paths: Sequence[str], *, with_words_only: bool = False
 ) -> dict[str, list[FoundRow]]:
     """The passages of some notes, by note, in their order."""
+    columns = (*_FOUND, "words_only") if with_words_only else _FOUND
+    try:
+        return _passages_of(chunks, link_id, paths, columns)
+    except IndexCorrupted:
+        # The version that was open may have been swept, or swapped, by the writer: look once more.
+        chunks.close()
+        return _passages_of(chunks, link_id, paths, columns)
+
+
+def _passages_of(
+    chunks: ChunkStore, link_id: str, paths: Sequence[str], columns: Sequence[str]
+) -> dict[str, list[FoundRow]]:
     found: dict[str, list[FoundRow]] = {path: [] for path in paths}
     for condition in of_notes(link_id, list(paths)):
         with explained():
-            search = chunks.table.search().where(condition).select(list(_FOUND))
+            search = chunks.table.search().where(condition).select(list(columns))
             rows = search.limit(None).to_arrow()
-        for row in map(found_row, *(rows[name].to_pylist() for name in _FOUND)):
-            found[row.source_file].append(row)
+            for row in map(found_row, *(rows[name].to_pylist() for name in columns)):
+                found[row.source_file].append(row)
     for passages in found.values():
         passages.sort(key=lambda row: row.chunk_index)
     return found
+
+
+def titles_of(chunks: ChunkStore, condition: str, limit: int) -> dict[str, str]:
+    """The titles of the notes with rows that the condition admits, by path."""
+    with explained():
+        query = chunks.table.search().where(condition).select(["source_file", "title"])
+        rows = query.limit(limit).to_arrow()
+        return dict(zip(rows["source_file"].to_pylist(), rows["title"].to_pylist(), strict=True))
 
 
 async def _fetched(query: Any, condition: str | None, limit: int) -> Any:

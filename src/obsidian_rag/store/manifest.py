@@ -38,13 +38,33 @@ class Manifest:
             )
         return found
 
+    def ends(self, link_id: str, most: int) -> dict[str, KnownFile]:
+        """The first and the last of the files we believe exist, by path; cheap."""
+        condition = 'link_id = ? AND "exists" ORDER BY rel_path'
+        first = self._known(f"{condition} LIMIT ?", (link_id, most))
+        return first | self._known(f"{condition} DESC LIMIT ?", (link_id, most))
+
+    def some(self, link_id: str, most: int) -> dict[str, KnownFile]:
+        """A few of the files we believe exist, from all over the vault."""
+        known = self.known(link_id)
+        paths = sorted(known)
+        return {path: known[path] for path in paths[:: len(paths) // most + 1]}
+
+    def count(self, link_id: str) -> int:
+        """How many files we believe exist."""
+        row = self._database.row(
+            'SELECT count(*) FROM vault_file_manifest WHERE link_id = ? AND "exists"', (link_id,)
+        )
+        return int(str(row[0])) if row else 0
+
     def _known(self, condition: str, values: tuple[object, ...]) -> dict[str, KnownFile]:
         rows = self._database.rows(
             "SELECT rel_path, size_bytes, mtime_ns, file_id, content_hash"
             f" FROM vault_file_manifest WHERE {condition}",
             values,
         )
-        return {row[0]: KnownFile._make(row[1:]) for row in rows}  # type: ignore[misc]  # schema types
+        with self._database.decoding():
+            return {_text(row[0]): KnownFile._make(row[1:]) for row in rows}
 
     def record(self, link_id: str, files: Iterable[tuple[str, int, int, int | None]]) -> None:
         """Remember files as (path, size, mtime, file id); their content is not known yet."""
@@ -105,3 +125,9 @@ class Manifest:
     def clear(self, link_id: str) -> None:
         """Forget every file of a vault."""
         self._database.run("DELETE FROM vault_file_manifest WHERE link_id = ?", (link_id,))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a path that is no text")
+    return value

@@ -79,7 +79,9 @@ class Memory:
         return {str(key): bytes(vector) for key, vector in rows}  # type: ignore[call-overload]  # a BLOB
 
     def keep_vectors(self, embedder: str, vectors: Iterable[tuple[Fact, bytes]]) -> None:
-        """Keep vectors of facts, unless a fact has changed since."""
+        """Keep vectors of facts, unless a fact has changed since, or nothing can be written."""
+        if self._database.is_read_only:
+            return
         with self._database.transaction():
             self._database.run_many(
                 "UPDATE memory SET vector = ?, embedder = ? WHERE key = ? AND value = ?",

@@ -33,6 +33,33 @@ class Properties:
             ((link_id, path) for path in paths),
         )
 
+    def all(self, link_id: str) -> dict[str, set[tuple[str, str]]]:
+        """Every key and value, by note."""
+        found: dict[str, set[tuple[str, str]]] = {}
+        for path, key, value in self._database.rows(
+            "SELECT rel_path, key, value FROM note_property WHERE link_id = ?", (link_id,)
+        ):
+            found.setdefault(str(path), set()).add((str(key), str(value)))
+        return found
+
+    def forget_others(self) -> None:
+        """Forget the properties of notes that are not in the index."""
+        self._database.run(
+            "DELETE FROM note_property WHERE NOT EXISTS (SELECT 1 FROM vault_file_index_state AS s"
+            " WHERE s.link_id = note_property.link_id AND s.rel_path = note_property.rel_path)"
+        )
+
+    def texts(self, link_id: str, paths: Iterable[str]) -> dict[str, str]:
+        """The properties of each of these notes as lines, for who judges what may be told of it."""
+        found: dict[str, str] = {}
+        for path in paths:
+            rows = self._database.rows(
+                "SELECT key, value FROM note_property WHERE link_id = ? AND rel_path = ?",
+                (link_id, path),
+            )
+            found[path] = "\n".join(f"{key}: {value}" for key, value in rows)
+        return found
+
     def notes_with(
         self,
         key: str,

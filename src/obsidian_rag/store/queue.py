@@ -89,15 +89,16 @@ class Queue:
             " WHERE link_id = ? ORDER BY queue_id",
             (link_id,),
         )
-        return [
-            Change(
-                str(path),
-                ChangeType(str(kind)),
-                None if old is None else str(old),
-                int(str(attempts)),
-            )
-            for path, kind, old, attempts in rows
-        ]
+        with self._database.decoding():
+            return [
+                Change(
+                    str(path),
+                    ChangeType(str(kind)),
+                    None if old is None else str(old),
+                    int(str(attempts)),
+                )
+                for path, kind, old, attempts in rows
+            ]
 
     def start(self, link_id: str, paths: Iterable[str]) -> None:
         """Say that the store is about to be changed for these files."""
@@ -130,4 +131,19 @@ class Queue:
     def size(self) -> int:
         """How many files wait."""
         row = self._database.row("SELECT count(*) FROM sync_queue")
+        return int(str(row[0])) if row else 0
+
+    def is_waiting(self) -> bool:
+        """Whether any file waits to be looked at; one that failed has been looked at."""
+        found = self._database.row("SELECT 1 FROM sync_queue WHERE status <> 'failed' LIMIT 1")
+        return found is not None
+
+    def unsearchable(self) -> int:
+        """How many files that wait have never been searchable."""
+        row = self._database.row(
+            "SELECT count(*) FROM sync_queue AS owed WHERE status <> 'failed'"
+            " AND change_type <> 'delete' AND NOT EXISTS (SELECT 1 FROM vault_file_index_state"
+            " AS state WHERE state.link_id = owed.link_id AND embedding_status = 'indexed'"
+            " AND state.rel_path IN (owed.rel_path, owed.old_path))"
+        )
         return int(str(row[0])) if row else 0

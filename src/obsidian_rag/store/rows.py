@@ -9,8 +9,9 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from obsidian_rag.notes import Chunk
+from obsidian_rag.notes import Chunk, shown_chars, shown_text
 
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
@@ -45,15 +46,26 @@ class ChunkRow:
     total_chunks: int
     content_hash: str
 
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """The dates it belongs to: its own, or else the note's."""
+        return self.chunk.dates or ((self.note.date,) if self.note.date else ())
+
 
 @dataclass(frozen=True, slots=True)
 class FoundRow:
-    """A chunk as it is stored, without its vector; `words_only` is empty unless asked for."""
+    """A chunk as it is stored, without its vector; `words_only` is empty unless asked for.
+
+    `headings` are those above the passage and those in it; `names` is all that it is called, a
+    name on each line. `layout` says where its code stands in the text.
+    """
 
     chunk_text: str
     words_only: str
     names: str
+    headings: tuple[str, ...]
     title: str
+    aliases: tuple[str, ...]
     heading_path: tuple[str, ...]
     tags: tuple[str, ...]
     section: str | None
@@ -65,11 +77,28 @@ class FoundRow:
     end_line: int
     is_private: bool
     has_words_only: bool
+    dates: Sequence[str] = ()
+    layout: Sequence[int] = ()
+    chunk_id: str = ""
+
+    @property
+    def shown_chars(self) -> int:
+        """How long the shown text is at most."""
+        return shown_chars(self.chunk_text, self.layout)
+
+    def shown(self, words_only: str) -> str:
+        """The text as the note shows it, with its code; `words_only` is where that is kept."""
+        return shown_text(self.chunk_text, words_only, self.layout)
+
+
+def headings(heading_path: Sequence[str], text: str) -> tuple[str, ...]:
+    """The headings above a text and those in it, each once."""
+    return tuple(dict.fromkeys((*heading_path, *_HEADING.findall(text))))
 
 
 def names(title: str, aliases: Sequence[str], heading_path: Sequence[str], text: str) -> str:
     """What a passage is called: its note's title and aliases, and the headings above and in it."""
-    return "\n".join(dict.fromkeys((title, *aliases, *heading_path, *_HEADING.findall(text))))
+    return "\n".join(dict.fromkeys((title, *aliases, *headings(heading_path, text))))
 
 
 def card(row: ChunkRow) -> str:
@@ -89,12 +118,16 @@ def card(row: ChunkRow) -> str:
         chunk.end_line,
         note.is_private,
         bool(chunk.words_only),
+        row.dates,
+        chunk.layout,
     )
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
-def found_row(text: str, card: str, words_only: str = "") -> FoundRow:
+def found_row(text: str, card: str, chunk_id: str, words_only: str = "") -> FoundRow:
     """The row with this text and this card."""
-    title, aliases, headings, tags, *others = json.loads(card)
-    called = names(title, aliases, headings, text)
-    return FoundRow(text, words_only, called, title, tuple(headings), tuple(tags), *others)
+    title, aliases, path, tags, *others = json.loads(card)
+    under = headings(path, text)
+    called = "\n".join(dict.fromkeys((title, *aliases, *under)))
+    said: list[Any] = [title, tuple(aliases), tuple(path), tuple(tags), *others, chunk_id]
+    return FoundRow(text, words_only, called, under, *said)

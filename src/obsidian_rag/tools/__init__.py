@@ -1,13 +1,15 @@
 """One function per tool, one envelope for every door."""
 
-from obsidian_rag.tools.citation import obsidian_link
+from obsidian_rag.tools.citation import obsidian_link, without_files
 from obsidian_rag.tools.dispatch import TOOLS, Params, Tool, call, parse, register, run, schemas
 from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure, success
 from obsidian_rag.tools.index import CANCEL, INDEX, index_outcome
 from obsidian_rag.tools.memory import MEMORY_RECALL, MEMORY_STORE, memory_forget, memory_list
+from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.read import READ, ReadParams, read
 from obsidian_rag.tools.related import ADD_RELATION, RELATED, SUGGEST_RELATIONS
 from obsidian_rag.tools.search import SEARCH, SearchParams, search
+from obsidian_rag.tools.sections import listed_names
 from obsidian_rag.tools.status import STATUS, status
 from obsidian_rag.tools.sync_status import SYNC_STATUS
 
@@ -27,7 +29,9 @@ __all__ = [
     "Tool",
     "call",
     "failure",
+    "for_agents",
     "index_outcome",
+    "listed_names",
     "memory_forget",
     "memory_list",
     "obsidian_link",
@@ -38,4 +42,5 @@ __all__ = [
     "search",
     "status",
     "success",
+    "without_files",
 ]

@@ -16,11 +16,25 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from obsidian_rag.engine import Engine, index_version
-from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError
+from obsidian_rag.engine import (
+    Engine,
+    health_of,
+    index_version,
+    newest_note,
+    worse,
+)
+from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError, Status
 from obsidian_rag.tools.envelope import NO_META, Envelope, Meta, failure
+from obsidian_rag.tools.next_step import for_agents
+from obsidian_rag.tools.schema import parameters_schema
 
 _MOST_PROBLEMS = 5
+_OUT_OF_RANGE = {
+    "greater_than_equal",
+    "less_than_equal",
+    "string_too_short",
+    "string_too_long",
+}
 _log = logging.getLogger(__name__)
 
 
@@ -44,6 +58,8 @@ class Tool(Generic[P]):
     is_read_only: bool
     # For the person whose notes these are, where that makes a difference.
     run_for_owner: Callable[[Engine, P], Envelope] | None = None
+    # Its answer is about health, from a closer look than other answers take.
+    tells_health: bool = False
 
 
 TOOLS: dict[str, Tool[Any]] = {}
@@ -61,14 +77,21 @@ def call(
     engine: Engine, name: str, arguments: Mapping[str, object], *, is_owner: bool = False
 ) -> Envelope:
     """Ask a tool; whatever happens, the answer is an envelope."""
+    envelope = _outcome(engine, name, arguments, is_owner=is_owner)
+    return envelope if is_owner else for_agents(envelope)
+
+
+def _outcome(
+    engine: Engine, name: str, arguments: Mapping[str, object], *, is_owner: bool
+) -> Envelope:
     started = time.perf_counter()
     try:
         return run(engine, name, arguments, is_owner=is_owner)
     except ObsidianRagError as error:
-        return failure(error, _timed(started))
+        return failure(error, answer_meta(engine, started))
     except Exception as error:  # noqa: BLE001  (the outer edge of every door)
         _log.exception("%s failed", name)
-        return failure(_unexpected(error), _timed(started))
+        return failure(_unexpected(error), answer_meta(engine, started))
 
 
 def run(
@@ -78,15 +101,42 @@ def run(
 
     Raises:
         InvalidArgument: there is no such tool, or the arguments do not fit it.
-        ObsidianRagError: the tool could not do it.
+        ObsidianRagError: the tool could not do it; its status is the engine's health.
     """
-    tool = TOOLS.get(name)
-    if tool is None:
-        raise InvalidArgument(
-            f"There is no tool {_quoted(name)}.", f"The tools are: {', '.join(TOOLS)}."
-        )
-    act = (tool.run_for_owner if is_owner else None) or tool.run
-    return act(engine, parse(tool.params, arguments))
+    try:
+        tool = TOOLS.get(name)
+        if tool is None:
+            raise InvalidArgument(
+                f"No tool is called {_quoted(name)}.", f"The tools are: {', '.join(TOOLS)}."
+            )
+        act = (tool.run_for_owner if is_owner else None) or tool.run
+        with engine.one_set_of_settings():
+            envelope = act(engine, parse(tool.params, arguments))
+    except ObsidianRagError as error:
+        error.status = _status_beside(engine, error)
+        raise
+    return envelope if tool.tells_health else with_health(engine, envelope)
+
+
+def _status_beside(engine: Engine, error: ObsidianRagError) -> Status:
+    """The engine's health, which a wrong call does not change and another failure may."""
+    try:
+        state = health_of(engine).state
+    except ObsidianRagError as trouble:  # there is no vault to be healthy about
+        state = trouble.status
+    return state if error.is_about_call else worse(state, error.status)
+
+
+def with_health(engine: Engine, envelope: Envelope) -> Envelope:
+    """The answer with the engine's health; what is wrong with the answer itself is told first."""
+    health = health_of(engine)
+    told = health.error.body if health.error else None
+    return Envelope(
+        status=worse(envelope["status"], health.state),
+        data=envelope["data"],
+        error=envelope["error"] or told,
+        meta=envelope["meta"],
+    )
 
 
 def parse(params: type[P], arguments: Mapping[str, object]) -> P:
@@ -112,7 +162,7 @@ def parse(params: type[P], arguments: Mapping[str, object]) -> P:
 
 def schemas() -> dict[str, dict[str, Any]]:
     """The JSON schema of each tool's parameters, by tool."""
-    return {name: tool.params.model_json_schema() for name, tool in TOOLS.items()}
+    return {name: parameters_schema(tool.params) for name, tool in TOOLS.items()}
 
 
 def answer_meta(engine: Engine, started: float, chunks_scanned: int = 0) -> Meta:
@@ -120,14 +170,16 @@ def answer_meta(engine: Engine, started: float, chunks_scanned: int = 0) -> Meta
 
     An answer that needs no index is worth giving even if the index cannot tell its version.
     """
-    version = NO_META["index_version"]
+    version, newest = NO_META["index_version"], NO_META["vault_mtime"]
     with contextlib.suppress(ObsidianRagError):
-        version = index_version(engine)
-    return Meta({**_timed(started), "chunks_scanned": chunks_scanned, "index_version": version})
-
-
-def _timed(started: float) -> Meta:
-    return Meta({**NO_META, "query_time_ms": round((time.perf_counter() - started) * 1000, 1)})
+        if engine.config.database.exists():  # a question makes no file
+            version, newest = index_version(engine), newest_note(engine)
+    return Meta(
+        query_time_ms=round((time.perf_counter() - started) * 1000, 1),
+        chunks_scanned=chunks_scanned,
+        index_version=version,
+        vault_mtime=newest,
+    )
 
 
 def _unexpected(error: Exception) -> ObsidianRagError:
@@ -144,8 +196,19 @@ def _problem(params: type[Params], detail: ErrorDetails) -> str:
         return f"There is no parameter {_quoted(name)}; allowed are {_names(params)}"
     if not name:
         return message
+    return f"Parameter '{name}' {_wish(params, detail, message)}"
+
+
+def _wish(params: type[Params], detail: ErrorDetails, message: str) -> str:
+    """What a parameter must be, as the end of a sentence."""
+    if detail["type"] == "missing":
+        return "is required"
     allowed = _allowed(params, str(detail["loc"][0]))
-    return f"Parameter '{name}': {message}{f' ({allowed})' if allowed else ''}"
+    if allowed and detail["type"] in _OUT_OF_RANGE:
+        return f"must be {allowed}"
+    if message.startswith("Input should "):
+        return f"must {message.removeprefix('Input should ')}"
+    return message if message.startswith("must ") else f"is wrong: {message}"
 
 
 def _names(params: type[Params]) -> str:

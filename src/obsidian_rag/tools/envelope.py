@@ -75,5 +75,5 @@ def success(
 
 
 def failure(error: ObsidianRagError, meta: Meta = NO_META) -> Envelope:
-    """No answer, and why."""
+    """No answer, and why; `error.status` is the engine's health where that is known."""
     return Envelope(status=error.status, data=None, error=error.body, meta=meta)

@@ -1,4 +1,4 @@
-"""Which passages an agent gets, which are marked, and what is worth remembering. Pure.
+"""Who may see what: the one place that decides, and what is worth remembering. Pure.
 
 Threat: an agent shows or sends what its user meant to keep; words of a note may even ask it to.
 So the decision rests on settings and properties of the note, never on what the agent believes,
@@ -11,6 +11,14 @@ A passage is sensitive if it is
   there, such as `commitments`, are worth remembering but not sensitive;
 - in, or under, a section of `security.sensitive_sections`, listed or not;
 - in a note that says `rag: private`, listed or not.
+
+Three things may stay back, each wholly:
+
+- a note that says `rag: false`: for agents there is no such note, whatever they confirm;
+- a note that says `rag: private`, from agents without the user's consent: nothing of it decides
+  an answer. Only who names it by its path is told that it needs consent;
+- with `security.sensitive_policy: withhold`, a sensitive section, from agents without consent. It
+  is judged as a whole (`sections`), and found ones are listed by file and lines alone.
 """
 
 import re
@@ -20,7 +28,7 @@ from itertools import takewhile
 from typing import TypedDict
 
 from obsidian_rag.engine import Engine
-from obsidian_rag.notes import sensitive_categories
+from obsidian_rag.notes import RagPolicy, sensitive_categories
 
 HEALTH = "health"
 RELATIONS = "relations"
@@ -73,6 +81,29 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the person whose notes these are, or an agent, perhaps with the user's consent."""
+
+    is_owner: bool = False
+    has_consent: bool = False
+
+    @property
+    def sees_private(self) -> bool:
+        """Whether nothing sensitive is withheld."""
+        return self.is_owner or self.has_consent
+
+    def misses(self, verdict: Verdict) -> bool:
+        """Whether a passage so judged stays back."""
+        return verdict.withholds(self.sees_private)
+
+    def knows_of(self, policy: RagPolicy) -> bool:
+        """Whether there is such a note at all, as far as the caller can tell."""
+        if policy is RagPolicy.NEVER:
+            return self.is_owner
+        return policy is not RagPolicy.PRIVATE or self.sees_private
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
     """A found passage as far as a suggestion needs it."""
 
@@ -110,8 +141,9 @@ def judge(
     is_private: bool,
     settings: GuardSettings,
 ) -> Verdict:
-    """What is to be done with a passage."""
+    """What is to be done with a passage; the headings above it are words of it too."""
     names = (*tags, *(f"#{name}" for name in heading_path))
+    text = "\n".join((*heading_path, text)) if heading_path else text
     counted = {
         name: patterns
         for name, patterns in settings.patterns.items()

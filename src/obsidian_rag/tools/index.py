@@ -2,9 +2,12 @@
 
 import time
 import uuid
+from dataclasses import asdict
+from functools import partial
 from typing import Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from obsidian_rag.engine import (
     Engine,
@@ -12,12 +15,15 @@ from obsidian_rag.engine import (
     Job,
     Mode,
     index_version,
+    newest_note,
     result_fields,
     run_index,
 )
-from obsidian_rag.errors import NotFound
-from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
+from obsidian_rag.errors import InvalidArgument, NotFound
+from obsidian_rag.tools.citation import known_files
+from obsidian_rag.tools.dispatch import Params, Tool, answer_meta, with_health
 from obsidian_rag.tools.envelope import Envelope, Meta, success
+from obsidian_rag.tools.guard import Caller
 
 
 class IndexParams(Params):
@@ -27,21 +33,31 @@ class IndexParams(Params):
         description="sync: files that changed; full: the content of every file;"
         " reindex: build a new index, needed after damage or a change of embedder"
     )
+    # Not in the schema: only the person whose notes these are can know that they are gone.
+    accept_removals: SkipJsonSchema[bool] = False
 
 
-def index(engine: Engine, params: IndexParams) -> Envelope:
+def index(engine: Engine, params: IndexParams, *, is_owner: bool = False) -> Envelope:
     """Start a job, or take up the one that runs; a process that does not stay runs it to its end.
 
     Raises:
+        InvalidArgument: an agent says that missing notes are gone, which is the user's to say.
         Busy: the daemon is stopping, or another process writes the index.
     """
-    mode = Mode(params.mode)
+    mode, accepts = Mode(params.mode), params.accept_removals
+    if accepts and not is_owner:
+        raise InvalidArgument(
+            "Only the user can say that missing notes are gone.",
+            "Run `obsidian-rag sync --accept-removals`.",
+        )
     if engine.live is None:
-        result = run_index(engine, mode)
+        result = run_index(engine, mode, accepts_removals=accepts)
         job = {"job_id": str(uuid.uuid4()), "status": "completed"}
-        return success({**job, **result_fields(result)}, _meta(engine, result))
+        errors = [asdict(error) for error in result.tally.errors]
+        shown = {"errors": known_files(engine, errors, Caller(is_owner))}
+        return success({**job, **result_fields(result), **shown}, _meta(engine, result))
     started = time.perf_counter()
-    running = engine.live.jobs.request(mode)
+    running = engine.live.jobs.request(mode, accepts_removals=accepts)
     return success(_started(running), answer_meta(engine, started))
 
 
@@ -72,7 +88,7 @@ def _started(job: Job) -> dict[str, object]:
 
 def index_outcome(engine: Engine, result: IndexResult) -> Envelope:
     """The envelope of a finished run."""
-    return success(result_fields(result), _meta(engine, result))
+    return with_health(engine, success(result_fields(result), _meta(engine, result)))
 
 
 def _meta(engine: Engine, result: IndexResult) -> Meta:
@@ -80,7 +96,7 @@ def _meta(engine: Engine, result: IndexResult) -> Meta:
         query_time_ms=result.duration_ms,
         chunks_scanned=0,
         index_version=index_version(engine),
-        vault_mtime=None,
+        vault_mtime=newest_note(engine),
     )
 
 
@@ -95,6 +111,7 @@ INDEX = Tool(
     params=IndexParams,
     run=index,
     is_read_only=False,
+    run_for_owner=partial(index, is_owner=True),
 )
 CANCEL = Tool(
     name="obsidian_rag_cancel",

@@ -1,7 +1,15 @@
-"""`obsidian_rag_memory_store` and `_recall`: facts worth keeping, each with the note it is from."""
+"""`obsidian_rag_memory_store` and `_recall`: facts worth keeping, each with the note it is from.
 
+Threat: a fact is a sentence of a note, and outlives it. So a fact is guarded as its note is, and by
+its own words; one whose note is gone, and cannot be judged any more, counts as private.
+"""
+
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Annotated
 
 import numpy as np
@@ -15,10 +23,21 @@ from obsidian_rag.errors import (
     ObsidianRagError,
     OllamaUnreachable,
     ProviderFailed,
+    SensitiveFiltered,
 )
-from obsidian_rag.tools.citation import find_note
+from obsidian_rag.notes import Note
+from obsidian_rag.tools.citation import find_note, open_note
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
+from obsidian_rag.tools.guard import (
+    PRIVATE,
+    Caller,
+    GuardSettings,
+    Verdict,
+    guard_settings,
+    judge,
+)
+from obsidian_rag.tools.sections import joined, sections_of_note
 
 # No more of a fact is embedded than of a chunk.
 _EMBEDDED_CHARS = 2000
@@ -36,6 +55,7 @@ class MemoryStoreParams(Params):
     key: Key = Field(description="Short name of the fact, such as debt_to_sreenivas")
     value: Value = Field(description="The fact to remember, as a sentence")
     source: Path = Field(description="Path in the vault of the note that says so")
+    confirm_sensitive: bool = Field(False, description="True if the user agreed; see search")
 
 
 class MemoryRecallParams(Params):
@@ -44,6 +64,7 @@ class MemoryRecallParams(Params):
     query: Query | None = Field(None, description="What the fact is about, as a question or words")
     key: Key | None = Field(None, description="The exact key of the fact")
     limit: int = Field(5, ge=1, le=50, description="Most facts to return")
+    confirm_sensitive: bool = Field(False, description="True if the user agreed; see search")
 
     @model_validator(mode="after")
     def _something_is_asked(self) -> "MemoryRecallParams":
@@ -52,33 +73,105 @@ class MemoryRecallParams(Params):
         return self
 
 
-def memory_store(engine: Engine, params: MemoryStoreParams) -> Envelope:
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A fact with its score, and what is to be done with it."""
+
+    fact: Fact
+    score: float
+    verdict: Verdict
+    is_withheld: bool
+
+
+def memory_store(engine: Engine, params: MemoryStoreParams, *, is_owner: bool = False) -> Envelope:
     """Remember a fact, replacing an earlier one with the same key.
 
     Raises:
         NotFound: the source is not in the vault.
         SecurityViolation: the source is outside the vault or in a denied folder.
+        SensitiveFiltered: the source is private, and the user has not been asked.
     """
     started = time.perf_counter()
-    source = find_note(engine, params.source)
+    source = find_note(engine, params.source, Caller(is_owner, params.confirm_sensitive))
     Memory(engine.database).store(params.key, params.value, source)
     return success({"stored": True, "key": params.key}, answer_meta(engine, started))
 
 
-def memory_recall(engine: Engine, params: MemoryRecallParams) -> Envelope:
+def memory_recall(
+    engine: Engine, params: MemoryRecallParams, *, is_owner: bool = False
+) -> Envelope:
     """The fact with this key, else the facts nearest to the query."""
     started = time.perf_counter()
+    caller = Caller(is_owner, params.confirm_sensitive)
     memory = Memory(engine.database)
     exact = memory.get(params.key) if params.key else None
+    judged = list(_known(engine, [(exact, 1.0)] if exact else [], caller))
     trouble = None
-    if exact is not None:
-        found = [(exact, 1.0)]
-    elif params.query is not None:
+    if not judged and params.query is not None:
         found, trouble = _nearest(engine, memory, params.query)
-    else:
-        found = []
-    facts = [{**_fields(fact), "score": round(score, 4)} for fact, score in found[: params.limit]]
-    return success({"facts": facts}, answer_meta(engine, started), trouble)
+        judged = list(islice(_known(engine, found, caller), params.limit))
+    withheld = sum(1 for one in judged if one.is_withheld)
+    data = {
+        "facts": [_recalled(one) for one in judged],
+        "sensitive_detected": any(one.verdict.is_sensitive for one in judged),
+    }
+    trouble = trouble or (_withheld(withheld) if withheld else None)
+    return success(data, answer_meta(engine, started), trouble)
+
+
+def _known(
+    engine: Engine, found: Iterable[tuple[Fact, float]], caller: Caller
+) -> Iterator[_Judged]:
+    """The facts that the caller may know of, in their order."""
+    settings = guard_settings(engine)
+    for fact, score in found:
+        own = judge(fact.text, None, (), (), False, settings)
+        of_note = _verdict_of_source(engine, fact.source, settings, caller)
+        if of_note is not None:
+            verdict = joined((own, of_note))
+            yield _Judged(fact, score, verdict, caller.misses(verdict))
+
+
+def _verdict_of_source(
+    engine: Engine, source: str, settings: GuardSettings, caller: Caller
+) -> Verdict | None:
+    """What is to be done with facts of a note; None if the caller may not know of it.
+
+    Which section a fact is from is not known, so it is guarded as the strictest one.
+    """
+    found = _opened(engine, source)
+    if found is None:
+        return Verdict((PRIVATE,), True) if caller.sees_private else None
+    if not caller.knows_of(found[0].policy):
+        return None
+    return sections_of_note(*found, settings, caller).whole()
+
+
+def _opened(engine: Engine, source: str) -> tuple[Note, str] | None:
+    """The note that a fact came from, also where it was moved; None if it cannot be found."""
+    for name in (source, source.rpartition("/")[2]):
+        with contextlib.suppress(ObsidianRagError):
+            return open_note(engine, find_note(engine, name, Caller(is_owner=True)))
+    return None
+
+
+def _recalled(one: _Judged) -> dict[str, object]:
+    shown = _fields(one.fact)
+    if one.is_withheld:
+        shown = dict.fromkeys(shown, "")
+    return {
+        **shown,
+        "score": round(one.score, 1 if one.is_withheld else 4),
+        "sensitive_categories": list(one.verdict.categories),
+        "withheld": one.is_withheld,
+    }
+
+
+def _withheld(count: int) -> ObsidianRagError:
+    return SensitiveFiltered(
+        f"{count} remembered fact{'s are' if count > 1 else ' is'} sensitive and withheld.",
+        "Ask the user; if they agree, call again with confirm_sensitive: true.",
+    )
 
 
 def memory_list(engine: Engine) -> Envelope:
@@ -173,6 +266,7 @@ MEMORY_STORE = Tool(
     params=MemoryStoreParams,
     run=memory_store,
     is_read_only=False,
+    run_for_owner=partial(memory_store, is_owner=True),
 )
 MEMORY_RECALL = Tool(
     name="obsidian_rag_memory_recall",
@@ -183,4 +277,5 @@ MEMORY_RECALL = Tool(
     params=MemoryRecallParams,
     run=memory_recall,
     is_read_only=True,
+    run_for_owner=partial(memory_recall, is_owner=True),
 )

@@ -1,15 +1,17 @@
 """`obsidian_rag_related`, `_suggest_relations`, `_add_relation`: which notes belong together.
 
-Threat: why two notes belong together quotes both of them. So a passage of a sensitive note stays
-back like any other passage, and the words that it shares with it; only the owner sees them unasked.
-Words come from anywhere in a note: where sensitive passages are withheld, they are told only of
-notes that are known to have none.
+Threat: why two notes belong together quotes both of them. For an agent without the user's consent
+private notes are not compared with at all. A sensitive passage that is withheld stays back here as
+anywhere else, and with it the words, tags and names that a note may have from it. Words come from
+anywhere in a note: where sensitive passages are withheld, they are told only of notes that are
+known to have none.
 """
 
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, model_validator
@@ -23,11 +25,12 @@ from obsidian_rag.engine import (
     update_relations,
 )
 from obsidian_rag.errors import ObsidianRagError, SensitiveFiltered
-from obsidian_rag.relations import add_relation
+from obsidian_rag.relations import Card, add_relation
 from obsidian_rag.tools.citation import find_note, obsidian_link
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
-from obsidian_rag.tools.guard import PRIVATE, GuardSettings, Verdict, guard_settings, judge
+from obsidian_rag.tools.guard import PRIVATE, Caller, GuardSettings, Verdict, guard_settings
+from obsidian_rag.tools.sections import NoteSections, file_name, joined, sections_of_rows
 
 NoteName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Tags = Annotated[
@@ -35,8 +38,8 @@ Tags = Annotated[
     Field(max_length=50),
 ]
 _CONFIRM = "True only after the user agreed to show private text"
+_DIRECTLY = 2
 _WHICH = "Path in the vault, with or without .md, or a file name that is unique in it"
-_OPEN = Verdict((), False)
 
 
 class RelatedParams(Params):
@@ -81,12 +84,14 @@ class AddRelationParams(Params):
     add_missing_id: bool = Field(
         False, description="Write an id into the target if it has none; ask the user first"
     )
+    confirm_sensitive: bool = Field(False, description="True if the user named a private note")
 
 
 def related(engine: Engine, params: RelatedParams, *, is_owner: bool = False) -> Envelope:
     """The notes that belong to a note or a text, with reasons."""
     started = time.perf_counter()
-    path = find_note(engine, params.note) if params.note is not None else None
+    caller = Caller(is_owner, params.confirm_sensitive)
+    path = find_note(engine, params.note, caller) if params.note is not None else None
     answer = related_notes(
         engine,
         note=path,
@@ -94,22 +99,30 @@ def related(engine: Engine, params: RelatedParams, *, is_owner: bool = False) ->
         tags=params.tags or (),
         limit=params.max_results,
         hide_linked=params.hide_linked,
+        with_private=caller.sees_private,
     )
-    return _answered(engine, answer, started, is_open=is_owner or params.confirm_sensitive)
+    return _answered(engine, answer, started, caller)
 
 
 def suggest(engine: Engine, params: SuggestParams, *, is_owner: bool = False) -> Envelope:
     """Notes that could stand in a note's `related:` field and do not yet."""
     started = time.perf_counter()
-    path = find_note(engine, params.note)
-    answer = related_notes(engine, note=path, limit=params.max_results, hide_linked=True)
-    return _answered(engine, answer, started, is_open=is_owner or params.confirm_sensitive)
+    caller = Caller(is_owner, params.confirm_sensitive)
+    answer = related_notes(
+        engine,
+        note=find_note(engine, params.note, caller),
+        limit=params.max_results,
+        hide_linked=True,
+        with_private=caller.sees_private,
+    )
+    return _answered(engine, answer, started, caller)
 
 
 def add(engine: Engine, params: AddRelationParams, *, is_owner: bool = False) -> Envelope:
     """Write one relation into a note, and let the indexes know."""
     started = time.perf_counter()
-    source, target = find_note(engine, params.note), find_note(engine, params.target)
+    caller = Caller(is_owner, params.confirm_sensitive)
+    source, target = (find_note(engine, name, caller) for name in (params.note, params.target))
     written = add_relation(
         engine.config.vault_root,
         source,
@@ -135,90 +148,149 @@ def add(engine: Engine, params: AddRelationParams, *, is_owner: bool = False) ->
     return success(data, answer_meta(engine, started))
 
 
-def _answered(engine: Engine, answer: RelatedAnswer, started: float, *, is_open: bool) -> Envelope:
+def _answered(engine: Engine, answer: RelatedAnswer, started: float, caller: Caller) -> Envelope:
     settings = guard_settings(engine)
-    results = [_result(engine, answer, one, settings, is_open) for one in answer.notes]
+    source = (
+        sections_of_rows(answer.text, answer.properties, settings, caller) if answer.text else None
+    )
+    results = [
+        _Told(answer, one, settings, caller, source).fields(engine.config.vault_root)
+        for one in answer.notes
+    ]
     withheld = sum(1 for result in results if result["withheld"])
     data = {
         "note": answer.source,
         "results": results,
         "hidden_linked": answer.hidden,
         "compared": answer.compared,
+        "vectors": answer.kind.word,
+        "with_meaning": answer.in_use.meant,
         "sensitive_detected": any(result["sensitive_categories"] for result in results),
         "untrusted": True,
     }
     return success(data, answer_meta(engine, started), _withheld(withheld) if withheld else None)
 
 
-def _result(
-    engine: Engine,
-    answer: RelatedAnswer,
-    one: RelatedNote,
-    settings: GuardSettings,
-    is_open: bool,
-) -> dict[str, Any]:
-    found, card = one.found, one.found.card
-    passages = [row for row in (one.source_passage, one.passage) if row is not None]
-    verdicts = [_judged(row, settings) for row in passages]
-    private = Verdict((PRIVATE,), True) if card.is_private or answer.is_private else _OPEN
-    categories = dict.fromkeys(
-        category for verdict in (private, *verdicts) for category in verdict.categories
-    )
-    is_withheld = any(verdict.withholds(is_open) for verdict in (private, *verdicts))
-    is_mute = is_withheld or not (is_open or _may_be_told(answer, one, settings))
-    return {
-        "source_file": card.path,
-        "title": card.title,
-        "id": card.uid,
-        "kind": card.kind,
-        "tags": list(card.tags),
-        "score": round(found.score, 4),
-        "signals": {
+class _Told:
+    """One related note, as far as the caller may be told of it and of what it was compared with.
+
+    `source` is there if its text is known.
+    """
+
+    def __init__(
+        self,
+        answer: RelatedAnswer,
+        one: RelatedNote,
+        settings: GuardSettings,
+        caller: Caller,
+        source: NoteSections | None,
+    ) -> None:
+        self._one = one
+        self._view = (
+            sections_of_rows(one.text, one.properties, settings, caller) if one.text else None
+        )
+        self._source = source
+        self._verdict = self._judged(answer.is_private)
+        self._is_withheld = caller.misses(self._verdict)
+        self._is_careful = settings.is_withholding and not caller.sees_private
+        is_known = self._view is not None and (answer.source is None or source is not None)
+        self._is_mute = self._is_withheld or (
+            self._is_careful and (not is_known or self._is_partly_hidden)
+        )
+
+    @property
+    def _is_partly_hidden(self) -> bool:
+        return any(view.hides_any for view in (self._view, self._source) if view is not None)
+
+    def _judged(self, is_private: bool) -> Verdict:
+        """Of the passages in which the notes meet, by the sections that they stand in."""
+        meeting = ((self._view, self._one.passage), (self._source, self._one.source_passage))
+        verdicts = [
+            view.verdict(row.start_line, row.end_line)
+            for view, row in meeting
+            if view is not None and row is not None
+        ]
+        if is_private or self._one.found.card.is_private:
+            verdicts.insert(0, Verdict((PRIVATE,), True))
+        return joined(verdicts)
+
+    def fields(self, root: Path) -> dict[str, Any]:
+        """The note as it is answered."""
+        found, card = self._one.found, self._one.found.card
+        passages = [row for row in (self._one.source_passage, self._one.passage) if row]
+        return {
+            "source_file": card.path,
+            "title": self._title(),
+            "id": card.uid,
+            "kind": card.kind,
+            "tags": self._tags(card.tags),
+            "score": round(found.score, 1 if self._is_withheld else 4),
+            "signals": {} if self._is_withheld else self._signals(),
+            "reasons": list(self._reasons()),
+            "shared_tags": self._tags(found.shared_tags, with_source=True),
+            "shared_terms": [] if self._is_mute else list(found.shared_terms),
+            "path": [self._step(step) for step in found.path],
+            "linked": found.is_linked,
+            "passages": [self._passage(row) for row in passages],
+            "link": obsidian_link(root, card.path),
+            "sensitive_categories": list(self._verdict.categories),
+            "withheld": self._is_withheld,
+        }
+
+    def _signals(self) -> dict[str, dict[str, float]]:
+        found = self._one.found
+        return {
             signal.value: {
                 "score": round(found.parts[signal], 4),
                 "share": round(found.shares[signal], 4),
             }
             for signal in found.parts
-        },
-        "reasons": list(_reasons(one, is_mute)),
-        "shared_tags": list(found.shared_tags),
-        "shared_terms": [] if is_mute else list(found.shared_terms),
-        "path": [step.title for step in found.path],
-        "linked": found.is_linked,
-        "passages": [_passage(row, is_withheld) for row in passages],
-        "link": obsidian_link(engine.config.vault_root, card.path),
-        "sensitive_categories": list(categories),
-        "withheld": is_withheld,
-    }
+        }
 
+    def _title(self) -> str:
+        card = self._one.found.card
+        if not self._is_careful:
+            return card.title
+        return self._view.open_title() if self._view else file_name(card.path)
 
-def _may_be_told(answer: RelatedAnswer, one: RelatedNote, settings: GuardSettings) -> bool:
-    """Whether words of both notes are harmless, wherever in them they stand."""
-    if not settings.is_withholding:
-        return True
-    is_known = bool(one.text) and (answer.source is None or bool(answer.text))
-    return is_known and not any(
-        _judged(row, settings).is_withheld for row in (*answer.text, *one.text)
-    )
+    def _step(self, step: Card) -> str:
+        """A note on the way: where text is withheld, nobody has looked whose title is harmless."""
+        return file_name(step.path) if self._is_careful else step.title
 
+    def _tags(self, tags: Sequence[str], *, with_source: bool = False) -> list[str]:
+        if not self._is_careful:
+            return list(tags)
+        shown = self._view.open_tags(tags) if self._view else []
+        if with_source and self._source is not None:
+            shown = self._source.open_tags(shown)
+        return shown
 
-def _reasons(one: RelatedNote, is_mute: bool) -> Iterable[str]:
-    told = one.found.reasons
-    return (reason for reason in told if not (is_mute and reason.startswith("rare words")))
+    def _reasons(self) -> Iterator[str]:
+        """Why, without words of text that the caller may not see."""
+        quoting = ("rare words", "same tags", "linked by way") if self._is_careful else ()
+        for reason in self._one.found.reasons:
+            if not reason.startswith(quoting):
+                yield reason
+        if not self._is_careful:
+            return
+        if tags := self._tags(self._one.found.shared_tags, with_source=True):
+            yield "same tags: " + ", ".join(f"#{tag}" for tag in tags)
+        if not self._is_mute and self._one.found.shared_terms:
+            yield "rare words in common: " + ", ".join(self._one.found.shared_terms)
+        if len(self._one.found.path) > _DIRECTLY:
+            between = self._one.found.path[1:-1]
+            yield "linked by way of " + " and ".join(self._step(step) for step in between)
 
-
-def _passage(row: FoundRow, is_withheld: bool) -> dict[str, Any]:
-    return {
-        "source_file": row.source_file,
-        "heading_path": [] if is_withheld else list(row.heading_path),
-        "start_line": row.start_line,
-        "end_line": row.end_line,
-        "text": "" if is_withheld else row.chunk_text,
-    }
-
-
-def _judged(row: FoundRow, settings: GuardSettings) -> Verdict:
-    return judge(row.chunk_text, row.section, row.heading_path, row.tags, row.is_private, settings)
+    def _passage(self, row: FoundRow) -> dict[str, Any]:
+        view = self._view if row is self._one.passage else self._source
+        path = view.open_headings(row.heading_path) if view else list(row.heading_path)
+        return {
+            "source_file": row.source_file,
+            "heading_path": [] if self._is_withheld else path,
+            "start_line": row.start_line,
+            "end_line": row.end_line,
+            "text": "" if self._is_withheld else row.shown(row.words_only),
+        }
 
 
 def _withheld(count: int) -> ObsidianRagError:

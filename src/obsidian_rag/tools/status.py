@@ -4,20 +4,30 @@ import time
 from dataclasses import asdict, replace
 
 from obsidian_rag.engine import Engine, report_status
+from obsidian_rag.tools.citation import known_files
 from obsidian_rag.tools.dispatch import Params, Tool
 from obsidian_rag.tools.envelope import Envelope, Meta, success
+from obsidian_rag.tools.guard import Caller
 
 
 class StatusParams(Params):
     """Nothing to choose."""
 
 
-def status(engine: Engine) -> Envelope:
-    """Report health, counts, and every file that is not searchable with its reason."""
+def status(engine: Engine, *, is_owner: bool = False) -> Envelope:
+    """Report health, counts, and every file that is not searchable with its reason.
+
+    Agents are not told of files that say `rag: false` or `rag: private`.
+    """
     started = time.perf_counter()
     report = report_status(engine)
     data = asdict(replace(report, trouble=None))
     del data["trouble"]
+    caller = Caller(is_owner)
+    data["notices"] = known_files(engine, data["notices"], caller)
+    if data["last_job"] and data["last_job"].get("errors"):
+        errors = known_files(engine, data["last_job"]["errors"], caller)
+        data["last_job"] = {**data["last_job"], "errors": errors}
     meta = Meta(
         query_time_ms=round((time.perf_counter() - started) * 1000, 1),
         chunks_scanned=0,
@@ -37,4 +47,6 @@ STATUS = Tool(
     params=StatusParams,
     run=lambda engine, _: status(engine),
     is_read_only=True,
+    tells_health=True,
+    run_for_owner=lambda engine, _: status(engine, is_owner=True),
 )

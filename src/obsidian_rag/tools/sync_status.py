@@ -12,13 +12,20 @@ class SyncStatusParams(Params):
     """Nothing to choose."""
 
 
-def sync_status(engine: Engine) -> Envelope:
-    """Report whether LiveSync runs, what it did, and what keeps it from doing more."""
+def sync_status(engine: Engine, *, is_owner: bool = False) -> Envelope:
+    """Report whether LiveSync runs, what it did, and what keeps it from doing more.
+
+    Which files are not synced is for their owner; an agent hears how many.
+    """
     started = time.perf_counter()
     found = livesync_status(engine)
     if found.trouble is not None and engine.live is not None:
         engine.live.look_soon()  # whoever asks may just have helped
     data = asdict(replace(found, trouble=None))
+    data["not_synced"] = [
+        {key: value for key, value in one.items() if is_owner or key != "paths"}
+        for one in found.not_synced
+    ]
     data["trouble"] = found.trouble.body if found.trouble else None
     return success(data, answer_meta(engine, started), found.trouble, found.health)
 
@@ -28,11 +35,13 @@ SYNC_STATUS = Tool(
     description=(
         "Is the user's Obsidian vault in sync with their other devices (Self-hosted LiveSync)?"
         " Tells whether syncing is configured, running, watching and connected, what was pulled"
-        " and pushed, and what waits: conflicts, unreadable documents, changes not taken in yet"
-        " (lag). Call it when a note seems old or missing, or before relying on an edit reaching"
+        " and pushed, what waits (conflicts, unreadable documents, lag) and what is not synced."
+        " Call it when a note seems old or missing, or before relying on an edit reaching"
         " other devices."
     ),
     params=SyncStatusParams,
     run=lambda engine, _: sync_status(engine),
     is_read_only=True,
+    tells_health=True,
+    run_for_owner=lambda engine, _: sync_status(engine, is_owner=True),
 )

@@ -7,9 +7,9 @@ from obsidian_rag.config import Config
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """How long a daemon stays."""
+    """How long a daemon stays; without `idle_exit_s` as the settings say."""
 
-    idle_exit_s: float = 0
+    idle_exit_s: float | None = None
     parent_pid: int | None = None
 
 

@@ -2,10 +2,11 @@
 
 import logging
 import os
-import traceback
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+
+from obsidian_rag.process import DiscreetFormatter
 
 _MOST_BYTES = 1_000_000
 _KEPT = 3
@@ -20,7 +21,7 @@ def private_log(file: Path) -> logging.Handler:
     """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     target = _PrivateFile(file, maxBytes=_MOST_BYTES, backupCount=_KEPT)
-    target.setFormatter(_Discreet(_LINE))
+    target.setFormatter(DiscreetFormatter(_LINE))
     return target
 
 
@@ -32,22 +33,3 @@ class _PrivateFile(RotatingFileHandler):
             return os.open(path, flags, 0o600)
 
         return open(self.baseFilename, "a", encoding="utf-8", opener=private)
-
-
-class _Discreet(logging.Formatter):
-    """Tells where something was raised and of what kind; its message may quote a note."""
-
-    def formatException(self, ei: object) -> str:
-        assert isinstance(ei, tuple)
-        _, raised, _ = ei
-        lines: list[str] = []
-        seen: set[int] = set()
-        while isinstance(raised, BaseException) and id(raised) not in seen:
-            seen.add(id(raised))
-            frames = "".join(traceback.format_tb(raised.__traceback__))
-            code = f" [errno {raised.errno}]" if isinstance(raised, OSError) else ""
-            lines.append(f"{frames}{type(raised).__name__}{code}")
-            raised = raised.__cause__ or (
-                None if raised.__suppress_context__ else raised.__context__
-            )
-        return "\nwhile handling:\n".join(lines)

@@ -7,7 +7,7 @@ never believed, and neither a reused process id nor a reused port can mislead us
 import http.client
 import json
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,16 @@ from filelock import FileLock, Timeout
 
 from obsidian_rag import __version__
 from obsidian_rag.config import DAEMON_FILE, DAEMON_LOCK, Config
-from obsidian_rag.errors import IndexerFailed
+from obsidian_rag.errors import Busy, IndexerFailed
 
 _ANSWER_S = 120.0
+_CONNECT_S = 3.0
+# What the door says itself, before any tool is asked: too many requests or connections.
+_OVERLOADED = {429, 503}
 
 
 class DaemonGone(Exception):
-    """The daemon stopped answering: the caller goes on by itself."""
+    """The daemon does not answer, or has no time to: the caller goes on by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,9 @@ class RunningDaemon:
     token: str
     pid: int
     version: str
-    settings: str
+    config: str
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    started_with: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -52,19 +57,23 @@ class RunningDaemon:
     ) -> Any:
         """The JSON that a path answers."""
         headers = {**self._headers(is_owner), "Content-Type": "application/json"}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_ANSWER_S)
+        connection = self._connected()
         try:
             connection.request("POST", path, json.dumps(body or {}), headers)
-            return json.loads(connection.getresponse().read())
+            response = connection.getresponse()
+            answer = json.loads(response.read())
         except TimeoutError:
             raise IndexerFailed(
                 f"The daemon (process {self.pid}) does not answer.",
-                "Look at logs/daemon.log in the data folder; `obsidian-rag serve --stop` ends it.",
+                "Look at logs/daemon.log in the data folder; `obsidian-rag serve --stop` stops it.",
             ) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise DaemonGone from error
         finally:
             connection.close()
+        if response.status in _OVERLOADED and answer["error"]["code"] == Busy.code:
+            raise DaemonGone("it has too much to do")
+        return answer
 
     def events(self, after: int | None = None) -> Generator[tuple[str, dict[str, Any]], None, None]:
         """What happens there, as (kind, data), until it ends; the first one is ("ready", {}).
@@ -74,7 +83,7 @@ class RunningDaemon:
         Raises:
             DaemonGone: the connection broke.
         """
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_ANSWER_S)
+        connection = self._connected()
         try:
             headers = self._headers(is_owner=True)
             if after is not None:
@@ -92,6 +101,16 @@ class RunningDaemon:
         finally:
             connection.close()
 
+    def _connected(self) -> http.client.HTTPConnection:
+        """A connection; a daemon that takes none within a moment is as good as gone."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_CONNECT_S)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise DaemonGone from error
+        connection.sock.settimeout(_ANSWER_S)
+        return connection
+
     def _headers(self, is_owner: bool) -> dict[str, str]:
         headers = {"Authorization": f"Bearer {self.token}"}
         # Says who asks, not who may: whoever can read the token can read the vault as well.
@@ -107,7 +126,9 @@ def find_daemon(home: Path) -> RunningDaemon | None:
             str(found["token"]),
             int(found["pid"]),
             str(found["version"]),
-            str(found["settings"]),
+            str(found["config"]),
+            dict(found["overrides"]),
+            dict(found["started_with"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -115,20 +136,32 @@ def find_daemon(home: Path) -> RunningDaemon | None:
 
 
 def usable_daemon(config: Config) -> tuple[RunningDaemon | None, str]:
-    """The daemon to ask instead of working here, and why a running one is not asked."""
+    """The daemon to ask instead of working here, and why a running one is not asked.
+
+    A daemon follows the config file, so it has the settings of a command that reads the same file,
+    unless the environment of one of them says otherwise.
+    """
     daemon = find_daemon(config.home)
     if daemon is None:
         return None, ""
     if daemon.version != __version__:
         differs = "is of another version"
-    elif daemon.settings != config.digest:
-        differs = "has other settings"
+    elif daemon.config != str(config.file):
+        differs = f"has other settings (from {daemon.config})"
+    elif names := config.differing(daemon.overrides):
+        differs = f"has other settings from its environment ({', '.join(names)})"
     else:
         return daemon, ""
     return None, (
         f"The running daemon (process {daemon.pid}) {differs}, so it is not used;"
         " `obsidian-rag serve --detach` starts it anew."
     )
+
+
+def restart_needed(daemon: RunningDaemon, config: Config) -> list[str]:
+    """The settings that a running daemon takes up only when it is started anew."""
+    now = config.restart_values
+    return [name for name, value in daemon.started_with.items() if now.get(name) != value]
 
 
 def is_locked(home: Path) -> bool:

@@ -6,12 +6,22 @@ Nothing else in the program opens, lists or changes a file of a vault. Reading n
 from obsidian_rag.vault.ahead import Ahead
 from obsidian_rag.vault.boundary import check_relative, open_inside, relative_to_root, resolve
 from obsidian_rag.vault.discover import obsidian_vaults
-from obsidian_rag.vault.files import create_beside, make_root, read_bytes, rename_file, replace_file
+from obsidian_rag.vault.files import (
+    create_beside,
+    in_the_way,
+    make_root,
+    read_bytes,
+    rename_file,
+    replace_file,
+)
 from obsidian_rag.vault.folders import Folders, is_below, list_folders
+from obsidian_rag.vault.identity import FoundFile, RootIdentity, find_files, root_identity
+from obsidian_rag.vault.ignore_files import read_ignore_file
 from obsidian_rag.vault.read import NoteFile, content_hash, read_note
 from obsidian_rag.vault.readers import WORTH_A_PROCESS, read_beside
 from obsidian_rag.vault.rules import Rules
 from obsidian_rag.vault.scan import FileEntry, Scan, SkippedFile, scan, scan_paths
+from obsidian_rag.vault.temporary import is_temporary, sweep, sweep_data_folder, sweep_folder
 from obsidian_rag.vault.trash import discard_kept, keep_copy, remove_file, restore_file
 from obsidian_rag.vault.walk import FileWalk, walk_files
 from obsidian_rag.vault.write import replace_note
@@ -22,7 +32,9 @@ __all__ = [
     "FileEntry",
     "FileWalk",
     "Folders",
+    "FoundFile",
     "NoteFile",
+    "RootIdentity",
     "Rules",
     "Scan",
     "SkippedFile",
@@ -30,7 +42,10 @@ __all__ = [
     "content_hash",
     "create_beside",
     "discard_kept",
+    "find_files",
+    "in_the_way",
     "is_below",
+    "is_temporary",
     "keep_copy",
     "list_folders",
     "make_root",
@@ -38,6 +53,7 @@ __all__ = [
     "open_inside",
     "read_beside",
     "read_bytes",
+    "read_ignore_file",
     "read_note",
     "relative_to_root",
     "remove_file",
@@ -46,7 +62,11 @@ __all__ = [
     "replace_note",
     "resolve",
     "restore_file",
+    "root_identity",
     "scan",
     "scan_paths",
+    "sweep",
+    "sweep_data_folder",
+    "sweep_folder",
     "walk_files",
 ]

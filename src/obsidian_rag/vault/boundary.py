@@ -247,15 +247,28 @@ def _walk(top: str, rel: str, create: bool) -> tuple[int, str] | None:
 
 
 def _enter(descriptor: int, folder: str, create: bool) -> int:
+    is_new = False
     if create:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, dir_fd=descriptor)
+            is_new = True
     try:
-        return os.open(folder, _FOLDER_FLAGS | _NO_FOLLOW, dir_fd=descriptor)
+        entered = os.open(folder, _FOLDER_FLAGS | _NO_FOLLOW, dir_fd=descriptor)
+        if is_new:
+            os.fchmod(entered, as_open_as(os.fstat(descriptor), 0o777))
+        return entered
     except OSError:
         if _is_link(folder, descriptor):
             raise _LinkOnTheWay from None
         raise
+
+
+def as_open_as(folder: os.stat_result, most: int) -> int:
+    """The mode of something new in a folder of the vault: as open to others as the folder is.
+
+    Our umask says nothing about it: that is for the data folder, which is nobody else's.
+    """
+    return stat.S_IMODE(folder.st_mode) & most & ~stat.S_IWOTH | stat.S_IRUSR | stat.S_IWUSR
 
 
 def _is_link(name: str, folder: int) -> bool:

@@ -6,6 +6,7 @@ have two paths, and whoever compares paths with a database would take one of the
 
 import contextlib
 import os
+import stat
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -147,6 +148,19 @@ def as_on_disk(root: Path, rel: str) -> str:
         place = os.path.join(place, part)  # noqa: PTH118
         parts.append(unicodedata.normalize("NFC", part))
     return "/".join(parts)
+
+
+def in_the_way(root: Path, rel: str) -> str | None:
+    """What keeps a file from being at `rel`: a file above it, or a folder; None if neither."""
+    parts = rel.split("/")
+    place = os.fspath(root)
+    with contextlib.suppress(OSError):
+        for count, part in enumerate(parts, start=1):
+            place = os.path.join(place, part)  # noqa: PTH118
+            is_folder = stat.S_ISDIR(os.lstat(place).st_mode)
+            if is_folder is (count == len(parts)):
+                return "/".join(parts[:count])
+    return None
 
 
 def remove_empty_folders(root: Path, rel: str) -> None:

@@ -12,20 +12,24 @@ import xxhash
 
 from obsidian_rag.errors import NoteChanged
 from obsidian_rag.vault.boundary import NotANote, open_inside
+from obsidian_rag.vault.decode import decode, is_binary
 from obsidian_rag.vault.scan import FileEntry, SkippedFile, file_entry
 
 _ATTEMPTS = 3
-_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class NoteFile:
-    """A note as read: its bytes, its text without a byte order mark, and its file's facts."""
+    """A note as read: its bytes, its text without a byte order mark, and its file's facts.
+
+    `encoding` names what the bytes were read as; None is UTF-8.
+    """
 
     rel_path: str
     data: bytes
     text: str
     entry: FileEntry
+    encoding: str | None = None
 
 
 def content_hash(data: bytes) -> str:
@@ -68,15 +72,7 @@ def _read_once(root: Path, rel: str, max_bytes: int) -> NoteFile | SkippedFile |
     entry = file_entry(rel, before, is_linked)
     if entry != file_entry(rel, after, is_linked) or len(data) != before.st_size:
         return None
-    text = _text(data)
-    return SkippedFile(rel, "not_utf8") if text is None else NoteFile(rel, data, text, entry)
-
-
-def _text(data: bytes) -> str | None:
-    # NUL is valid UTF-8, but a file that has one is UTF-16 without a mark, or no text.
-    if b"\0" in data:
-        return None
-    try:
-        return data.removeprefix(_BOM).decode("utf-8")
-    except UnicodeDecodeError:
-        return None
+    found = decode(data)
+    if found is None:
+        return SkippedFile(rel, "binary" if is_binary(data) else "not_utf8")
+    return NoteFile(rel, data, found.text, entry, found.encoding)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from obsidian_rag.errors import NotFound, SecurityViolation
 from obsidian_rag.vault.boundary import check_relative, is_harmless, is_placeholder, is_within
 from obsidian_rag.vault.rules import Access, Rules
+from obsidian_rag.vault.temporary import is_temporary
 
 _WINDOWS = os.name == "nt"
 _COUNT_EVERY = 256
@@ -49,6 +50,8 @@ class Scan:
     folders: int
     unreadable_folders: tuple[str, ...] = ()
     is_complete: bool = True
+    # Temporary files of ours, perhaps left behind by a kill.
+    leftovers: tuple[str, ...] = ()
 
 
 def scan(
@@ -78,8 +81,14 @@ def scan(
         raise _no_vault(root, "was replaced while it was being read")
     if on_count and len(walk.files) != counted:
         on_count(len(walk.files))
-    unreadable = tuple(walk.unreadable)
-    return Scan(walk.files, walk.skipped, walk.folders, unreadable, is_complete)
+    return Scan(
+        walk.files,
+        walk.skipped,
+        walk.folders,
+        tuple(walk.unreadable),
+        is_complete,
+        tuple(walk.leftovers),
+    )
 
 
 def scan_paths(root: Path, rules: Rules, paths: Iterable[str]) -> Scan:
@@ -121,6 +130,7 @@ class _Walk:
         self.files: list[FileEntry] = []
         self.skipped: list[SkippedFile] = []
         self.unreadable: list[str] = []
+        self.leftovers: list[str] = []
         self.folders = 0
         self._max_bytes = rules.max_file_bytes
         self._base = real_root.rstrip(os.sep) + "/"
@@ -178,6 +188,8 @@ class _Walk:
             if name[0] == ".":
                 if is_open and name.endswith(_ICLOUD) and admits_name(rel, name[1:-7]):
                     self._skip(prefix + name[1:-7], "cloud_placeholder")
+                elif is_temporary(name):
+                    self.leftovers.append(real_prefix + name)
             elif entry.is_symlink() or (_WINDOWS and _is_junction(entry)):
                 self._link(entry, prefix + name, real_rel, is_open and admits_name(rel, name))
             elif entry.is_dir(follow_symlinks=False):

@@ -71,24 +71,27 @@ def keep_copy(root: Path, data: bytes, mtime_ns: int, keep_at: Path) -> None:
 def restore_file(root: Path, rel: str, kept_at: Path) -> FileEntry:
     """Put a kept file back at `rel`, or at a free name beside it; `kept_at` stays as it is.
 
+    It is as new as its return: with its old time, other devices could take it for what they
+    have deleted.
+
     Raises:
         NotFound: the trash does not have it any more.
         ReadOnly, SecurityViolation, IndexerFailed: as for `replace_file`.
     """
     try:
-        data, mtime_ns = kept_at.read_bytes(), kept_at.stat().st_mtime_ns
+        data = kept_at.read_bytes()
     except OSError as error:
         raise NotFound(
             f"'{rel}' is not in the trash any more ({error.strerror}).",
             "See what can be restored with `obsidian-rag livesync restore`.",
         ) from error
     if not os.path.lexists(root / own_path(root, rel)):
-        return replace_file(root, rel, None, data, mtime_ns)
+        return replace_file(root, rel, None, data)
     with contextlib.suppress(NotFound, SecurityViolation, IndexerFailed):
         there, entry = read_bytes(root, rel)
         if there == data:
             return entry
-    return create_beside(root, rel, _RESTORED, data, mtime_ns)
+    return create_beside(root, rel, _RESTORED, data)
 
 
 def discard_kept(kept_at: Path) -> None:

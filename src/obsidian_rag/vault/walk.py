@@ -14,6 +14,7 @@ from pathlib import Path
 from obsidian_rag.errors import SecurityViolation
 from obsidian_rag.vault.boundary import check_relative, is_harmless, is_placeholder
 from obsidian_rag.vault.scan import FileEntry, file_entry
+from obsidian_rag.vault.temporary import is_temporary
 
 _WINDOWS = os.name == "nt"
 _ICLOUD = ".icloud"
@@ -29,6 +30,8 @@ class FileWalk:
     unseen: Mapping[str, str]
     is_complete: bool
     is_empty: bool
+    # Temporary files of ours, perhaps left behind by a kill.
+    leftovers: tuple[str, ...] = ()
     _hiding: frozenset[str] = frozenset()
 
     @property
@@ -62,7 +65,9 @@ def walk_files(root: Path) -> FileWalk:
     if not os.path.samestat(before, after):
         return _without_root("replaced")
     hiding = frozenset(map(folded, walk.unseen))
-    return FileWalk(walk.files, walk.unseen, walk.is_complete, walk.is_empty, hiding)
+    return FileWalk(
+        walk.files, walk.unseen, walk.is_complete, walk.is_empty, tuple(walk.leftovers), hiding
+    )
 
 
 def is_link(status: os.stat_result) -> bool:
@@ -84,6 +89,7 @@ class _Walk:
         self.unseen: dict[str, str] = {}
         self.is_complete = True
         self.is_empty = True
+        self.leftovers: list[str] = []
         self._base = real_root.rstrip(os.sep) + "/"
         self._todo = [""]
 
@@ -110,6 +116,8 @@ class _Walk:
             if name.endswith(_ICLOUD):
                 original = name[1 : -len(_ICLOUD)]
                 self._leave_out(rel[: -len(name)] + original, "cloud_placeholder")
+            elif is_temporary(name):
+                self.leftovers.append(rel)
             return
         self.is_empty = False
         if not is_harmless(name) and (reason := _unsafe(rel)):

@@ -8,20 +8,26 @@ content is written beside the file, the file is compared once more, and only the
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from obsidian_rag.errors import IndexerFailed, NoteChanged, ReadOnly, SecurityViolation
-from obsidian_rag.vault.boundary import READ_FLAGS, NotANote, check_relative, folder_of, resolve
+from obsidian_rag.vault.boundary import (
+    READ_FLAGS,
+    NotANote,
+    as_open_as,
+    check_relative,
+    folder_of,
+    resolve,
+)
 from obsidian_rag.vault.read import content_hash
+from obsidian_rag.vault.temporary import temporary_name
 
 _WINDOWS = os.name == "nt"
 CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
-_NAME_IN_TEMPORARY = 40
 # Some disks take times of the year 2400; SQLite has no number for their nanoseconds.
 _LAST_MTIME_NS = 2**63 - 1
 
@@ -126,18 +132,19 @@ def status_of(name: str, folder: int | None) -> os.stat_result | None:
 def beside(name: str) -> str:
     """A free hidden name in the same folder."""
     folder, plain = os.path.split(name)
-    hidden = f".{plain[:_NAME_IN_TEMPORARY]}.tmp-{secrets.token_hex(4)}"
-    return os.path.join(folder, hidden)  # noqa: PTH118  (a bare name must stay bare)
+    return os.path.join(folder, temporary_name(plain))  # noqa: PTH118  (a bare name must stay bare)
 
 
 def _write(temporary: str, folder: int | None, data: bytes, status: os.stat_result | None) -> None:
-    # 0o666 lets the umask decide for a new note; a private one is never readable in between.
-    mode = 0o666 if status is None else 0o600
-    descriptor = os.open(temporary, CREATE_FLAGS, mode, dir_fd=folder)
+    # A private note is never readable in between.
+    descriptor = os.open(temporary, CREATE_FLAGS, 0o600, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(data)
         stream.flush()
-        if status is not None and hasattr(os, "fchmod"):
+        if status is None and hasattr(os, "fchmod"):
+            above = os.fstat(folder) if folder is not None else Path(temporary).parent.stat()
+            os.fchmod(descriptor, as_open_as(above, 0o666))
+        elif status is not None and hasattr(os, "fchmod"):
             with contextlib.suppress(PermissionError):
                 os.fchown(descriptor, status.st_uid, status.st_gid)
             os.fchmod(descriptor, stat.S_IMODE(status.st_mode))

@@ -1,8 +1,8 @@
 """All commands under one name, and the outer edge where every failure becomes a message."""
 
 import contextlib
+import errno
 import sys
-import traceback
 from datetime import datetime
 from typing import Annotated
 
@@ -11,7 +11,8 @@ from typer.exceptions import TyperException
 
 from obsidian_rag import __version__
 from obsidian_rag.config import data_home
-from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError, ReadOnly
+from obsidian_rag.process import begin_process, discreet_traceback
 from obsidian_rag.transports.cli import (
     autostart_cmd,
     config_cmd,
@@ -33,7 +34,10 @@ from obsidian_rag.transports.cli import (
     uuid_cmd,
 )
 from obsidian_rag.transports.cli.output import print_failure
+from obsidian_rag.transports.cli.streams import safe_streams
 
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 app = typer.Typer(
     name="obsidian-rag",
     no_args_is_help=True,
@@ -82,9 +86,16 @@ def _root(
     """
 
 
-def main() -> int:
-    """Run the command line; returns the exit code."""
+def run() -> int:
+    """Run the command that was typed; returns the exit code."""
+    begin_process()
+    with safe_streams():
+        return _run()
+
+
+def _run() -> int:
     try:
+        _check_arguments(sys.argv)
         outcome = app(prog_name="obsidian-rag", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except typer.Exit as ended:
@@ -103,20 +114,37 @@ def main() -> int:
         return error.exit_code
     except SystemExit as ended:
         # Typer's answer to a reader of our output that went away, which is no failure.
-        return 0 if isinstance(ended.__context__, BrokenPipeError) else 2
+        is_reader_gone = isinstance(ended.__context__, BrokenPipeError)
+        return 0 if is_reader_gone or ended.code in (None, 0) else 2
     except Exception as error:  # noqa: BLE001  (the outer edge: a traceback is for the log)
         print_failure(_unexpected(error))
         return 2
 
 
+def _check_arguments(arguments: list[str]) -> None:
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            shown = argument.encode(errors="surrogateescape").decode(errors="replace")
+            raise InvalidArgument(
+                f"'{shown}' is not valid UTF-8.", "Set your terminal to UTF-8 and type it again."
+            ) from None
+
+
 def _unexpected(error: Exception) -> ObsidianRagError:
+    """What to tell of a failure that nobody expected; its text may quote a note."""
+    if isinstance(error, OSError) and error.errno in _DENIED:
+        place = error.filename or "A file"
+        return ReadOnly(f"{place} may not be used ({error.strerror}).", "Check its permissions.")
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return IndexerFailed("The disk is full.", "Free some space and run the command again.")
     log = data_home() / "logs" / "crash.log"
+    hint = "Please report it with the command you ran; no log of it could be written."
     with contextlib.suppress(OSError):
         log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with log.open("a", encoding="utf-8") as stream:
             stream.write(f"\n{datetime.now().isoformat()} {sys.argv[1:2]}\n")
-            stream.write("".join(traceback.format_exception(error)))
-    return ObsidianRagError(
-        f"Something unexpected went wrong ({type(error).__name__}: {error}).",
-        f"The details are in {log}; please report them with the command you ran.",
-    )
+            stream.write(discreet_traceback(error) + "\n")
+        hint = f"The details are in {log}; please report them with the command you ran."
+    return ObsidianRagError(f"Something unexpected went wrong ({type(error).__name__}).", hint)

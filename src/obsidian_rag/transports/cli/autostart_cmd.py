@@ -33,7 +33,9 @@ PlatformOption = Annotated[
 def install(
     only_print: PrintFlag = False, json_output: JsonFlag = False, platform: PlatformOption = None
 ) -> int:
-    """Start the daemon now and whenever you log in; run it again after an upgrade or a move
+    """Start the daemon now and whenever you log in
+
+    Run it again after an upgrade or a move.
 
     Example:  obsidian-rag service install --print
     """
@@ -59,7 +61,9 @@ def install(
 def uninstall(
     only_print: PrintFlag = False, json_output: JsonFlag = False, platform: PlatformOption = None
 ) -> int:
-    """Stop the daemon and start it no more when you log in; notes, index and settings stay
+    """Stop the daemon and no longer start it when you log in
+
+    Notes, index and settings stay.
 
     Example:  obsidian-rag service uninstall
     """
@@ -73,7 +77,7 @@ def uninstall(
         was_there = complaints is not None
         _answer({**_fields(entry), "removed": was_there, "notes": complaints or []})
     elif complaints is None:
-        print("Nothing was installed")
+        print("Nothing is installed")
     else:
         print(f"removed  {entry.file}")
     if complaints:
@@ -103,9 +107,7 @@ def status(json_output: JsonFlag = False) -> int:
     print(f"running  {_word(state.is_running)}")
     print(f"daemon   {f'{daemon.url} (process {daemon.pid})' if daemon else 'none'}")
     if state.is_installed and not state.is_current:
-        _say(
-            ["The entry is not what this version writes: `obsidian-rag service install` mends it."]
-        )
+        _say(["The entry is of another version: `obsidian-rag service install` renews it."])
     return 0
 
 

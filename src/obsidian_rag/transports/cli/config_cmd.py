@@ -1,13 +1,39 @@
-"""config show, set and path."""
+"""config show, get, set, unset and path."""
 
-from typing import Annotated
+import os
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
-from obsidian_rag import config
+from obsidian_rag import config, config_edit
+from obsidian_rag.errors import ConfigInvalid
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, print_json, the_daemon
+from obsidian_rag.transports.running import restart_needed
 
 app = typer.Typer(no_args_is_help=True, help="Show and change settings", rich_markup_mode=None)
+
+
+def _names(incomplete: str) -> list[tuple[str, str]]:
+    """Settings for the shell to complete, with what they are."""
+    return [
+        (name, field.description or "")
+        for name, field in config.setting_fields()
+        if name.startswith(incomplete)
+    ]
+
+
+def _values(context: typer.Context, incomplete: str) -> list[str]:
+    """The values of a setting that has only a few."""
+    words = config_edit.setting_choices(context.params.get("key") or "")
+    return [word for word in words if word.startswith(incomplete)]
+
+
+Key = Annotated[
+    str,
+    typer.Argument(help="Dotted name, for example embedding.provider", autocompletion=_names),
+]
 
 
 @app.command("show")
@@ -18,7 +44,7 @@ def show(json_output: JsonFlag = False) -> int:
     """
     from obsidian_rag.tools import success
 
-    settings = config.load().settings.model_dump(mode="json")
+    settings = config.load().settings.model_dump(mode="json", by_alias=True)
     if json_output:
         print_envelope(success(settings))
     else:
@@ -26,29 +52,57 @@ def show(json_output: JsonFlag = False) -> int:
     return 0
 
 
+@app.command("get")
+def get(key: Key, json_output: JsonFlag = False) -> int:
+    """Print one setting, or one section of them
+
+    Example:  obsidian-rag config get embedding.provider
+    """
+    from obsidian_rag.tools import success
+
+    if key not in {name.partition(".")[0] for name in config.setting_names()}:
+        config_edit.check_name(key)
+    value = config.load().value(key)
+    if json_output:
+        print_envelope(success({"key": key, "value": value}))
+    elif isinstance(value, str):
+        print(value)
+    else:
+        print_json(value)
+    return 0
+
+
 @app.command("set")
 def set_(
-    key: Annotated[str, typer.Argument(help="Dotted name, for example embedding.provider")],
-    value: Annotated[str, typer.Argument(help="JSON, or a bare word")],
+    key: Key,
+    value: Annotated[str, typer.Argument(help="JSON, or a bare word", autocompletion=_values)],
     json_output: JsonFlag = False,
 ) -> int:
     """Change one setting in the config file
 
+    A running daemon takes it up at once. Paths are meant from the folder you are in.
+
     Example:  obsidian-rag config set embedding.provider ollama
     """
-    from obsidian_rag.tools import success
-
     file = config.config_file()
     tree = config.read_file(file)
-    config.set_value(tree, key, value)
-    config.Config(config.data_home(), file, config.validate(tree, file))
-    config.save(tree, file)
-    if json_output:
-        print_envelope(success({"key": key, "config": str(file)}))
-    else:
-        print(f"{key} is set in {file}")
-        the_daemon(config.load())  # says so when one runs with the old settings
-    return 0
+    before = _written(tree)
+    config_edit.set_value(tree, key, config_edit.typed_value(key, value))
+    return _save(key, tree, before, json_output, f"{key} is set in {file}")
+
+
+@app.command("unset")
+def unset(key: Key, json_output: JsonFlag = False) -> int:
+    """Give one setting its default again
+
+    Example:  obsidian-rag config unset indexing.chunk_size
+    """
+    file = config.config_file()
+    tree = config.read_file(file)
+    before = _written(tree)
+    is_there = config_edit.unset_value(tree, key)
+    said = f"{key} is no longer set in {file}" if is_there else f"{key} was not set in {file}"
+    return _save(key, tree, before, json_output, said)
 
 
 @app.command("path")
@@ -64,3 +118,75 @@ def path(json_output: JsonFlag = False) -> int:
     else:
         print(config.config_file())
     return 0
+
+
+def _written(tree: dict[str, Any]) -> config.Config | None:
+    """The settings as the file had them; None if they could not be used."""
+    try:
+        file = config.config_file()
+        return config.Config(config.data_home(), file, config.validate(tree, file))
+    except ConfigInvalid:
+        return None
+
+
+def _save(
+    key: str, tree: dict[str, Any], before: config.Config | None, json_output: bool, said: str
+) -> int:
+    from obsidian_rag.tools import success
+
+    file = config.config_file()
+    after = config.Config(config.data_home(), file, config.validate(tree, file))
+    config.save(tree, file)
+    is_changed = before is None or before.value(key) != after.value(key)
+    told = list(_consequences(key, after, is_changed=is_changed))
+    if json_output:
+        print_envelope(success({"key": key, "config": str(file), "notes": told}))
+        return 0
+    print(said)
+    for line in told:
+        print(line, file=sys.stderr)
+    return 0
+
+
+def _consequences(key: str, after: config.Config, *, is_changed: bool) -> Iterator[str]:
+    """What else is to be known, or to be done, before the change has its effect."""
+    variable = config.ENV_PREFIX + key.upper().replace(".", "__")
+    if variable in os.environ:
+        yield f"In this shell {variable} wins over the file."
+    try:
+        now = config.load()
+    except ConfigInvalid as error:
+        yield f"{error.message} {error.suggestion}"
+        return
+    if is_changed and key in config.NEEDS_REINDEX and after.database.exists():
+        yield (
+            "The index was built with the old value. Run `obsidian-rag reindex`;"
+            " until then search goes by words only."
+        )
+    if is_changed:
+        yield from _meaning_consequences(key, after)
+    daemon = the_daemon(now)
+    if daemon is None:
+        return
+    if key in restart_needed(daemon, now):
+        yield f"{key} takes effect after `obsidian-rag serve --detach`."
+    elif is_changed:
+        yield "The running daemon uses it from now on."
+
+
+def _meaning_consequences(key: str, after: config.Config) -> Iterator[str]:
+    """What a change means for the vectors that a transformer adds."""
+    from obsidian_rag.engine import installed_model
+
+    meaning = after.settings.meaning
+    if key == "embedding.provider" and after.settings.embedding.provider not in ("builtin", "hash"):
+        yield "Meaning vectors are not used with it: it makes vectors of its own."
+    if key == "meaning.model" and installed_model(meaning.model, after.home) is None:
+        yield f"The model {meaning.model} is not there: `obsidian-rag model get` or `model add`."
+    elif key == "meaning.model":
+        yield (
+            "Its meaning vectors are added in the background and take the place of the old"
+            " model's; nothing has to be reindexed."
+        )
+    if key == "meaning.enabled":
+        yield "Nothing has to be reindexed; static vectors are always there."

@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.transports.cli.streams import style
 
 _MARKS = {"ok": "ok", "warning": "warning", "problem": "PROBLEM"}
+_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 def doctor(
@@ -29,7 +31,9 @@ def doctor(
         for finding in examine(engine, deep=deep):
             findings.append(finding)
             if not json_output:
-                print(f"{_MARKS[finding.verdict]:<8} {finding.check:<12} {finding.message}")
+                mark = f"{_MARKS[finding.verdict]:<8}"
+                verdict = style(mark, fg=_COLOURS[finding.verdict], bold=True)
+                print(f"{verdict} {finding.check:<12} {finding.message}")
                 if finding.suggestion:
                     print(f"{'':<21} {finding.suggestion}")
     finally:

@@ -1,33 +1,58 @@
 """eval: how well search does on questions whose answers are known, and related notes on links."""
 
 import contextlib
-import sys
-from dataclasses import asdict
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from obsidian_rag.errors import InvalidArgument, NotFound
-from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.transports.cli.eval_text import (
+    percent,
+    print_caveats,
+    print_report,
+    print_worst,
+    report_fields,
+    rounded,
+    verdict,
+    worst_fields,
+)
+from obsidian_rag.transports.cli.output import JsonFlag, counted, open_engine, print_envelope
 from obsidian_rag.transports.cli.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from obsidian_rag.engine import Engine, Evaluated, LinksFound, Question, Report
+    from obsidian_rag.engine import Engine, LinksFound, Question
 
 _OWN_QUESTIONS = 100
 _LINKS = 1000
-_UNKNOWN_SHOWN = 10
-_MEASURES = {
-    "ndcg_at_5": "nDCG@5",
-    "ndcg_at_10": "nDCG@10",
-    "mrr": "MRR",
-    "hit_at_1": "Hit@1",
-    "hit_at_5": "Hit@5",
-    "recall_at_10": "recall@10",
-}
+
+
+class HalfName(StrEnum):
+    """Which questions of a file, by position."""
+
+    ALL = "all"
+    EVEN = "even"
+    ODD = "odd"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the command line asks of a measurement of search."""
+
+    golden: Path | None
+    limit: int | None
+    half: HalfName
+    worst: int
+    without: frozenset[str]
+
+    @property
+    def half_text(self) -> str:
+        """Which half of a file the numbers are from."""
+        if self.half is HalfName.ALL:
+            return "both halves" if self.golden is not None else ""
+        return f"{self.half.value} half"
 
 
 def evaluate(
@@ -48,9 +73,18 @@ def evaluate(
             help="Most questions of the file, of each kind with --self (100), or most links (1000)",
         ),
     ] = None,
+    half: Annotated[
+        HalfName, typer.Option(help="Only every second question; even begins with the first")
+    ] = HalfName.ALL,
+    worst: Annotated[
+        int, typer.Option(min=0, help="List this many of the worst questions and what came first")
+    ] = 0,
+    without: Annotated[
+        list[str] | None, typer.Option(help="Leave out a signal, such as meaning or letters")
+    ] = None,
     json_output: JsonFlag = False,
 ) -> int:
-    """Measure how well search finds the right notes, or how well `related` suggests them
+    """Measure how well search and `related` work on your notes
 
     Search is measured by words, by vectors and by both; related notes by your own links.
 
@@ -60,35 +94,56 @@ def evaluate(
         raise InvalidArgument(
             "eval needs a golden file, --self or --links.", "Try `obsidian-rag eval --self`."
         )
-    if use_links:
-        return _measure_links(limit or _LINKS, json_output)
-    return _measure_search(golden, limit, json_output)
+    wanted = _Wanted(golden, limit, half, worst, frozenset(without or ()))
+    if not use_links:
+        return _measure_search(wanted, json_output)
+    if half is not HalfName.ALL or worst or without:
+        raise InvalidArgument(
+            "--half, --worst and --without are about questions, not about links.",
+            "Try `obsidian-rag eval --links`.",
+        )
+    return _measure_links(limit or _LINKS, json_output)
 
 
-def _measure_search(golden: Path | None, limit: int | None, json_output: bool) -> int:
+def _measure_search(wanted: _Wanted, json_output: bool) -> int:
     from obsidian_rag import tools
+    from obsidian_rag.engine import PARTS, EvalOptions, Half, half_of
     from obsidian_rag.engine import evaluate as measure
 
+    if unknown_parts := sorted(wanted.without - set(PARTS)):
+        raise InvalidArgument(
+            f"No signal is called '{unknown_parts[0]}'.", f"The signals are: {', '.join(PARTS)}."
+        )
     with contextlib.closing(open_engine()) as engine, progress("questions") as show:
-        questions, unknown = _questions(engine, golden, limit)
-        report = measure(engine, questions, on_progress=show)
+        questions, unknown = _questions(engine, wanted)
+        chosen = half_of(questions, Half(wanted.half))
+        chosen = chosen[: wanted.limit] if wanted.golden is not None else chosen
+        if not chosen:
+            raise InvalidArgument("There is no question in that half.", "Leave out --half.")
+        report = measure(engine, chosen, EvalOptions(leave_out=wanted.without), show)
     if json_output:
-        print_envelope(tools.success(_fields(report, unknown), trouble=report.trouble))
+        fields = report_fields(report, unknown, wanted.half.value)
+        if wanted.worst:
+            fields["worst"] = worst_fields(report, wanted.worst)
+        print_envelope(tools.success(fields, trouble=report.trouble))
         return 0
-    _print(report)
-    _tell(report, unknown)
+    print_report(report, wanted.half_text)
+    print()
+    for sentence in verdict(report, wanted.half_text):
+        print(sentence)
+    if wanted.worst:
+        print_worst(report, wanted.worst)
+    print_caveats(report, unknown)
     return 0
 
 
-def _questions(
-    engine: "Engine", golden: Path | None, limit: int | None
-) -> "tuple[list[Question], tuple[str, ...]]":
+def _questions(engine: "Engine", wanted: _Wanted) -> "tuple[list[Question], tuple[str, ...]]":
     from obsidian_rag.engine import load_golden, own_questions
 
-    if golden is not None:
-        loaded = load_golden(engine, golden)
-        return list(loaded.questions[:limit]), loaded.unknown
-    made = own_questions(engine, limit or _OWN_QUESTIONS)
+    if wanted.golden is not None:
+        loaded = load_golden(engine, wanted.golden)
+        return list(loaded.questions), loaded.unknown
+    made = own_questions(engine, wanted.limit or _OWN_QUESTIONS)
     if not made:
         raise NotFound(
             "No question can be made from this vault: it has no title of two words or more,"
@@ -117,7 +172,7 @@ def _measure_links(limit: int, json_output: bool) -> int:
 
 
 def _rates(found: "LinksFound") -> dict[str, float]:
-    return _rounded(
+    return rounded(
         {**{f"hit_at_{most}": rate for most, rate in found.hits.items()}, "mrr": found.mrr}
     )
 
@@ -127,51 +182,8 @@ def _print_links(found: "LinksFound") -> None:
     print("".join(f"{name:>9}" for name in names))
     numbers = "".join(f"{rate:>9.3f}" for rate in (*found.hits.values(), found.mrr))
     print(f"{found.notes:>9}{found.links:>9}{numbers}")
-
-
-def _fields(report: "Report", unknown: tuple[str, ...]) -> dict[str, object]:
-    return {
-        "overall": _evaluated_fields(report.overall),
-        "categories": {one.category: _evaluated_fields(one) for one in report.categories},
-        "unknown_notes": list(unknown),
-    }
-
-
-def _evaluated_fields(one: "Evaluated") -> dict[str, object]:
-    by_signals = {signals.value: _rounded(asdict(m)) for signals, m in one.by_signals.items()}
-    return {"questions": one.questions, **by_signals}
-
-
-def _rounded(measures: "Mapping[str, float]") -> dict[str, float]:
-    return {name: round(value, 4) for name, value in measures.items()}
-
-
-def _print(report: "Report") -> None:
-    shown = list(report.categories) if len(report.categories) > 1 else []
-    shown.append(report.overall)
-    width = max(len(_label(one)) for one in shown)
-    print(" " * (width + 10) + "".join(f"{name:>10}" for name in _MEASURES.values()))
-    for one in shown:
-        label = _label(one)
-        for signals, measures in one.by_signals.items():
-            values = asdict(measures)
-            numbers = "".join(f"{values[name]:>10.3f}" for name in _MEASURES)
-            print(f"{label:<{width}}  {signals.value:<8}{numbers}")
-            label = ""
-
-
-def _label(one: "Evaluated") -> str:
-    return f"{one.category} ({one.questions})"
-
-
-def _tell(report: "Report", unknown: tuple[str, ...]) -> None:
-    """What the numbers do not say, on stderr."""
-    if unknown:
-        print("Not in the index, and so counted as not found:", file=sys.stderr)
-        for path in unknown[:_UNKNOWN_SHOWN]:
-            print(f"  {path}", file=sys.stderr)
-        if len(unknown) > _UNKNOWN_SHOWN:
-            print(f"  … and {len(unknown) - _UNKNOWN_SHOWN} more", file=sys.stderr)
-    if report.trouble is not None:
-        error = report.trouble
-        print(f"{error.code}: {error.message}\n  {error.suggestion}", file=sys.stderr)
+    most, rate = list(found.hits.items())[-1]
+    print(
+        f"\n`related` has the linked note among the first {most} for {percent(rate)} of"
+        f" {counted(found.links, 'link')}."
+    )

@@ -3,8 +3,8 @@
 import contextlib
 import sys
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError, error_from
@@ -31,32 +31,86 @@ class Outcome:
 
     fields: dict[str, Any]
     envelope: "Envelope"
+    # Who wanted to wait for the meaning vectors did not get all of them.
+    lacks_meaning: bool = False
+    is_in_daemon: bool = False
 
     @property
     def exit_code(self) -> int:
         """0 done, 1 some notes failed, 130 interrupted."""
         if self.fields["is_cancelled"]:
             return 130
-        return 1 if self.fields["errors"] else 0
+        return 1 if self.fields["errors"] or self.lacks_meaning else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A run: what it looks at, whether missing notes are gone, and whether to wait for meaning."""
+
+    mode: str
+    accept_removals: bool = False
+    waits_for_meaning: bool = False
 
 
 OnStep = Callable[[Step], None]
 
 
-def run_here(mode: str, on_step: OnStep, stop: threading.Event) -> Outcome:
+def run_here(wanted: Wanted, on_step: OnStep, stop: threading.Event) -> Outcome:
     """Index in this process."""
     from obsidian_rag import tools
-    from obsidian_rag.engine import Mode, paced, result_fields, run_index
+    from obsidian_rag.engine import (
+        MEANING_PHASE,
+        MeaningState,
+        Mode,
+        add_meaning,
+        meaning_state,
+        now,
+        paced,
+        result_fields,
+        run_index,
+        settle_meaning,
+    )
 
     def listen(progress: "Progress") -> None:
         on_step(Step(progress.phase.value, progress.current, progress.total))
 
+    def count(state: MeaningState) -> None:
+        on_step(Step(MEANING_PHASE, state.done, state.total))
+
     with contextlib.closing(open_engine()) as engine:
-        result = run_index(engine, Mode(mode), paced(listen), stop.is_set)
-        return Outcome(result_fields(result), tools.index_outcome(engine, result))
+        started, mode = now(), Mode(wanted.mode)
+        removes = wanted.accept_removals
+        result = run_index(engine, mode, paced(listen), stop.is_set, accepts_removals=removes)
+        fields, envelope = result_fields(result), tools.index_outcome(engine, result)
+        if wanted.waits_for_meaning and not stop.is_set():
+            state = add_meaning(engine, count, stop.is_set)
+        else:
+            if result.tally.touched:
+                settle_meaning(engine, started)
+            state = meaning_state(engine)
+        meaning = state.shown if state is not None else None
+        return _outcome(fields, envelope, meaning, wanted, stop)
 
 
-def run_there(daemon: RunningDaemon, mode: str, on_step: OnStep, stop: threading.Event) -> Outcome:
+def _outcome(
+    fields: dict[str, Any],
+    envelope: "Envelope",
+    meaning: Mapping[str, Any] | None,
+    wanted: Wanted,
+    stop: threading.Event,
+) -> Outcome:
+    """The end of a run, with what is known of meaning vectors then."""
+    fields = {**fields, "meaning": meaning}
+    if not wanted.waits_for_meaning:
+        return Outcome(fields, {**envelope, "data": fields})
+    fields["is_cancelled"] = fields["is_cancelled"] or stop.is_set()
+    lacks = meaning is None or meaning["done"] < meaning["total"]
+    return Outcome(fields, {**envelope, "data": fields}, lacks)
+
+
+def run_there(
+    daemon: RunningDaemon, wanted: Wanted, on_step: OnStep, stop: threading.Event
+) -> Outcome:
     """Ask the daemon for the job, and follow it to its end.
 
     Raises:
@@ -66,28 +120,79 @@ def run_there(daemon: RunningDaemon, mode: str, on_step: OnStep, stop: threading
     while True:
         with contextlib.closing(daemon.events()) as events:
             next(events)  # from here on nothing is missed
-            asked = answered(daemon.call("obsidian_rag_index", {"mode": mode}))
+            asked = answered(
+                daemon.call(
+                    "obsidian_rag_index",
+                    {
+                        "mode": wanted.mode,
+                        **({"accept_removals": True} if wanted.accept_removals else {}),
+                    },
+                    is_owner=True,
+                )
+            )
             job: Any = asked["data"]
             # A sync is part of every other run; anything else has to wait for its turn.
-            is_wanted = mode in ("sync", job["mode"])
+            is_wanted = wanted.mode in ("sync", job["mode"])
             if not is_wanted:
                 print(f"Waiting for a running {job['mode']} …", file=sys.stderr)
-            ended = _followed(daemon, events, job["job_id"], on_step if is_wanted else None, stop)
+            ended, is_meaning_over = _followed(
+                daemon, events, job["job_id"], on_step if is_wanted else None, stop
+            )
+            is_waiting = is_wanted and wanted.waits_for_meaning and not is_meaning_over
+            if is_waiting and _afterwards(daemon, asked)[1]:
+                _follow_meaning(events, on_step, stop)
         if is_wanted or stop.is_set():
-            return Outcome(ended, {**asked, "data": ended})
+            envelope, meaning = _afterwards(daemon, asked)
+            return replace(_outcome(ended, envelope, meaning, wanted, stop), is_in_daemon=True)
+
+
+def _afterwards(
+    daemon: RunningDaemon, asked: "Envelope"
+) -> "tuple[Envelope, Mapping[str, Any] | None]":
+    """The health after the run, and how far the meaning vectors are.
+
+    What was answered before the run says how it was then.
+    """
+    with contextlib.suppress(DaemonGone, ObsidianRagError):
+        told = answered(daemon.call("obsidian_rag_status", {}, is_owner=True))
+        data: Any = told["data"]
+        return told, data["meaning"] if data else None
+    return asked, None
+
+
+def _follow_meaning(events: Any, on_step: OnStep, stop: threading.Event) -> None:
+    """Wait until the daemon has added all meaning vectors, or cannot go on.
+
+    Each job is followed by a pass, which tells its end whether or not there was anything to do.
+    """
+    with contextlib.suppress(DaemonGone):
+        for kind, data in events:
+            if kind == "progress" and data["phase"] == "meaning":
+                on_step(Step(data["phase"], data["current"], data["total"]))
+                if data["is_over"]:
+                    return
+            if stop.is_set():
+                return
 
 
 def _followed(
     daemon: RunningDaemon, events: Any, job_id: str, on_step: OnStep | None, stop: threading.Event
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], bool]:
+    """The result of a job, and whether the pass of meaning vectors after it is over too.
+
+    That may be told before the end of the job, by another thread of the daemon.
+    """
     over = threading.Event()
+    is_meaning_over = False
     threading.Thread(target=_cancel, args=(daemon, job_id, stop, over), daemon=True).start()
     try:
         for kind, data in events:
             if kind == "progress" and data["job_id"] == job_id and on_step is not None:
                 on_step(Step(data["phase"], data["current"], data["total"]))
             elif kind == "job" and data["id"] == job_id and data["status"] != "started":
-                return _ended(data)
+                return _ended(data), is_meaning_over
+            elif kind == "progress" and data.get("after_job") == job_id:
+                is_meaning_over = data["is_over"]
     except DaemonGone:
         pass  # the same as an end of the events
     finally:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -11,42 +12,74 @@ import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError
-from obsidian_rag.transports.cli.following import OnStep, Outcome, Step, run_here, run_there
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
+from obsidian_rag.transports.cli.following import (
+    OnStep,
+    Outcome,
+    Step,
+    Wanted,
+    run_here,
+    run_there,
+)
+from obsidian_rag.transports.cli.meaning_text import meaning_text
+from obsidian_rag.transports.cli.output import JsonFlag, counted, print_envelope, the_daemon
 from obsidian_rag.transports.cli.stopping import stop_on_signals
+from obsidian_rag.transports.cli.streams import bar_console, escaped
 from obsidian_rag.transports.running import DaemonGone
 
 Run = Callable[[OnStep], Outcome]
+_writing = threading.Lock()
 NdjsonFlag = Annotated[bool, typer.Option("--ndjson", help="Print progress as NDJSON lines")]
+AcceptFlag = Annotated[
+    bool, typer.Option("--accept-removals", help="Missing notes are gone: take them out")
+]
 
 
-def index(json_output: JsonFlag = False, ndjson: NdjsonFlag = False) -> int:
+def index(
+    json_output: JsonFlag = False,
+    ndjson: NdjsonFlag = False,
+    accept_removals: AcceptFlag = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until all meaning vectors are added")
+    ] = False,
+) -> int:
     """Index the whole vault, checking the content of every file
 
     Example:  obsidian-rag index
     """
-    return _run("full", json_output, ndjson)
+    return _run(Wanted("full", accept_removals, wait), json_output, ndjson)
 
 
-def sync(json_output: JsonFlag = False, ndjson: NdjsonFlag = False) -> int:
+def sync(
+    json_output: JsonFlag = False,
+    ndjson: NdjsonFlag = False,
+    accept_removals: AcceptFlag = False,
+    deep_vectors: Annotated[
+        bool, typer.Option("--deep-vectors", help="Wait until all meaning vectors are added")
+    ] = False,
+) -> int:
     """Bring the index up to date with the files that changed
+
+    When many notes are missing at once, nothing is removed (VAULT_AWAY): a disk may be away.
+    With --accept-removals you say that they are gone.
 
     Example:  obsidian-rag sync | jq .
     """
-    return _run("sync", json_output, ndjson)
+    return _run(Wanted("sync", accept_removals, deep_vectors), json_output, ndjson)
 
 
-def reindex(json_output: JsonFlag = False, ndjson: NdjsonFlag = False) -> int:
+def reindex(
+    json_output: JsonFlag = False, ndjson: NdjsonFlag = False, accept_removals: AcceptFlag = False
+) -> int:
     """Build a new index beside the old one, then swap
 
     Needed after changing the embedding model, and the repair for a damaged index.
 
     Example:  obsidian-rag reindex
     """
-    return _run("reindex", json_output, ndjson)
+    return _run(Wanted("reindex", accept_removals), json_output, ndjson)
 
 
-def _run(mode: str, json_output: bool, ndjson: bool) -> int:
+def _run(wanted: Wanted, json_output: bool, ndjson: bool) -> int:
     if json_output and ndjson:
         raise InvalidArgument("--json and --ndjson exclude each other.", "Choose one.")
     stop = stop_on_signals("notes")
@@ -55,8 +88,8 @@ def _run(mode: str, json_output: bool, ndjson: bool) -> int:
         daemon = the_daemon(load())
         if daemon is not None:
             with contextlib.suppress(DaemonGone):
-                return run_there(daemon, mode, on_step, stop)
-        return run_here(mode, on_step, stop)
+                return run_there(daemon, wanted, on_step, stop)
+        return run_here(wanted, on_step, stop)
 
     if ndjson or not (json_output or sys.stdout.isatty()):
         return _as_lines(run)
@@ -65,6 +98,7 @@ def _run(mode: str, json_output: bool, ndjson: bool) -> int:
         print_envelope(outcome.envelope)
     else:
         _summarise(outcome.fields)
+        _summarise_meaning(outcome, wanted)
     return outcome.exit_code
 
 
@@ -72,19 +106,27 @@ def _as_lines(run: Run) -> int:
     try:
         outcome = run(lambda step: _line(type="progress", **asdict(step)))
     except Exception as error:
-        known = error if isinstance(error, ObsidianRagError) else IndexerFailed(str(error))
+        known = error if isinstance(error, ObsidianRagError) else _unexpected(error)
         _line(type="error", **known.body)
         raise
     _line(type="complete", **outcome.fields)
     return outcome.exit_code
 
 
+def _unexpected(error: Exception) -> IndexerFailed:
+    """Its text may quote a note, so only its kind is told."""
+    return IndexerFailed(f"Something unexpected went wrong ({type(error).__name__}).")
+
+
 def _line(**fields: object) -> None:
-    print(json.dumps(fields, ensure_ascii=False), flush=True)
+    """One write per line: `print` writes the end of a line by itself, after who knows whose."""
+    line = escaped(json.dumps(fields, ensure_ascii=False)) + "\n"
+    with _writing:
+        sys.stdout.write(line)
+        sys.stdout.flush()
 
 
 def _with_bar(run: Run) -> Outcome:
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
@@ -94,7 +136,7 @@ def _with_bar(run: Run) -> Outcome:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+    with Bars(*columns, console=bar_console(), transient=True) as bars:
         tasks = {}
 
         def draw(step: Step) -> None:
@@ -107,17 +149,37 @@ def _with_bar(run: Run) -> Outcome:
 
 def _summarise(fields: dict[str, Any]) -> None:
     words = ("added", "changed", "renamed", "removed", "unchanged", "skipped")
-    parts = [f"{fields[word]} {word}" for word in words if fields[word]]
+    parts = [f"{fields[word]:,} {word}" for word in words if fields[word]]
     print(
-        f"{fields['indexed_files']} notes, {fields['total_chunks']} chunks searchable"
+        f"{counted(fields['indexed_files'], 'note')}, {counted(fields['total_chunks'], 'chunk')}"
+        " searchable"
         f" ({', '.join(parts) or 'nothing to do'}; {fields['duration_ms'] / 1000:.1f} s)"
     )
+    if fields.get("repair"):
+        print(fields["repair"], file=sys.stderr)
     errors = fields["errors"]
     for failure in errors[:20]:
         print(f"  failed: {failure['message']}", file=sys.stderr)
     if len(errors) > 20:
-        print(f"  … and {len(errors) - 20} more", file=sys.stderr)
+        print(f"  … and {len(errors) - 20:,} more", file=sys.stderr)
     if fields["is_cancelled"]:
         print("Stopped early; run `obsidian-rag sync` to go on.", file=sys.stderr)
     elif fields["skipped"] or errors:
         print("`obsidian-rag status` lists what is not searchable and why.", file=sys.stderr)
+
+
+def _summarise_meaning(outcome: Outcome, wanted: Wanted) -> None:
+    meaning = outcome.fields["meaning"]
+    if meaning is None:
+        if wanted.waits_for_meaning:
+            print(
+                "No transformer is installed, so there are no meaning vectors;"
+                " `obsidian-rag model get minilm` installs one.",
+                file=sys.stderr,
+            )
+        return
+    has_rest = meaning["done"] < meaning["total"]
+    is_being_added = meaning["seconds_left"] or meaning["trouble"] or meaning["is_paused"]
+    who = "the daemon" if outcome.is_in_daemon else "`obsidian-rag sync --deep-vectors`"
+    hint = f"; {who} adds the rest"
+    print(meaning_text(meaning) + (hint if has_rest and not is_being_added else ""))

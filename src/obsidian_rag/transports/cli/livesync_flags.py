@@ -1,17 +1,20 @@
 """The options that name a database, open it, and say how it keeps notes."""
 
+import functools
+import inspect
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from obsidian_rag.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import Tweaks
+    from obsidian_rag.engine import Tweaks, Wish
 
 UrlOption = Annotated[
     str | None, typer.Option("--url", help="Address of the CouchDB server", show_default=False)
@@ -29,6 +32,55 @@ VaultOption = Annotated[Path | None, typer.Option("--vault", help="Folder to syn
 ConsentFlag = Annotated[
     bool, typer.Option("--consent", help="Notes may go to this server outside this machine")
 ]
+
+
+_BY_NAME = inspect.Parameter.KEYWORD_ONLY
+_NAMING = {
+    "url": UrlOption,
+    "db": DbOption,
+    "user": UserOption,
+    "password_env": PasswordEnvOption,
+    "passphrase_env": PassphraseEnvOption,
+    "vault": VaultOption,
+    "consent": ConsentFlag,
+}
+
+
+def takes_database(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that name a database; it gets them as the parameter `wish`."""
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> int:
+        named = {name: given.pop(name) for name in _NAMING}
+        return command(**given, wish=_named(named))
+
+    own = inspect.signature(command).parameters
+    kept = [one.replace(kind=_BY_NAME) for name, one in own.items() if name != "wish"]
+    added = [
+        inspect.Parameter(
+            name, _BY_NAME, default=False if name == "consent" else None, annotation=option
+        )
+        for name, option in _NAMING.items()
+    ]
+    # `--json` stays the last in `--help`.
+    parameters = [*kept[:-1], *added, kept[-1]]
+    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+    return with_options
+
+
+def _named(options: Mapping[str, Any]) -> "Wish":
+    from obsidian_rag.engine import Wish
+
+    return Wish(
+        url=options["url"],
+        database=options["db"],
+        user=options["user"],
+        password=from_environment(options["password_env"]),
+        passphrase=from_environment(options["passphrase_env"]),
+        vault=options["vault"],
+        has_consent=options["consent"],
+    )
 
 
 class E2ee(StrEnum):
@@ -102,7 +154,7 @@ class Configuration:
 
         if self == Configuration():
             return None
-        usual = Tweaks()
+        usual = Tweaks.for_new_database()
         names = {HashAlg.LEGACY: ""}
         return Tweaks(
             encrypt=bool(self.encrypts),
@@ -120,6 +172,7 @@ class Configuration:
             minimum_chunk_size=usual.minimum_chunk_size
             if self.minimum_size is None
             else self.minimum_size,
+            use_plugin_sync_v2=usual.use_plugin_sync_v2,
         )
 
 

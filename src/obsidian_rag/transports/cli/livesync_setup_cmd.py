@@ -59,9 +59,15 @@ def setup(
     no_keyring: Annotated[
         bool, typer.Option("--no-keyring", help="Keep secrets in a file, for a machine alone")
     ] = False,
+    no_encrypt: Annotated[
+        bool,
+        typer.Option("--no-encrypt", help="The database is not encrypted, and need not be"),
+    ] = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Connect to a LiveSync database: check address, password and passphrase, then keep them
+    """Connect to a LiveSync database
+
+    Checks address, password and passphrase, then keeps them.
 
     Nothing is written to the database or the vault. What is not given by a variable is asked
     on the terminal. Secrets go to the system's keyring if there is one, else to a file that only
@@ -77,7 +83,12 @@ def setup(
             "A setup URI names the database itself.", "Leave out --url, --db, --user and the like."
         )
     config = load()
-    given = SetupWish(vault=vault, has_consent=consent, may_use_keyring=not no_keyring)
+    given = SetupWish(
+        vault=vault,
+        has_consent=consent,
+        may_use_keyring=not no_keyring,
+        may_be_unencrypted=no_encrypt,
+    )
     if uri is not None:
         wish = _by_uri(given, uri, passphrase_env)
     else:
@@ -131,10 +142,15 @@ def _with_consent(config: "Config", wish: "SetupWish") -> "SetupWish":
 
 
 def _set_up(config: "Config", wish: "SetupWish") -> "SetUp":
-    from obsidian_rag.engine import livesync_setup
+    from obsidian_rag.engine import NotEncrypted, livesync_setup
 
     try:
         return livesync_setup(config, wish)
+    except NotEncrypted as error:
+        question = f"{error.message} Go on without encryption?"
+        if not sys.stdin.isatty() or not typer.confirm(question, err=True):
+            raise
+        return livesync_setup(config, replace(wish, may_be_unencrypted=True))
     except LivesyncPassphrase:
         if wish.uri is not None or wish.passphrase is not None or not sys.stdin.isatty():
             raise
@@ -170,6 +186,12 @@ def _fields(done: "SetUp") -> dict[str, Any]:
         "secrets": done.place.value,
         "config": str(done.config),
         "vault": str(done.vault) if done.vault else None,
+        "filters": {
+            "syncOnlyRegEx": done.filters.only,
+            "syncIgnoreRegEx": done.filters.ignore,
+            "useIgnoreFiles": done.filters.uses_ignore_files,
+            "ignoreFiles": done.filters.ignore_files,
+        },
     }
 
 
@@ -183,12 +205,50 @@ def _print(done: "SetUp") -> None:
         ("encrypted", encrypted if found.is_encrypted else "no"),
         ("notes", "more than 5000" if found.notes is None else found.notes),
         ("vault", done.vault or "not chosen yet"),
+        ("filters", _filters(done)),
+        ("left out", "hidden files and folders, customization sync"),
         ("secrets", "in the system's keyring" if done.place.value == "keyring" else "in a file"),
         ("config", done.config),
     ):
         print(f"{name:<10} {value}")
-    for line in _next_steps(done):
+    for line in (*_notes(done), *_next_steps(done)):
         print(line, file=sys.stderr)
+
+
+def _filters(done: "SetUp") -> str:
+    filters = done.filters
+    told = [
+        name
+        for name, value in (("syncOnlyRegEx", filters.only), ("syncIgnoreRegEx", filters.ignore))
+        if value
+    ]
+    if filters.uses_ignore_files:
+        told.append(filters.ignore_files or ".gitignore")
+    return plain(", ".join(told)) or "none"
+
+
+def _notes(done: "SetUp") -> list[str]:
+    """What a user may not expect."""
+    notes = []
+    others = [
+        word
+        for word, is_on in (
+            ("hidden files", done.has_hidden_files),
+            ("customization (plugins, themes, settings)", done.has_customization),
+        )
+        if is_on
+    ]
+    if others:
+        notes.append(
+            f"\nYour devices sync {' and '.join(others)} as well. That takes no part here:"
+            " it is neither written to this vault nor changed on the server."
+        )
+    if " " in done.filters.only + done.filters.ignore:
+        notes.append(
+            "\nLiveSync takes spaces out of its regular expressions, and so do we:"
+            " write \\s to match a space."
+        )
+    return notes
 
 
 def _next_steps(done: "SetUp") -> list[str]:

@@ -3,10 +3,11 @@
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.cli.streams import bar_console
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -97,11 +98,10 @@ class _Bar:
 
 
 def _new_bar(what: str) -> "Progress":
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    bars = Progress(*columns, console=Console(stderr=True), transient=True)
+    bars = Progress(*columns, console=bar_console(), transient=True)
     bars.add_task(what, total=None)
     bars.start()
     return bars
@@ -124,7 +124,9 @@ def print_result(result: "SyncResult") -> None:
     """What one sync did."""
     counts: dict[str, Any] = result.stats.fields()
     done = [f"{counts[name]} {word}" for name, word in _COUNTED if counts[name]]
-    print(", ".join(done) or "Nothing to do: both sides are the same")
+    print(", ".join(done) or _nothing(result))
+    for line in not_synced_lines([one.fields() for one in result.not_synced]):
+        print(line)
     if result.conflicts:
         print(
             f"{len(result.conflicts)} changed in two places;"
@@ -147,7 +149,29 @@ def print_plan(result: "SyncResult") -> None:
         action, _, path = line.partition(" ")
         print(f"would {_PLANNED.get(action, action)}: {plain(path)}")
     if not result.planned:
-        print("Nothing to do: both sides are the same")
+        print(_nothing(result))
+    for line in not_synced_lines([one.fields() for one in result.not_synced]):
+        print(line)
+
+
+def not_synced_lines(groups: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What is not synced, a line for each reason with the first few names."""
+    lines = []
+    for group in groups:
+        paths, count = group["paths"], group["count"]
+        more = f" and {count - len(paths)} more" if count > len(paths) else ""
+        names = f"{', '.join(map(plain, paths))}{more}"
+        title = "synced, but" if group["kind"] == "elsewhere" else "not synced"
+        lines.append(f"{title:<11} {count}: {plain(group['reason'])}: {names}")
+    return lines
+
+
+def _nothing(result: "SyncResult") -> str:
+    """Both sides are the same only if nothing was left out."""
+    missing = sum(one.count for one in result.not_synced if one.kind != "elsewhere")
+    if not missing:
+        return "Nothing to do: both sides are the same"
+    return f"Nothing to do, but {missing} {'file is' if missing == 1 else 'files are'} not synced"
 
 
 def result_fields(result: "SyncResult") -> dict[str, object]:

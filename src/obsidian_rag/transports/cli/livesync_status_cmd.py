@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from obsidian_rag.config import load
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope, print_failure
+from obsidian_rag.transports.cli.livesync_flags import takes_database
+from obsidian_rag.transports.cli.livesync_show import not_synced_lines
+from obsidian_rag.transports.cli.output import (
+    JsonFlag,
+    ask_tool,
+    counted,
+    print_envelope,
+    print_failure,
+)
 from obsidian_rag.transports.cli.related_text import plain
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import LivesyncCheck
+    from obsidian_rag.engine import LivesyncCheck, Wish
 
 _SHOWN = 20
 
@@ -18,11 +26,11 @@ _SHOWN = 20
 def add_to(app: typer.Typer) -> None:
     """Offer the commands."""
     app.command("status")(status)
-    app.command("check")(check)
+    app.command("check")(takes_database(check))
 
 
 def status(json_output: JsonFlag = False) -> int:
-    """Show whether the vault is in sync, what was synced, and what waits
+    """Show whether the vault is in sync and what waits
 
     Example:  obsidian-rag livesync status
     """
@@ -36,6 +44,8 @@ def status(json_output: JsonFlag = False) -> int:
         return 0
     for name, value in _lines(data):
         print(f"{name:<10} {value}")
+    for line in not_synced_lines(one for one in data["not_synced"] if "paths" in one):
+        print(line)
     if error := envelope["error"]:
         print(f"\n{error['code']}: {error['message']}\n  {error['suggestion']}")
     return 0
@@ -46,9 +56,12 @@ def check(
         bool, typer.Option("--all", help="List everything, not only 20 each")
     ] = False,
     json_output: JsonFlag = False,
+    *,
+    wish: "Wish",
 ) -> int:
-    """List what is not synced and why: documents, files, conflicts, names that others cannot write
+    """List what is not synced, and why
 
+    Documents, files, conflicts, and names that other systems cannot write.
     Asks the database, changes nothing. Ends with 1 if something is to be looked at.
 
     Example:  obsidian-rag livesync check
@@ -56,7 +69,7 @@ def check(
     from obsidian_rag import tools
     from obsidian_rag.engine import check_livesync
 
-    found = check_livesync(load())
+    found = check_livesync(load(), wish)
     if json_output:
         print_envelope(tools.success(_check_fields(found), trouble=found.trouble))
     else:
@@ -78,7 +91,7 @@ def _lines(data: Any) -> Iterable[tuple[str, object]]:
     yield "unread", _waiting(stats["quarantined"], "check")
     yield "trash", _waiting(stats["trash"], "restore")
     if stats["lag"]:
-        yield "behind", f"{stats['lag']} changes"
+        yield "behind", counted(stats["lag"], "change")
 
 
 def _state(data: Any) -> str:
@@ -112,6 +125,7 @@ def _check_fields(found: "LivesyncCheck") -> dict[str, object]:
         "conflicts": [{"path": one.path, "kept_as": one.kept_as} for one in found.conflicts],
         "left_out": [{"path": path, "reason": why} for path, why in found.left_out],
         "warnings": [{"path": path, "reason": why} for path, why in found.warnings],
+        "filtered": [{"path": path, "reason": why} for path, why in found.filtered],
     }
 
 
@@ -123,6 +137,7 @@ def _print_check(found: "LivesyncCheck", most: int | None) -> None:
         ),
         ("Changed in two places", [one.path for one in found.conflicts]),
         ("Not synced", [f"{path or 'the vault'}: {why}" for path, why in found.left_out]),
+        ("Kept back by your filters", [f"{path}: {why}" for path, why in found.filtered]),
         (
             "Synced, but not written by every system",
             [f"{path}: {why}" for path, why in found.warnings],
@@ -139,4 +154,5 @@ def _print_check(found: "LivesyncCheck", most: int | None) -> None:
     if found.trouble is not None:
         print_failure(found.trouble)
     if found.is_clean:
-        print(f"{found.files} files are synced, and nothing is left out")
+        kept_back = "nothing else" if found.filtered else "nothing"
+        print(f"{counted(found.files, 'file')} in sync, {kept_back} left out")

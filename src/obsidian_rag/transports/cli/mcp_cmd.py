@@ -5,9 +5,10 @@ from obsidian_rag.transports.doors import open_mcp
 
 
 def mcp() -> int:
-    """Serve an MCP client (Claude Code, Claude Desktop, OpenClaw) on stdin and stdout
+    """Answer an agent over MCP, on stdin and stdout
 
-    The client starts it; run by hand, it waits for messages until Ctrl-D.
+    For Claude Code, Claude Desktop, OpenClaw and others. The client starts it; run by hand, it
+    waits for messages until Ctrl-D.
 
     Example:  claude mcp add obsidian-rag -- obsidian-rag mcp
     """

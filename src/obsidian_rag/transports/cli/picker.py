@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.transports.cli.output import ask_tool, open_engine, print_failure
-from obsidian_rag.transports.cli.relate_cmd import print_written
+from obsidian_rag.transports.cli.relate_cmd import RELATE_FLAGS, print_written
 from obsidian_rag.transports.cli.related_text import plain, print_row
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ class _Picker:
     def ask(self) -> None:
         """Show, listen, act; an empty line or the end of the input ends it."""
         if not self._choices:
-            print("  Nothing to suggest; a title finds other notes.", file=sys.stderr)
+            print(
+                "  Nothing to suggest. Type part of a title to find other notes.", file=sys.stderr
+            )
         else:
             self._show(range(self._suggested))
         while answer := _answer(_HELP):
@@ -92,7 +94,7 @@ class _Picker:
             add_id = True
         arguments = {"note": self._note, "target": target, "rel": rel, "add_missing_id": add_id}
         try:
-            print_written(ask_tool("obsidian_rag_add_relation", arguments)["data"])
+            print_written(ask_tool("obsidian_rag_add_relation", arguments, RELATE_FLAGS)["data"])
             self._picked.add(target)
         except ObsidianRagError as error:
             print_failure(error)

@@ -6,14 +6,27 @@ from typing import Annotated, Any
 
 import typer
 
+from obsidian_rag.config import load
 from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.transports.cli.note_names import complete_note
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
 
+_FLAGS = {
+    "note": "the note",
+    "heading": "--heading",
+    "start_line": "--lines",
+    "end_line": "--lines",
+}
 _LINES = re.compile(r"(\d+)(?:(-)(\d*))?")
 
 
 def read(
-    note: Annotated[str, typer.Argument(help="Path in the vault, or a unique file name")],
+    note: Annotated[
+        str,
+        typer.Argument(
+            help="Path in the vault, or a unique file name", autocompletion=complete_note
+        ),
+    ],
     heading: Annotated[
         str | None, typer.Option(help="Only the section under this heading; 'A > B' for B under A")
     ] = None,
@@ -21,7 +34,7 @@ def read(
         str | None, typer.Option(metavar="A-B", help="Only these lines: 10-20, 10- or 10")
     ] = None,
     confirm_sensitive: Annotated[
-        bool, typer.Option("--confirm-sensitive", help="For scripts of agents; you need it not")
+        bool, typer.Option("--confirm-sensitive", help="For agent scripts; you don't need it")
     ] = False,
     json_output: JsonFlag = False,
 ) -> int:
@@ -29,6 +42,8 @@ def read(
 
     Example:  obsidian-rag read Journal/2024-01-15 --heading "#mentalhealth"
     """
+    if heading is not None and lines is not None:
+        raise InvalidArgument("--heading and --lines exclude each other.", "Choose one.")
     first, last = _range(lines)
     arguments = {
         "note": note,
@@ -37,15 +52,40 @@ def read(
         "end_line": last,
         "confirm_sensitive": confirm_sensitive,
     }
-    envelope = ask_tool("obsidian_rag_read", arguments)
+    envelope = ask_tool("obsidian_rag_read", arguments, _FLAGS)
     if json_output:
         print_envelope(envelope)
         return 0
     data: Any = envelope["data"]
-    print(data["text"])
+    if sys.stdout.isatty():
+        print(data["text"])
+    else:
+        is_whole = heading is None and lines is None
+        _write_raw((_bytes_of(data["source_file"]) if is_whole else None) or _encoded(data["text"]))
     if data["sensitive_detected"] and sys.stderr.isatty():
         print(f"sensitive: {', '.join(data['sensitive_categories'])}", file=sys.stderr)
     return 0
+
+
+def _bytes_of(path: str) -> bytes | None:
+    """The note byte by byte, so that `read NOTE > file` is a copy of it."""
+    from obsidian_rag.engine import NoteFile, read_note
+
+    config = load()
+    most = config.settings.indexing.max_file_mb * 1024 * 1024
+    file = read_note(config.vault_root, path, int(most))
+    return file.data if isinstance(file, NoteFile) else None
+
+
+def _encoded(text: str) -> bytes:
+    return f"{text}\n".encode(errors="replace")
+
+
+def _write_raw(data: bytes) -> None:
+    """What a pipe or a file gets is the note as it is, control characters included."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def _range(lines: str | None) -> tuple[int | None, int | None]:
@@ -53,8 +93,12 @@ def _range(lines: str | None) -> tuple[int | None, int | None]:
         return None, None
     found = _LINES.fullmatch(lines.strip())
     if found is None:
-        raise InvalidArgument(f"--lines '{lines}' is no range.", "Write 10-20, 10- or 10.")
+        raise InvalidArgument(f"--lines cannot be '{lines}'.", "Write 10-20, 10- or 10.")
     first = int(found[1])
     if not found[2]:
         return first, first
-    return first, int(found[3]) if found[3] else None
+    if not found[3]:
+        return first, None
+    if int(found[3]) < first:
+        raise InvalidArgument(f"--lines {lines} ends before it begins.", "Write 10-20, 10- or 10.")
+    return first, int(found[3])

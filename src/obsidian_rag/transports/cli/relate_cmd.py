@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from obsidian_rag.transports.cli.note_names import complete_note
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
 from obsidian_rag.transports.cli.related_text import plain
 
@@ -12,20 +13,36 @@ AddIdFlag = Annotated[
     bool, typer.Option("--add-id", help="Write an id into a target that has none")
 ]
 
+RELATE_FLAGS = {
+    "note": "the note",
+    "target": "the target",
+    "rel": "--rel",
+    "add_missing_id": "--add-id",
+}
+
 
 def relate(
-    note: Annotated[str, typer.Argument(help="The note whose `related:` field gets the entry")],
-    target: Annotated[str, typer.Argument(help="The note that is named there")],
+    note: Annotated[
+        str,
+        typer.Argument(
+            help="The note whose `related:` field gets the entry", autocompletion=complete_note
+        ),
+    ],
+    target: Annotated[
+        str, typer.Argument(help="The note that is named there", autocompletion=complete_note)
+    ],
     rel: RelOption = "related",
     add_id: AddIdFlag = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Write into a note that it is related to another; all its other bytes stay as they are
+    """Write into a note that it is related to another one
+
+    Only its `related:` field changes; every other byte stays as it is.
 
     Example:  obsidian-rag relate "Rain garden" Costco --rel supplies --add-id
     """
     arguments = {"note": note, "target": target, "rel": rel, "add_missing_id": add_id}
-    envelope = ask_tool("obsidian_rag_add_relation", arguments)
+    envelope = ask_tool("obsidian_rag_add_relation", arguments, RELATE_FLAGS)
     if json_output:
         print_envelope(envelope)
     else:
@@ -36,7 +53,7 @@ def relate(
 def print_written(data: Any) -> None:
     """What was written, or was there already."""
     rel = f"  ({plain(data['rel'])})" if data["rel"] else ""
-    state = "" if data["written"] else "  was there already"
+    state = "" if data["written"] else "  (was there already)"
     print(f"{plain(data['source'])} → {plain(data['target'])}{rel}{state}")
     if data["id_added"]:
-        print(f"{plain(data['target'])} has the id {data['id']} now")
+        print(f"{plain(data['target'])} now has the id {data['id']}")

@@ -7,13 +7,25 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
+from obsidian_rag.transports.cli.note_names import complete_note
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, counted, print_envelope
 from obsidian_rag.transports.cli.related_text import plain, print_related
+
+_FLAGS = {
+    "note": "the note",
+    "text": "--text",
+    "max_results": "--top",
+    "tags": "--tags",
+    "hide_linked": "--hide-linked",
+}
 
 
 def related(
     note: Annotated[
-        str | None, typer.Argument(help="Path in the vault, or a unique file name")
+        str | None,
+        typer.Argument(
+            help="Path in the vault, or a unique file name", autocompletion=complete_note
+        ),
     ] = None,
     text: Annotated[str | None, typer.Option("--text", help="A text instead of a note")] = None,
     top: Annotated[
@@ -41,8 +53,8 @@ def related(
     """
     if (note is None) == (text is None):
         raise InvalidArgument(
-            "related needs either a note or --text.",
-            'Try `obsidian-rag related "Rain garden"`, with a note of yours.',
+            "related needs a note or --text, and not both.",
+            'Try `obsidian-rag related "A note of yours"`.',
         )
     arguments: dict[str, object] = {
         "note": note,
@@ -51,7 +63,7 @@ def related(
         "hide_linked": hide_linked,
         "tags": list(_tags(tags or [])) or None,
     }
-    envelope = ask_tool("obsidian_rag_related", arguments)
+    envelope = ask_tool("obsidian_rag_related", arguments, _FLAGS)
     if json_output:
         print_envelope(envelope)
         return 0
@@ -69,10 +81,17 @@ def _tags(given: Iterable[str]) -> Iterable[str]:
 def _tell(data: Any) -> None:
     """What the list does not say, on stderr."""
     if not data["results"]:
-        print(f"Nothing is related among {data['compared']} notes.", file=sys.stderr)
-    if hidden := data["hidden_linked"]:
-        them = "1 note" if hidden == 1 else f"{hidden} notes"
+        compared = counted(data["compared"], "note")
+        print(f"Nothing is related among {compared}.", file=sys.stderr)
+    if data["vectors"] == "static" and data["with_meaning"]:
+        meant, compared = data["with_meaning"], counted(data["compared"], "note")
         print(
-            f"{plain(data['note'])} links to {them} already; --show-linked shows them too.",
+            f"Compared by static vectors: {meant:,} of {compared} have a meaning vector yet.",
+            file=sys.stderr,
+        )
+    if hidden := data["hidden_linked"]:
+        them, its = counted(hidden, "note"), "it" if hidden == 1 else "them"
+        print(
+            f"{plain(data['note'])} already links to {them}; --show-linked shows {its}.",
             file=sys.stderr,
         )

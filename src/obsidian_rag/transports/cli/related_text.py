@@ -3,14 +3,12 @@
 Threat: titles and file names come from notes, so characters that steer a terminal are dropped.
 """
 
-import os
 import shutil
-import sys
 import unicodedata
 from collections.abc import Iterable
 from typing import IO, Any
 
-import typer
+from obsidian_rag.transports.cli.streams import style
 
 _WIDTH = 100
 _NARROWEST, _WIDEST = 40, 120
@@ -21,6 +19,7 @@ _SCORE = 6
 _SHORTEST_PATH = 8
 # The colours of the panel that people may know: green, yellow and grey.
 _GOOD, _FAIR = 0.7, 0.4
+_JOINERS = "\u200c\u200d"
 
 
 def print_related(number: int, result: Any, source: str | None, *, explain: bool = False) -> None:
@@ -72,15 +71,11 @@ def score_text(score: float) -> str:
 
 
 def plain(text: str) -> str:
-    """One line without characters that nobody sees."""
+    """One line without characters that nobody sees; joiners of letters and emoji stay."""
     spaced = " ".join(text.split())
-    return spaced if spaced.isprintable() else "".join(filter(str.isprintable, spaced))
-
-
-def style(text: str, **how: Any) -> str:
-    """Coloured on a terminal that wants colour, as it is otherwise."""
-    is_colourful = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    return typer.style(text, **how) if text and is_colourful else text
+    if spaced.isprintable():
+        return spaced
+    return "".join(letter for letter in spaced if letter.isprintable() or letter in _JOINERS)
 
 
 def width() -> int:
@@ -136,12 +131,14 @@ def _split(text: str, columns: int) -> tuple[str, str]:
         used += _cells(letter)
         if used > columns:
             space = text.rfind(" ", 0, at + 1)
-            end = space if space > at // 2 else at
+            is_between_words = bool(text[: max(space, 0)].strip())
+            # Scripts without spaces may break anywhere; a word breaks only if it fills the line.
+            end = space if is_between_words and (space > at // 2 or _cells(letter) == 1) else at
             return text[:end].rstrip(), text[end:].lstrip()
     return text, ""
 
 
 def _cells(letter: str) -> int:
-    if unicodedata.combining(letter):
+    if unicodedata.combining(letter) or letter in _JOINERS:
         return 0
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

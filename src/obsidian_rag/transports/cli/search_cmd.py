@@ -1,16 +1,38 @@
 """search: the best passages, cited, with the words that matched."""
 
-import os
 import re
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
+from obsidian_rag.transports.cli.output import (
+    JsonFlag,
+    ask_tool,
+    print_envelope,
+    print_trouble,
+)
+from obsidian_rag.transports.cli.related_text import cells, plain, score_text, width, wrapped
+from obsidian_rag.transports.cli.streams import neutral, style
 
-_LINES = 6
-_WIDTH = 110
+_FLAGS = {
+    "query": "the question",
+    "max_results": "--top",
+    "directory_filter": "--folder",
+    "properties": "--prop",
+    "tags": "--tags",
+    "date_range.from": "--from",
+    "date_range.to": "--to",
+    "date_range": "--from and --to",
+}
+_INDENT = "   "
+_CODE_INDENT = "    "
+_FENCE = re.compile("`{3,}")
+_ROWS = 7
+_EXPLAIN_LINES = 3
+_LONG_ROWS = 4
+_ROOT = 5
 
 
 def search(
@@ -49,14 +71,21 @@ def search(
     for name, values in (("tags", tags), ("directory_filter", folder), ("properties", prop)):
         if values:
             arguments[name] = values
-    envelope = ask_tool("obsidian_rag_search", arguments)
+    envelope = ask_tool("obsidian_rag_search", arguments, _FLAGS)
     if json_output:
         print_envelope(envelope)
         return 0
     data: Any = envelope["data"]
     if error := envelope["error"]:
-        print(f"{error['code']}: {error['message']} {error['suggestion']}\n", file=sys.stderr)
+        print_trouble(error, sys.stderr)
+        print(file=sys.stderr)
     _print_suggestion(data.get("suggested_filter"))
+    if corrected := data.get("searched_for"):
+        print(f"Searched for: {plain(corrected)}\n", file=sys.stderr)
+    if data["results"] and data.get("is_weak"):
+        print(
+            "Nothing in your notes seems to answer this. The nearest passages:\n", file=sys.stderr
+        )
     for number, result in enumerate(data["results"], start=1):
         _print_result(number, result, explain)
     if not data["results"]:
@@ -68,65 +97,106 @@ def _print_suggestion(suggested: Any) -> None:
     if suggested and suggested["applied"]:
         span = suggested["date_range"]
         print(
-            f"Notes of {span['from']} to {span['to']} and undated ones"
-            f' ("{suggested["phrase"]}"; --no-dates searches all).\n',
+            f"Notes from {span['from']} to {span['to']} come first"
+            f' ("{suggested["phrase"]}"). --no-dates searches all alike.\n',
             file=sys.stderr,
         )
+    elif suggested:
+        print(f'No note is from "{suggested["phrase"]}": all were searched.\n', file=sys.stderr)
 
 
 def _print_result(number: int, result: Any, explain: bool) -> None:
-    place = f"{result['source_file']}:{result['start_line']}-{result['end_line']}"
-    headings = " › ".join(result["heading_path"])
-    mark = (
-        f"  [{', '.join(result['sensitive_categories'])}]" if result["sensitive_categories"] else ""
-    )
-    print(f"{number}. {_style(place, bold=True)}  {result['score']:.2f}{_style(mark, fg='yellow')}")
-    print(f"   {_style(headings or result['title'], fg='cyan')}")
-    for line in _excerpt(result["chunk_text"], result["why"]["terms"]):
-        print(f"   {_highlighted(line, result['why']['terms'])}")
+    place = f"{plain(result['source_file'])}:{result['start_line']}-{result['end_line']}"
+    headings = plain(" › ".join(result["heading_path"]) or result["title"])
+    marks = ", ".join(result["sensitive_categories"])
+    mark = f"  [{marks}]" if marks else ""
+    terms: list[str] = result["why"]["terms"]
+    columns = width() - len(_INDENT)
+    score = score_text(result["score"])
+    print(f"{number}. {style(place, bold=True)}  {score}{style(mark, fg='yellow')}")
+    print(f"{_INDENT}{style(wrapped(headings, columns, 1)[0], fg='cyan')}")
+    for line in excerpt(_without_heading(result), terms, columns):
+        print(f"{_INDENT}{_highlighted(line, terms)}")
     if explain:
-        shares = ", ".join(
-            f"{name} {share:.2f}" for name, share in result["why"]["signals"].items()
-        )
-        print(
-            f"   {_style(f'why: {shares}; words: ' + ', '.join(result['why']['terms']), dim=True)}"
-        )
-        print(f"   {_style(result['link'], dim=True)}")
+        signals = result["why"]["signals"].items()
+        shares = ", ".join(f"{name} {share:.2f}" for name, share in signals)
+        why = plain(f"why: {shares}; words: {', '.join(terms)}")
+        for line in (*wrapped(why, columns, _EXPLAIN_LINES), result["link"]):
+            print(f"{_INDENT}{style(line, dim=True)}")
     print()
 
 
-def _excerpt(text: str, terms: list[str]) -> list[str]:
-    """A few lines around the one with most of the words."""
-    lines = [line for line in text.split("\n") if line.strip()]
-    if len(lines) > _LINES:
-        counts = [sum(term[:5] in line.lower() for term in terms) for line in lines]
-        best = counts.index(max(counts))
-        start = max(0, min(best - 1, len(lines) - _LINES))
-        lines = lines[start : start + _LINES]
-    return [_clipped(line, terms) for line in lines]
+def _without_heading(result: Any) -> str:
+    """The text of a hit; a heading that stands above it already is not shown twice."""
+    text: str = result["chunk_text"].lstrip("\n")
+    first, _, rest = text.partition("\n")
+    heading = result["heading_path"][-1] if result["heading_path"] else result["title"]
+    is_shown = first.startswith("#") and first.strip("# ") == heading.strip("# ")
+    return rest if is_shown and rest.strip() else text
 
 
-def _clipped(line: str, terms: list[str]) -> str:
-    if len(line) <= _WIDTH * 3:
-        return line
-    found = [at for term in terms if (at := line.lower().find(term[:5])) >= 0]
-    start = max(0, min(found, default=0) - _WIDTH)
-    return ("…" if start else "") + line[start : start + _WIDTH * 3] + "…"
+def excerpt(text: str, terms: list[str], columns: int) -> list[str]:
+    """A few rows of a passage, with the line that has most of the words; cuts show as "…"."""
+    lines = list(_lines(text))
+    start = _first_line(lines, terms, columns)
+    rows: list[str] = []
+    for number, line in enumerate(lines[start:], start=start):
+        shown, is_cut = _from_match(line, terms, columns)
+        if number == start > 0 and not is_cut:
+            shown = f"… {shown}"
+        rows += wrapped(shown, columns, _ROWS - len(rows))
+        if len(rows) == _ROWS:
+            return rows if number + 1 == len(lines) else [*rows[:-1], _with_more(rows[-1], columns)]
+    return rows
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines that say something; code stands out by its indent instead of by fences."""
+    fence = ""
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        if found and (not fence or line.rstrip() == fence):
+            fence = "" if fence else found[0]
+        elif line.strip():
+            yield (_CODE_INDENT if fence else "") + neutral(line).expandtabs(4)
+
+
+def _with_more(row: str, columns: int) -> str:
+    """A row that shows that there is more after it."""
+    if row.endswith("…"):
+        return row
+    return f"{row} …" if cells(row) + 2 <= columns else wrapped(f"{row} more", columns, 1)[0]
+
+
+def _first_line(lines: list[str], terms: list[str], columns: int) -> int:
+    """Where to begin so that the line with most of the words is shown, and little is left out."""
+    heights = [len(wrapped(line, columns, _ROWS)) for line in lines]
+    if sum(heights) <= _ROWS:
+        return 0
+    counts = [sum(term[:_ROOT] in line.lower() for term in terms) for line in lines]
+    start = max(0, counts.index(max(counts)) - 1)
+    while start and sum(heights[start - 1 :]) <= _ROWS:
+        start -= 1
+    return start
+
+
+def _from_match(line: str, terms: list[str], columns: int) -> tuple[str, bool]:
+    """Of a very long line the part with the words, from the beginning of a word on."""
+    if len(line) <= columns * _LONG_ROWS:
+        return line, False
+    found = [at for term in terms if (at := line.lower().find(term[:_ROOT])) >= 0]
+    near = min(found, default=0) - columns
+    if near <= 0:
+        return line, False
+    start = line.find(" ", near) + 1 or near
+    return f"… {line[start:]}", True
 
 
 def _highlighted(line: str, terms: list[str]) -> str:
-    if not terms or not _is_colourful():
+    if not terms:
         return line
     roots = "|".join(re.escape(term if len(term) < 5 else term[: len(term) - 1]) for term in terms)
     return re.sub(
-        rf"\b(?:{roots})\w*", lambda found: _style(found[0], fg="green", bold=True), line,
+        rf"\b(?:{roots})\w*", lambda found: style(found[0], fg="green", bold=True), line,
         flags=re.IGNORECASE,
     )  # fmt: skip
-
-
-def _style(text: str, **style: Any) -> str:
-    return typer.style(text, **style) if text and _is_colourful() else text
-
-
-def _is_colourful() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -16,6 +16,7 @@ from obsidian_rag.transports.running import (
     RunningDaemon,
     find_daemon,
     is_locked,
+    restart_needed,
     usable_daemon,
 )
 
@@ -41,7 +42,7 @@ def serve(
     ] = None,
     json_output: JsonFlag = False,
 ) -> int:
-    """Keep the vault searchable: watch it, and answer commands, agents and programs at once
+    """Watch the vault, and answer commands and agents at once
 
     Listens on 127.0.0.1 only. While it runs, edits become searchable by themselves, and
     all other commands use it.
@@ -53,8 +54,7 @@ def serve(
     config = load()
     if stop:
         return _stop(config, json_output)
-    idle_s = config.settings.server.idle_exit_s if idle_exit is None else idle_exit
-    options = ServeOptions(idle_s, parent_pid)
+    options = ServeOptions(idle_exit, parent_pid)
     if not detach:
         return open_http(config, options)
     before = find_daemon(config.home)
@@ -68,12 +68,14 @@ def _started(config: Config, options: ServeOptions) -> RunningDaemon:
     root = config.vault_root
     daemon, differs = usable_daemon(config)
     if daemon is not None:
-        return daemon
+        if not (changed := restart_needed(daemon, config)):
+            return daemon
+        differs = f"The daemon is started anew to take up {', '.join(changed)}."
     if differs:
         print(differs, file=sys.stderr)
         _end(config)
     if not root.is_dir():
-        print(f"The vault {root} is not there now; the daemon will wait for it.", file=sys.stderr)
+        print(f"The vault {root} is not there; the daemon waits for it.", file=sys.stderr)
     config.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
     said = config.logs / "serve.log"
     child = _spawn(said, options)
@@ -93,8 +95,9 @@ def _started(config: Config, options: ServeOptions) -> RunningDaemon:
 
 
 def _spawn(said: "Path", options: ServeOptions) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "obsidian_rag", "serve", "--idle-exit"]
-    command.append(str(options.idle_exit_s))
+    command = [sys.executable, "-m", "obsidian_rag", "serve"]
+    if options.idle_exit_s is not None:
+        command += ["--idle-exit", str(options.idle_exit_s)]
     if options.parent_pid is not None:
         command += ["--parent-pid", str(options.parent_pid)]
     flags = 0
@@ -132,7 +135,7 @@ def _end(config: Config) -> RunningDaemon | None:
     while is_locked(config.home):
         if time.monotonic() > deadline:
             raise IndexerFailed(
-                "The daemon is still busy stopping.", "Look at logs/daemon.log, or end its process."
+                "The daemon is still stopping.", "Look at logs/daemon.log, or end its process."
             )
         time.sleep(_LOOK_S)
     return daemon

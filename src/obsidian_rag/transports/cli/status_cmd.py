@@ -1,13 +1,27 @@
 """status: is everything searchable, and if not, what is not and why."""
 
+import sys
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
+from obsidian_rag.transports.cli.meaning_text import meaning_text
+from obsidian_rag.transports.cli.output import (
+    JsonFlag,
+    ask_tool,
+    counted,
+    local_time,
+    print_envelope,
+    print_trouble,
+)
+from obsidian_rag.transports.cli.related_text import cells, plain, width, wrapped
+from obsidian_rag.transports.cli.streams import style
 
 _SHOWN = 20
+_REASON = " " * 11
+_REASON_LINES = 4
+_COLOURS = {"healthy": "green", "degraded": "yellow", "failed": "red", "skipped": "cyan"}
 
 
 def status(
@@ -25,7 +39,11 @@ def status(
     data: Any = envelope["data"]
     _print(data)
     if error := envelope["error"]:
-        print(f"\n{error['code']}: {error['message']}\n  {error['suggestion']}")
+        print()
+        print_trouble(error, sys.stdout)
+    if data["restart_needed"]:
+        names = ", ".join(data["restart_needed"])
+        print(f"\nSettings: {names} takes effect after `obsidian-rag serve --detach`.")
     if data["watch_trouble"]:
         print(f"\nWatching: {data['watch_trouble']}")
     _print_notices(data["notices"], show_all)
@@ -33,39 +51,44 @@ def status(
 
 
 def _print(data: Any) -> None:
-    unindexed = f"{data['unindexed_files']}"
-    if not data["unindexed_checked"]:
-        unindexed += " known; the vault was not walked"
-    for name, value in (
-        ("health", data["plugin_health"]),
-        ("vault", data["vault_path"]),
-        ("notes", data["total_docs"]),
-        ("chunks", data["total_chunks"]),
+    health = data["plugin_health"]
+    last = data["last_sync"]
+    lines = [
+        ("health", style(health, fg=_COLOURS.get(health, "red"), bold=True)),
+        ("vault", plain(data["vault_path"])),
+        ("notes", f"{data['total_docs']:,}"),
+        ("chunks", f"{data['total_chunks']:,}"),
         ("related", _related(data["relations"])),
-        ("last sync", data["last_sync"] or "never"),
-        ("to index", unindexed),
+        ("last sync", f"{local_time(last)} ({_ago(last)})" if last else "never"),
+        ("to index", _unindexed(data)),
         ("embedder", data["embedder"]),
+        *([("", plain(meaning_text(data["meaning"])))] if data["meaning"] else []),
         ("daemon", _daemon(data)),
-    ):
-        print(f"{name:<10} {value}")
+    ]
     if data["ollama_status"] != "not_used":
-        print(f"{'ollama':<10} {data['ollama_status']}")
+        lines.append(("ollama", data["ollama_status"]))
+    for name, value in lines:
+        print(f"{style(f'{name:<10}', dim=True)} {value}")
+
+
+def _unindexed(data: Any) -> str:
+    known = data["unindexed_files"]
+    if data["unindexed_checked"]:
+        return f"{known:,}"
+    return f"{f'at least {known:,}' if known else 'not checked'}; `sync` checks"
 
 
 def _related(relations: Any) -> str:
     if relations is None or relations["updated_at"] is None:
         return "not indexed"
-    notes = relations["notes"]
-    ago = _ago(relations["updated_at"])
-    return f"{notes} note{'' if notes == 1 else 's'} | updated {ago}"
+    return f"{counted(relations['notes'], 'note')}, updated {_ago(relations['updated_at'])}"
 
 
 def _ago(moment: str) -> str:
     seconds = (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
     for length, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= length:
-            count = int(seconds // length)
-            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+            return f"{counted(int(seconds // length), unit)} ago"
     return "just now"
 
 
@@ -77,7 +100,7 @@ def _daemon(data: Any) -> str:
     if job is None:
         return f"running, {watching}"
     step = job["progress"]
-    done = f" ({step['phase']} {step['current']} of {step['total']})" if step else ""
+    done = f" ({step['phase']} {step['current']:,} of {step['total']:,})" if step else ""
     return f"running {job['mode']}{done}, {watching}"
 
 
@@ -87,6 +110,15 @@ def _print_notices(notices: Any, show_all: bool) -> None:
     print("\nNot searchable, or only in part:")
     shown = notices if show_all else notices[:_SHOWN]
     for notice in shown:
-        print(f"  {notice['status']:<8} {notice['file']}: {notice['reason']}")
+        kind = style(f"{notice['status']:<8}", fg=_COLOURS.get(notice["status"], "yellow"))
+        head, reason = f"  {kind} {plain(notice['file'])}: ", plain(notice["reason"])
+        room = width() - len(f"  {'':<8} {plain(notice['file'])}: ")
+        if cells(reason) <= room:
+            print(f"{head}{reason}")
+            continue
+        print(head.rstrip())
+        for line in wrapped(reason, width() - len(_REASON), _REASON_LINES):
+            print(f"{_REASON}{line}")
     if len(notices) > len(shown):
-        print(f"  … and {len(notices) - len(shown)} more; `obsidian-rag status --all` lists them")
+        more = len(notices) - len(shown)
+        print(f"  … and {more:,} more; `obsidian-rag status --all` lists them")

@@ -7,16 +7,23 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.transports.cli.note_names import complete_note
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
 from obsidian_rag.transports.cli.picker import pick
-from obsidian_rag.transports.cli.relate_cmd import AddIdFlag, RelOption, print_written
+from obsidian_rag.transports.cli.relate_cmd import RELATE_FLAGS, AddIdFlag, RelOption, print_written
 from obsidian_rag.transports.cli.related_text import plain, print_row
 
+_FLAGS = {"note": "the note", "max_results": "--top"}
 _NUMBERS = re.compile(r"\s*\d+\s*(?:,\s*\d+\s*)*")
 
 
 def suggest(
-    note: Annotated[str, typer.Argument(help="Path in the vault, or a unique file name")],
+    note: Annotated[
+        str,
+        typer.Argument(
+            help="Path in the vault, or a unique file name", autocompletion=complete_note
+        ),
+    ],
     top: Annotated[int, typer.Option("--top", "-n", help="How many suggestions")] = 10,
     apply: Annotated[
         list[str] | None,
@@ -26,13 +33,16 @@ def suggest(
     add_id: AddIdFlag = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Suggest notes for a note's `related:` field, and write the ones you pick
+    """Suggest related notes, and write the ones you pick
 
+    They go into the note's `related:` field.
     On a terminal: a number picks, text filters, an empty line ends.
 
     Example:  obsidian-rag suggest "Rain garden" --apply 1,3 --rel references
     """
-    envelope = ask_tool("obsidian_rag_suggest_relations", {"note": note, "max_results": top})
+    envelope = ask_tool(
+        "obsidian_rag_suggest_relations", {"note": note, "max_results": top}, _FLAGS
+    )
     data: Any = envelope["data"]
     if apply:
         return _apply(data, apply, rel, add_id, json_output)
@@ -57,7 +67,8 @@ def _apply(data: Any, wanted: list[str], rel: str, add_id: bool, json_output: bo
     for target in _targets(data["results"], wanted):
         arguments = {"note": data["note"], "target": target, "rel": rel, "add_missing_id": add_id}
         try:
-            written.append(ask_tool("obsidian_rag_add_relation", arguments)["data"])
+            answer = ask_tool("obsidian_rag_add_relation", arguments, RELATE_FLAGS)
+            written.append(answer["data"])
         except ObsidianRagError as error:
             failed.append((target, error))
     if not written:
@@ -84,8 +95,8 @@ def _targets(results: Any, wanted: list[str]) -> list[str]:
         for number in map(int, entry.split(",")):
             if not 1 <= number <= len(results):
                 raise InvalidArgument(
-                    f"There is no suggestion {number}; there are {len(results)}.",
-                    "Run it without --apply to see them; a note called so needs its path.",
+                    f"No suggestion {number}: there are {len(results)}.",
+                    "Run it without --apply to see them. Name a note like 12.md by its path.",
                 )
             found[results[number - 1]["source_file"]] = None
     return list(found)

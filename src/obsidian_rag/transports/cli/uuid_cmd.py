@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from obsidian_rag.errors import InvalidArgument, error_from
-from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.errors import InvalidArgument, NotFound, error_from
+from obsidian_rag.transports.cli.note_names import complete_note
+from obsidian_rag.transports.cli.output import (
+    JsonFlag,
+    counted,
+    no_note,
+    open_engine,
+    print_envelope,
+)
 from obsidian_rag.transports.cli.progress import progress
 from obsidian_rag.transports.cli.related_text import plain
 
@@ -28,7 +35,7 @@ def check(
     show_all: Annotated[bool, typer.Option("--all", help="List every note, not only 20")] = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Report ids that are missing, broken or used twice, and relations that lead nowhere
+    """Report missing, broken and duplicate ids and dead relations
 
     Ends with 1 if something is to be corrected.
 
@@ -49,7 +56,10 @@ def check(
 @app.command("add")
 def add(
     note: Annotated[
-        str | None, typer.Argument(help="Path in the vault, or a unique file name")
+        str | None,
+        typer.Argument(
+            help="Path in the vault, or a unique file name", autocompletion=complete_note
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every note that has none")] = False,
     dry_run: Annotated[
@@ -57,15 +67,17 @@ def add(
     ] = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Write an id into a note that has none, or into all of them; good ids never change
+    """Write an id into a note that has none, or into all of them
 
-    The id becomes the first field of the frontmatter; all other bytes stay as they are.
+    The id becomes the first field of the frontmatter; all other bytes stay as they are. Good ids
+    never change.
 
     Example:  obsidian-rag uuid add --all --dry-run
     """
     if every == (note is not None):
         raise InvalidArgument(
-            "uuid add needs either a note or --all.", "Try `obsidian-rag uuid add --all --dry-run`."
+            "uuid add needs a note or --all, and not both.",
+            "Try `obsidian-rag uuid add --all --dry-run`.",
         )
     with contextlib.closing(open_engine()) as engine:
         if note is not None:
@@ -77,7 +89,11 @@ def _add_one(engine: "Engine", note: str, dry_run: bool, json_output: bool) -> i
     from obsidian_rag import tools
     from obsidian_rag.engine import add_note_ids, note_for_id
 
-    (one,) = add_note_ids(engine, [note_for_id(engine, note)], is_dry_run=dry_run)
+    try:
+        path = note_for_id(engine, note)
+    except NotFound:
+        raise no_note(note) from None
+    (one,) = add_note_ids(engine, [path], is_dry_run=dry_run)
     if one.error is not None:
         raise error_from(one.error["code"], one.error["message"], one.error["suggestion"])
     if json_output:
@@ -131,17 +147,17 @@ def _summarise(done: "list[AddedId]", wanted: int, dry_run: bool) -> None:
         for one in good:
             print(_sentence(one))
     verb = "would get" if dry_run else "got"
-    print(f"{_count(len(good), 'note')} {verb} an id" if wanted else "Every note has an id")
+    print(f"{counted(len(good), 'note')} {verb} an id" if wanted else "Every note has an id")
     for one in done:
         if one.error is not None:
             print(f"  failed: {one.error['message']} {one.error['suggestion']}", file=sys.stderr)
     if len(done) < wanted:
         print(
-            f"Stopped early; {_count(wanted - len(done), 'note')} stayed unchanged.",
+            f"Stopped early; {counted(wanted - len(done), 'note')} stayed unchanged.",
             file=sys.stderr,
         )
     if good and not dry_run:
-        print("`obsidian-rag sync` takes them up, unless the daemon runs.", file=sys.stderr)
+        print("Run `obsidian-rag sync`, unless the daemon runs.", file=sys.stderr)
 
 
 def _sentence(one: "AddedId") -> str:
@@ -224,7 +240,7 @@ def _value(one: Any) -> str:
 def _conclude(found: "IdCheck") -> None:
     report = found.report
     if found.is_clean:
-        print(f"{_count(report.notes, 'note')}, each with an id of its own")
+        print(f"{counted(report.notes, 'note')}, each with an id of its own")
     else:
         good = report.notes - len(
             {
@@ -233,12 +249,9 @@ def _conclude(found: "IdCheck") -> None:
                 *(path for one in report.duplicates for path in one.others),
             }
         )
-        print(f"{good} of {_count(report.notes, 'note')} have a good id of their own")
+        verb = "has a good id of its" if good == 1 else "have good ids of their"
+        print(f"{good:,} of {counted(report.notes, 'note')} {verb} own")
     if report.missing:
         print("`obsidian-rag uuid add --all` writes the missing ones.", file=sys.stderr)
     if found.cycles is None:
-        print("Names and circles are told once `obsidian-rag sync` has run.", file=sys.stderr)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+        print("Run `obsidian-rag sync` to check names and circles too.", file=sys.stderr)

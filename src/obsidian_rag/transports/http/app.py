@@ -27,6 +27,7 @@ from obsidian_rag.transports.http.answers import (
     status_of,
 )
 from obsidian_rag.transports.http.body import BodyLimits, read_object
+from obsidian_rag.transports.http.browser import refusal_page
 from obsidian_rag.transports.http.events import Streams
 from obsidian_rag.transports.http.guard import Guard
 from obsidian_rag.transports.http.openapi import openapi, tool_list
@@ -72,7 +73,6 @@ class Door:
         self._engine = engine
         self._health = live.health
         self._on_shutdown = on_shutdown
-        self._limits = BodyLimits(settings.max_body_kb * 1024, settings.read_timeout_s)
         guard = Middleware(
             Guard,
             port=presence.port,
@@ -110,7 +110,9 @@ class Door:
         if name not in TOOLS:
             return answer(call(self._engine, name, {}), 404)
         with self.activity:
-            arguments = await read_object(request.headers, request.receive, self._limits)
+            limits = self._engine.config.settings.server
+            most = BodyLimits(limits.max_body_kb * 1024, limits.read_timeout_s)
+            arguments = await read_object(request.headers, request.receive, most)
 
             def work() -> Response:
                 envelope = call(self._engine, name, arguments, is_owner=is_owner)
@@ -163,7 +165,8 @@ class Edge:
         try:
             await self.app(scope, receive, send_safely)
         except Refusal as refusal:
-            await refusal.response(scope, receive, send_safely)
+            page = refusal_page(scope, refusal)
+            await (page or refusal.response)(scope, receive, send_safely)
         except ClientDisconnect:
             pass
         except asyncio.CancelledError:  # the daemon waits no longer for requests under way

@@ -52,7 +52,7 @@ async def read_object(headers: Headers, receive: Receive, limits: BodyLimits) ->
     if not content:
         return {}
     if not _JSON_TYPE.fullmatch(headers.get("content-type", "").strip()):
-        raise Refusal(415, "The body's type is not application/json in UTF-8.", _AS_JSON)
+        raise Refusal(415, "The body is not application/json in UTF-8.", _AS_JSON)
     return _object(content)
 
 

@@ -1,6 +1,7 @@
 """Server-sent events: what happens in the daemon, for whoever keeps listening.
 
 A listener that cannot keep up loses the oldest events and is told so; it never slows the daemon.
+Only the owner of the notes is told which files an event is about.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from obsidian_rag.engine import Bus, Event
+from obsidian_rag.tools import without_files
 from obsidian_rag.transports.http.answers import Refusal
 from obsidian_rag.transports.http.body import until_gone
 
@@ -90,7 +92,9 @@ class Streams:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Stream until the client goes or the daemon stops."""
-        after = _last_seen(Headers(scope=scope))
+        headers = Headers(scope=scope)
+        after = _last_seen(headers)
+        is_owner = headers.get("x-obsidian-rag-caller") == "owner"
         if self.listeners >= _MOST_LISTENERS:
             raise Refusal(
                 429,
@@ -106,7 +110,7 @@ class Streams:
                 await send(_START)
                 await send(_part(b"event: ready\ndata: {}\n\n"))
                 while not self._is_closed and not client.done():
-                    for text in _texts(*await mailbox.take(self._heartbeat_s)):
+                    for text in _texts(*await mailbox.take(self._heartbeat_s), is_owner):
                         await send(_part(text))
                 await send({"type": "http.response.body", "body": b""})
             finally:
@@ -136,14 +140,15 @@ def _part(body: bytes) -> dict[str, object]:
     return {"type": "http.response.body", "body": body, "more_body": True}
 
 
-def _texts(missed: int, events: list[Event]) -> Iterator[bytes]:
+def _texts(missed: int, events: list[Event], is_owner: bool) -> Iterator[bytes]:
     """The events as they go over the wire; a comment when there are none."""
     if missed:
         yield f'event: missed\ndata: {{"count": {missed}}}\n\n'.encode()
     elif not events:
         yield b":\n\n"
     for event in events:
-        data = json.dumps({**event.data, "at": event.at}, default=str)
+        told = event.data if is_owner else without_files(event.data)
+        data = json.dumps({**told, "at": event.at}, default=str)
         yield f"id: {event.number}\nevent: {event.kind}\ndata: {data}\n\n".encode()
 
 

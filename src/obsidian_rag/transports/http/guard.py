@@ -78,7 +78,9 @@ class Guard:
         if not set(headers.getlist("origin")) <= self._origins or not (
             set(headers.getlist("sec-fetch-site")) <= _FRIENDLY_SITES
         ):
-            raise Refusal(403, "Web pages of other sites may not ask.", "Ask from this machine.")
+            raise Refusal(
+                403, "Pages of other sites may not call this server.", "Ask from this machine."
+            )
 
     def _check_token(self, headers: Headers) -> None:
         given = headers.getlist("authorization")

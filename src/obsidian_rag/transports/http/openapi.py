@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from obsidian_rag import __version__
-from obsidian_rag.tools import ENVELOPE_SCHEMA, TOOLS, Tool
+from obsidian_rag.tools import ENVELOPE_SCHEMA, TOOLS, Tool, schemas
 from obsidian_rag.transports.http.answers import ERROR_STATUSES, JSON
 
 Document = dict[str, Any]
@@ -65,11 +65,12 @@ _HEALTH: Document = {
 
 def tool_list() -> Document:
     """What `GET /tools` answers."""
+    by_name = schemas()
     tools = [
         {
             "name": tool.name,
             "description": tool.description,
-            "input_schema": tool.params.model_json_schema(),
+            "input_schema": by_name[tool.name],
             "read_only": tool.is_read_only,
         }
         for tool in TOOLS.values()
@@ -79,13 +80,13 @@ def tool_list() -> Document:
 
 def openapi() -> Document:
     """What `GET /openapi.json` answers: OpenAPI 3.1."""
-    schemas: dict[str, Document] = {
+    components: dict[str, Document] = {
         "Envelope": ENVELOPE_SCHEMA,
         "ToolList": _TOOL_LIST,
         "Health": _HEALTH,
     }
     for name, schema in _params():
-        if schemas.setdefault(name, schema) != schema:
+        if components.setdefault(name, schema) != schema:
             raise ValueError(f"two different schemas are called {name}")
     return {
         "openapi": "3.1.0",
@@ -98,7 +99,7 @@ def openapi() -> Document:
         "security": [{"token": []}],
         "paths": {**_door_paths(), **{f"/tools/{t.name}": _tool_path(t) for t in TOOLS.values()}},
         "components": {
-            "schemas": schemas,
+            "schemas": components,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }

@@ -35,6 +35,7 @@ class PatientProtocol(H11Protocol):
         self._reading_ends: asyncio.TimerHandle | None = None
         self._writing_ends: asyncio.TimerHandle | None = None
         self._discarded = 0
+        self._connected_at = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request, unless there are too many connections."""
@@ -42,8 +43,8 @@ class PatientProtocol(H11Protocol):
         # asyncio does it only for sockets that name their protocol. Without it, an answer's body
         # waits 40 ms for the client to acknowledge its head.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if len(self.connections) > self._limits.most:
-            self._refuse(Refusal(503, "There are too many connections.", "Close some."))
+        self._connected_at = self.loop.time()
+        self._make_room()
         self._watch_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -83,6 +84,25 @@ class PatientProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP."""
         self._refuse(Refusal(400, "This is not an HTTP request we understand.", "Send HTTP/1.1."))
+
+    def _make_room(self) -> None:
+        """Past the limit, let go of the connection that has said nothing for the longest time.
+
+        Only requests under way may keep others out: opening connections costs an attacker nothing.
+        """
+        others = [one for one in self.connections if one is not self]
+        staying = [
+            one
+            for one in others
+            if isinstance(one, PatientProtocol) and not one.transport.is_closing()
+        ]
+        if len(staying) < self._limits.most:
+            return
+        idle = [one for one in staying if not one._is_answering]
+        if idle:
+            min(idle, key=lambda one: one._connected_at).transport.abort()
+        else:
+            self._refuse(Refusal(503, "There are too many connections.", "Close some."))
 
     @property
     def _is_answering(self) -> bool:

@@ -32,8 +32,10 @@ _ANY_PORT = "Stop that program, or take any free port: `obsidian-rag config set 
 _log = logging.getLogger(__name__)
 
 
-def serve(config: Config, idle_exit_s: float = 0, parent_pid: int | None = None) -> int:
+def serve(config: Config, idle_exit_s: float | None = None, parent_pid: int | None = None) -> int:
     """Be the daemon of this data folder until told to stop; returns the exit code.
+
+    Without `idle_exit_s` the settings say when it ends, also when they change.
 
     Raises:
         Busy: there is a daemon already, or the port is taken.
@@ -48,8 +50,13 @@ def serve(config: Config, idle_exit_s: float = 0, parent_pid: int | None = None)
             presence = announce(config, listener.getsockname()[1])
             door = build_app(daemon.engine, presence, over.set)
             reasons: list[Reason] = []
-            if idle_exit_s and daemon.engine.live is not None:
-                reasons.append(idle_reason(door.activity, daemon.engine.live.jobs, idle_exit_s))
+
+            def idle() -> str | None:
+                settings = daemon.engine.config.settings.server
+                most_s = settings.idle_exit_s if idle_exit_s is None else idle_exit_s
+                return idle_reason(door.activity, daemon.live.jobs, most_s)() if most_s else None
+
+            reasons.append(idle)
             if parent_pid is not None:
                 reasons.append(parent_reason(parent_pid))
             limits = ConnectionLimits(_MOST_CONNECTIONS, config.settings.server.read_timeout_s)

@@ -4,7 +4,8 @@ Calls come from several threads at once. The engine is made by the first call th
 stays warm; a daemon that appears later is asked from then on, and one that goes is not missed.
 
 Threat: a client keeps this process for days, and a user who makes the settings stricter meanwhile
-counts on them. So settings that changed on disk are taken up before the next answer.
+counts on them. So settings that changed on disk are taken up before the next answer, here by the
+engine and in the daemon by its own.
 """
 
 import logging
@@ -12,7 +13,7 @@ import threading
 from collections.abc import Mapping
 
 from obsidian_rag import tools
-from obsidian_rag.config import Config, load
+from obsidian_rag.config import Config
 from obsidian_rag.engine import Bus, Engine, Health, Jobs, Live, look
 from obsidian_rag.errors import Busy, ObsidianRagError
 from obsidian_rag.tools import Envelope
@@ -27,12 +28,12 @@ class Asking:
     """The tools of one installation, wherever they run."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
-        self._seen = _stamp(config)
         self._lock = threading.Lock()
         self._looking = threading.Lock()
-        self._own: Engine | None = None
-        self._retired: list[Engine] = []
+        self._own = Engine(config)
+        bus = Bus()
+        self._jobs = Jobs(config, bus)
+        self._own.live = Live(bus, self._jobs, Health(bus), look_soon=self._look_soon)
         self._is_closed = False
         self._told = ""
 
@@ -43,36 +44,30 @@ class Asking:
             asked = self._ask_daemon(tool, arguments) if tool in tools.TOOLS else None
             return asked or self._ask_here(self.engine, tool, arguments)
         except ObsidianRagError as error:
-            return tools.failure(error)
+            return tools.for_agents(tools.failure(error))
 
     @property
     def engine(self) -> Engine:
-        """The engine of this process, made when it is first needed.
+        """The engine of this process, with the settings of now.
 
         Raises:
-            ConfigInvalid: the settings have changed and cannot be used.
             Busy: we are about to end.
         """
         with self._lock:
-            self._take_up_settings()
             if self._is_closed:
                 raise Busy("The server is stopping.", "Connect again.")
-            if self._own is None:
-                self._own = self._make()
+            self._own.follow_settings()
             return self._own
 
     def close(self) -> None:
         """End what was started here; an index run is ended tidily and goes on next time."""
         with self._lock:
-            self._retire()
             self._is_closed = True
-            for engine in self._retired:
-                engine.close()
+            self._jobs.stop(_GRACE_S)
+            self._own.close()
 
     def _ask_daemon(self, tool: str, arguments: Mapping[str, object]) -> Envelope | None:
-        with self._lock:
-            self._take_up_settings()
-        daemon, reason = usable_daemon(self._config)
+        daemon, reason = usable_daemon(self.engine.config)
         if reason and reason != self._told:
             _log.warning(reason)
         self._told = reason
@@ -83,31 +78,6 @@ class Asking:
             except DaemonGone:
                 _log.info("the daemon (process %d) is gone; answering here", daemon.pid)
         return None
-
-    def _take_up_settings(self) -> None:
-        if (stamp := _stamp(self._config)) == self._seen:
-            return
-        config = load()
-        self._seen = stamp
-        if config.digest != self._config.digest:
-            _log.info("the settings have changed")
-            self._retire()
-            self._config = config
-
-    def _retire(self) -> None:
-        """Stop the engine's jobs. Calls may still be using it, so it stays open until the end."""
-        if self._own is not None:
-            if self._own.live is not None:
-                self._own.live.jobs.stop(_GRACE_S)
-            self._retired.append(self._own)
-            self._own = None
-
-    def _make(self) -> Engine:
-        engine = Engine(self._config)
-        bus = Bus()
-        jobs = Jobs(self._config, bus)
-        engine.live = Live(bus, jobs, Health(bus), look_soon=self._look_soon)
-        return engine
 
     def _ask_here(self, engine: Engine, tool: str, arguments: Mapping[str, object]) -> Envelope:
         envelope = tools.call(engine, tool, arguments)
@@ -133,11 +103,3 @@ class Asking:
             _log.info("a look at the index failed: %s", error.code)
         finally:
             self._looking.release()
-
-
-def _stamp(config: Config) -> tuple[int, int] | None:
-    try:
-        found = config.file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size

@@ -1,4 +1,4 @@
-"""Notes as MCP resources: listed in pages, read through the guarded tool.
+"""Notes as MCP resources: listed as the guard allows, in pages, and read through the tool.
 
 A refusal is a protocol error whose `data` has our code, so that a program can tell why.
 """
@@ -11,9 +11,9 @@ from urllib.parse import quote, unquote
 
 from mcp_types import ListResourcesResult, ReadResourceResult, Resource, TextResourceContents
 
-from obsidian_rag.engine import Engine, ListedNote, list_notes
+from obsidian_rag.engine import Engine, list_notes
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.tools import Envelope
+from obsidian_rag.tools import Envelope, listed_names
 from obsidian_rag.transports.mcp.refusal import refused
 from obsidian_rag.transports.mcp.template import PREFIX
 
@@ -35,7 +35,8 @@ def list_resources(engine: Engine, cursor: str | None) -> ListResourcesResult:
     notes = list_notes(engine, _path_after(cursor), PAGE + 1)
     page = notes[:PAGE]
     following = _cursor(page[-1].path) if len(notes) > PAGE else None
-    return ListResourcesResult(resources=[_resource(note) for note in page], next_cursor=following)
+    shown = [_resource(path, name) for path, name in listed_names(engine, page)]
+    return ListResourcesResult(resources=shown, next_cursor=following)
 
 
 def read_resource(call: Call, uri: str) -> ReadResourceResult:
@@ -46,7 +47,7 @@ def read_resource(call: Call, uri: str) -> ReadResourceResult:
         MCPError: there is no such note, or it is not for agents.
     """
     if not uri.startswith(PREFIX):
-        raise InvalidArgument(f"'{uri[:200]}' is no note.", f"Notes are at {PREFIX}<path>.")
+        raise InvalidArgument(f"'{uri[:200]}' is not a note.", f"Notes are at {PREFIX}<path>.")
     arguments = {"note": unquote(uri.removeprefix(PREFIX)), "max_chars": _MOST_CHARS}
     envelope = call("obsidian_rag_read", arguments)
     if envelope["data"] is None and envelope["error"] is not None:
@@ -71,12 +72,12 @@ def _contents(uri: str, note: Any) -> list[TextResourceContents]:
     return [text, TextResourceContents(uri=uri, mime_type="text/plain", text=rest)]
 
 
-def _resource(note: ListedNote) -> Resource:
+def _resource(path: str, name: str) -> Resource:
     return Resource(
-        name=note.title,
-        uri=PREFIX + quote(note.path),
-        description=note.path,
-        mime_type=_mime_type(note.path),
+        name=name,
+        uri=PREFIX + quote(path),
+        description=path,
+        mime_type=_mime_type(path),
     )
 
 
@@ -92,4 +93,6 @@ def _path_after(cursor: str | None) -> str:
     try:
         return base64.urlsafe_b64decode(cursor or "").decode()
     except (binascii.Error, ValueError):
-        raise InvalidArgument("The cursor is none of ours.", "Start without a cursor.") from None
+        raise InvalidArgument(
+            "The cursor is not one of this server's.", "Start without a cursor."
+        ) from None

@@ -5,13 +5,14 @@ from typing import Any
 
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
-from obsidian_rag.tools import ENVELOPE_SCHEMA, TOOLS, Envelope
+from obsidian_rag.tools import TOOLS, Envelope, schemas
 from obsidian_rag.tools import Tool as OwnTool
 
 
 def offered_tools() -> list[Tool]:
-    """Every tool there is."""
-    return [_offer(tool) for tool in TOOLS.values()]
+    """Every tool there is; an output schema for each, always the same, would double the list."""
+    by_name = schemas()
+    return [_offer(tool, by_name[tool.name]) for tool in TOOLS.values()]
 
 
 def result_of(envelope: Envelope) -> CallToolResult:
@@ -26,17 +27,16 @@ def result_of(envelope: Envelope) -> CallToolResult:
     )
 
 
-def _offer(tool: OwnTool[Any]) -> Tool:
+def _offer(tool: OwnTool[Any], parameters: dict[str, Any]) -> Tool:
     title = tool.name.removeprefix("obsidian_").removeprefix("rag_").replace("_", " ")
     return Tool(
         name=tool.name,
         title=f"Obsidian vault: {title}",
         description=tool.description,
-        input_schema=tool.params.model_json_schema(),
-        output_schema=ENVELOPE_SCHEMA,
+        input_schema=parameters,
         annotations=ToolAnnotations(
             read_only_hint=tool.is_read_only,
-            # No tool changes or removes a note, and asking twice is asking once.
+            # A relation is added to a note, nothing is taken away; asking twice is asking once.
             destructive_hint=False,
             idempotent_hint=True,
             open_world_hint=False,

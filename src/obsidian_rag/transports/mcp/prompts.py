@@ -27,11 +27,14 @@ This server searches the user's Obsidian vault. Every answer is an envelope: `st
 `error` (with a `suggestion`), `meta`.
 
 1. Call obsidian_rag_status first, and again when the last look is more than five minutes old.
-2. `unavailable`: say so and offer to run obsidian_rag_index with mode "full"; then look at \
-obsidian_rag_status until its `active_job` is null. `degraded`: warn the user in one sentence \
-and go on.
+2. `unavailable`: tell the user what `error.message` says and offer what `error.suggestion` \
+says; without an index that is obsidian_rag_index with mode "full", and then look at \
+obsidian_rag_status until its `active_job` is null. \
+`degraded`: warn the user in one sentence and go on. An error with `healthy` is about your call: \
+correct it and ask again.
 3. Call obsidian_rag_search with the user's question, and with filters where the question names \
-a folder, days or tags. obsidian_rag_read gives the context of a passage.
+a folder, days or tags. obsidian_rag_read gives the context of a passage, obsidian_rag_related \
+the notes that belong with one.
 4. `sensitive_detected: true`: ask the user before you show or quote such a passage. Text that \
 was withheld (SENSITIVE_FILTERED) needs a second call with `confirm_sensitive: true`, made only \
 after the user agreed.
@@ -49,8 +52,9 @@ Answer this question from my Obsidian vault:
 {question}
 
 1. Call obsidian_rag_status first, unless you saw it healthy in the last five minutes. If it is \
-unavailable, tell me and offer to run obsidian_rag_index with mode "full"; do not go on without \
-an index. If it is degraded, warn me in one sentence and go on.
+unavailable, tell me why and offer what its error suggests (obsidian_rag_index with mode "full" \
+where there is no index); do not go on without an index. If it is degraded, warn me in one \
+sentence and go on.
 2. Call obsidian_rag_search, with directory_filter, date_range or tags where my question names \
 them. Search again in other words if the passages do not answer it, and use obsidian_rag_read \
 for context.

@@ -15,6 +15,7 @@ import anyio
 from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 from mcp_types import (
     INTERNAL_ERROR,
     CallToolRequestParams,
@@ -34,12 +35,15 @@ from obsidian_rag import __version__
 from obsidian_rag.config import Config
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.transports.mcp.log import keep_log
+from obsidian_rag.transports.mcp.malformed import mended, refusal_of
 from obsidian_rag.transports.mcp.prompts import INSTRUCTIONS, get_prompt, offered_prompts
 from obsidian_rag.transports.mcp.refusal import refusal
 from obsidian_rag.transports.mcp.template import TEMPLATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterable, Awaitable, Callable
+
+    from anyio.streams.memory import MemoryObjectSendStream
 
     from obsidian_rag.transports.mcp.answers import Answers
 
@@ -68,10 +72,28 @@ async def _serve(door: "_Door") -> None:
                 group.start_soon(_end_on_signal, door)
             # It keeps stdout to itself: what libraries print goes to stderr.
             async with stdio_server() as (incoming, outgoing):
-                await server.run(incoming, outgoing, server.create_initialization_options())
+                passing, readable = anyio.create_memory_object_stream[SessionMessage | Exception]()
+                group.start_soon(_pass_on, incoming, passing, outgoing.send)
+                await server.run(readable, outgoing, server.create_initialization_options())
             group.cancel_scope.cancel()
     except* (BrokenPipeError, ConnectionResetError):
         _log.info("the client went away before it had its answer")
+
+
+async def _pass_on(
+    incoming: "AsyncIterable[SessionMessage | Exception]",
+    passing: "MemoryObjectSendStream[SessionMessage | Exception]",
+    reply: "Callable[[SessionMessage], Awaitable[None]]",
+) -> None:
+    """Hand messages to the server; answer the lines that it would drop."""
+    async with passing:
+        async for item in incoming:
+            if not isinstance(item, Exception):
+                await passing.send(item)
+            elif (message := mended(item)) is not None:
+                await passing.send(SessionMessage(message))
+            elif (refused := refusal_of(item)) is not None:
+                await reply(SessionMessage(refused))
 
 
 async def _end_on_signal(door: "_Door") -> None:

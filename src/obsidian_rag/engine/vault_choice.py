@@ -1,0 +1,43 @@
+"""Choosing another vault for an installation with an index: what would be lost, and the word."""
+
+import contextlib
+from dataclasses import dataclass
+
+from obsidian_rag.config import Config
+from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.health import VaultPlace
+from obsidian_rag.engine.probes import see_vault
+from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.index import REPLACE_WITH
+from obsidian_rag.store import IndexState
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedVault:
+    """A vault that an index was made of, and how much of it is searchable."""
+
+    path: str
+    notes: int
+
+
+def replaced_vault(config: Config) -> IndexedVault | None:
+    """The vault whose index these settings would replace; None if they replace none.
+
+    A vault that was moved, copied or renamed is not another one.
+    """
+    if not config.database.exists():
+        return None
+    # A damaged index is for the next run to tell.
+    with contextlib.suppress(ObsidianRagError), contextlib.closing(Engine(config)) as engine:
+        seen = see_vault(engine)
+        notes = IndexState(engine.database).totals()[0]
+        if seen.place is VaultPlace.OTHER and notes:
+            return IndexedVault(seen.made_of, notes)
+    return None
+
+
+def accept_replacement(config: Config, *, is_accepted: bool) -> None:
+    """Remember, or forget, that the next index run may replace the index by one of this vault."""
+    if config.database.exists():
+        with contextlib.suppress(ObsidianRagError), contextlib.closing(Engine(config)) as engine:
+            engine.database.put(REPLACE_WITH, str(config.vault_root) if is_accepted else None)

@@ -1,0 +1,93 @@
+"""A chunk as its note shows it: the text that is embedded, and the code that is not, in its place.
+
+A chunk keeps code apart from its text, in `words_only`, and so that nothing is stored twice it
+keeps a layout: for every code block, one after the other as they stand in `words_only`, three
+numbers. These are where it belongs in the text, how many characters it has, and what it is:
+
+    BEGINS     its first line is what stands behind the opening fence: the language
+    ONLY_CODE  the chunk has no text of its own, only a name in place of it
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+BEGINS = 1
+ONLY_CODE = 2
+NUMBERS = 3
+# What two fences and their line ends take.
+FENCES_CHARS = 9
+
+_TICKS = re.compile("`{3,}")
+_FENCE = re.compile(r"(`{3,})(.*)")
+_MOST_FENCE_CHARS = 40
+CUT_CHARS = 2 * _MOST_FENCE_CHARS + 6
+
+
+def shown_text(text: str, words_only: str, layout: Sequence[int]) -> str:
+    """The text of a chunk with its code; properties, which follow the code, are not shown."""
+    if not layout:
+        return text
+    if layout[2] & ONLY_CODE:
+        text = ""
+    parts: list[str] = []
+    done = read = 0
+    for place, length, kind in _blocks(layout):
+        _add(parts, text[done:place])
+        _add(parts, fenced(words_only[read : read + length], begins=bool(kind & BEGINS)))
+        done, read = place, read + length + 1
+    _add(parts, text[done:])
+    return "".join(parts)
+
+
+def shown_chars(text: str, layout: Sequence[int]) -> int:
+    """How long the shown text is at most, where the code has no fences of its own."""
+    return len(text) + sum(layout[1::NUMBERS]) + FENCES_CHARS * (len(layout) // NUMBERS)
+
+
+def fenced(code: str, *, begins: bool) -> str:
+    """Code between fences that nothing in it closes."""
+    info, _, rest = code.partition("\n") if begins else ("", "", code)
+    longest = max(map(len, _TICKS.findall(code)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{info}\n{rest}\n{fence}" if rest else f"{fence}{info}\n{fence}"
+
+
+def cut_shown(text: str, start: int, end: int) -> str:
+    """Part of a shown text, with "…" for what is left out; no fence is left open.
+
+    That makes it up to CUT_CHARS longer than the part.
+    """
+    opened = _open_fence(text[:start])[:_MOST_FENCE_CHARS] if start else ""
+    before = f"…\n{opened}\n" if opened else "…" if start else ""
+    left = _open_fence(before + text[start:end])[:_MOST_FENCE_CHARS] if end < len(text) else ""
+    after = f"…\n{_ticks(left)}" if left else "…" if end < len(text) else ""
+    return before + text[start:end] + after
+
+
+def _open_fence(text: str) -> str:
+    """The line that opens a fence that is not closed; empty if there is none."""
+    opened = ""
+    for line in text.split("\n") if "```" in text else ():
+        found = _FENCE.fullmatch(line)
+        if found is None:
+            continue
+        if not opened:
+            opened = line
+        elif not found[2] and len(found[1]) >= len(_ticks(opened)):
+            opened = ""
+    return opened
+
+
+def _ticks(fence: str) -> str:
+    return fence[: len(fence) - len(fence.lstrip("`"))]
+
+
+def _blocks(layout: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    return zip(layout[::NUMBERS], layout[1::NUMBERS], layout[2::NUMBERS], strict=True)
+
+
+def _add(parts: list[str], part: str) -> None:
+    if part:
+        if parts and not part.startswith("\n"):
+            parts.append("\n")
+        parts.append(part)

@@ -1,0 +1,57 @@
+"""The words of a text of any script: where they begin and end, and which spellings are one.
+
+Vowel signs and other marks belong to the word they are written in, whatever `\\w` says; so do the
+two invisible signs that join letters or keep them apart inside a word.
+"""
+
+import re
+import unicodedata
+
+# Combining marks, and letters between them; above the basic plane by the block.
+MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1-\u05c2\u05c4-\u05c5\u05c7\u0610-\u061a"
+    "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u0711-\u07f3\u07fd\u0816-\u082d"
+    "\u0859-\u085b\u0898-\u08e1\u08e3-\u0963\u0981-\u09e3\u09fe-\u0a75\u0a81-\u0ae3\u0afa-\u0b63"
+    "\u0b82-\u0bd7\u0c00-\u0c63\u0c81-\u0c83\u0cbc-\u0d4d\u0d57-\u0d63\u0d81-\u0df3\u0e31-\u0e3a"
+    "\u0e47-\u0e4e\u0eb1-\u0ecd\u0f18-\u0f19\u0f35\u0f37\u0f39\u0f3e-\u0f84\u0f86-\u0fbc\u0fc6"
+    "\u102b-\u103e\u1056-\u109d\u135d-\u135f\u1712-\u1734\u1752-\u17d3\u17dd\u180b-\u180d"
+    "\u180f-\u193b\u1a17-\u1a1b\u1a55-\u1a7f\u1ab0-\u1b44\u1b6b-\u1b73\u1b80-\u1bf3\u1c24-\u1c37"
+    "\u1cd0-\u1cd2\u1cd4-\u1dff\u20d0-\u20f0\u2cef-\u2cf1\u2d7f-\u2dff\u302a-\u302f\u3099-\u309a"
+    "\ua66f\ua674-\ua67d\ua69e-\ua6f1\ua802-\ua827\ua82c\ua880-\ua8c5\ua8e0-\ua8f1\ua8ff-\ua92d"
+    "\ua947-\ua953\ua980-\ua9c0\ua9e5-\uaa4d\uaa7b-\uaac1\uaaeb-\uaaef\uaaf5-\uaaf6\uabe3-\uabea"
+    "\uabec-\uabed\ufb1e\ufe00-\ufe0f\ufe20-\ufe2f"
+    "\U00010a01-\U00010a3f\U00011000-\U00011fff\U00016af0-\U00016af4\U0001e944-\U0001e94a"
+)
+WORD = re.compile(rf"\w+(?:[{MARKS}\u200c\u200d]+\w*)*")
+# Scripts that put no space between words: Chinese and Japanese, Thai, Lao, Burmese, Khmer.
+UNSPACED = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u3099-\u309f"
+    "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+    "\u0e00-\u0e3a\u0e40-\u0e4e\u0e80-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u109a-\u109f"
+    "\u1780-\u17d3\u17d7\u17dc\u17dd\uaa60-\uaa7f\ua9e0-\ua9ef\U00020000-\U0003ffff"
+)
+# Accents of Latin, Greek and Cyrillic, and the vowel points of Hebrew and Arabic: people leave them
+# out. Not the breve and the dots that make another letter in Cyrillic. In other scripts a mark is a
+# vowel, and without it the word is another one.
+_ACCENTS = re.compile(
+    "(?<![\u0438\u0443])\u0306|(?<!\u0456)\u0308|"
+    "[\u0300-\u0305\u0307\u0309-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5"
+    "\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f]"
+)
+# Letters with a stroke and the like, which Unicode does not take apart.
+_STROKES = str.maketrans(
+    {"đ": "d", "ð": "d", "ø": "o", "ł": "l", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+)
+# Taken apart by the compatible form, though it is one letter to everybody who types it.
+_AM = re.compile("\u0e4d\u0e32|\u0ecd\u0eb2")
+_AM_LETTER = {"\u0e4d\u0e32": "\u0e33", "\u0ecd\u0eb2": "\u0eb3"}
+
+
+def folded(text: str) -> str:
+    """Lower case without accents, so that `Café` and `cafe` are one word; lines stay lines."""
+    if text.isascii():
+        return text.lower()
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    plain = unicodedata.normalize("NFC", plain.translate(_STROKES))
+    return _AM.sub(lambda found: _AM_LETTER[found[0]], plain)

@@ -1,0 +1,186 @@
+"""A question as a row of pieces, each with the code of what it means in one language."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+
+from obsidian_rag.search.when import days as calendar
+from obsidian_rag.search.when.days import Days
+from obsidian_rag.search.when.language import Language, Meaning
+
+# Beyond that a question is a pasted text, and what it says at its end is no filter.
+_MOST_CHARS = 1000
+_TOKEN = re.compile(
+    r"(?P<cjk>(?:19|20)[0-9]{2}年(?:(?:1[0-2]|0?[1-9])月(?:[0-9]{1,2}日)?)?)"
+    r"|(?P<number>[0-9]\w*(?:[-./:]\w+)*)"
+    r"|(?P<word>[^\W\d_][^\W\d_\u0300-\u036f]*[\u0300-\u036f]*(?:[^\W\d_]|[\u0300-\u036f])*)"
+)
+_CJK = re.compile(r"([0-9]{4})年(?:([0-9]{1,2})月)?(?:([0-9]{1,2})日)?")
+_JOINED = re.compile(r"[\s'’‘`\-‐‑]*")
+_DASH = re.compile(r"\s*(?:[–—]|\.\.+)\s*|\s+-\s+")
+_YEAR = r"((?:19|20)[0-9]{2})"
+_FORMS = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "year first": _YEAR + r"([-./])([0-9]{1,2})\2([0-9]{1,2})",
+        "day first": r"([0-9]{1,2})([-./])([0-9]{1,2})\2" + _YEAR,
+        "short": r"([0-9]{2})([./])([0-9]{2})\2([0-9]{2})",
+        "month": _YEAR + r"-(0[1-9]|1[0-2])",
+        "week": _YEAR + r"-?w([0-9]{2})",
+        "quarter": _YEAR + r"-?q([1-4])",
+        "years": _YEAR + r"[-/]" + _YEAR,
+        "winter": _YEAR + r"[-/]([0-9]{2})",
+        "week of": r"([0-9]{1,2})/" + _YEAR,
+        "day": r"([0-9]{1,2})([./])([0-9]{1,2})",
+        "a year": _YEAR,
+        "ordinal": r"([0-9]{1,2})(?:st|nd|rd|th|er|re|e|eme|o|a)",
+        "number": r"([0-9]{1,3})",
+    }.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some words of the question, from `start` to `end`, and what they mean."""
+
+    start: int
+    end: int
+    code: str
+    number: int = 0
+    name: str = ""
+    # Written in a way that leaves no doubt about a word such as "may".
+    is_sure: bool = True
+    # A word that is another one in another language.
+    is_shared: bool = False
+    days: Days | None = None
+    # For a feast, its day itself: two days before Christmas is December 23.
+    core: date | None = None
+
+
+def pieces(question: str, language: Language) -> list[Piece]:
+    """The question's pieces as this language has them."""
+    tokens = list(_TOKEN.finditer(question[:_MOST_CHARS]))
+    folded = [_folded(token[0]) for token in tokens]
+    found: list[Piece] = []
+    position = 0
+    while position < len(tokens):
+        token = tokens[position]
+        if found:
+            found += _between(question, tokens[position - 1], token)
+        if token["word"]:
+            length, piece = _word(tokens, folded, position, language, question)
+            if folded[position] in language.shared:
+                piece = replace(piece, is_shared=True)
+            position += length
+        else:
+            position += 1
+            piece = _number(token, question) if token["number"] else _cjk(token)
+        found.append(piece)
+    return found
+
+
+def _folded(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(c for c in plain if not unicodedata.combining(c))
+
+
+def _between(question: str, before: "re.Match[str]", after: "re.Match[str]") -> Iterator[Piece]:
+    """A piece for what stands between two words, if it keeps them apart or makes a span."""
+    start, end = before.end(), after.start()
+    gap = question[start:end]
+    if _JOINED.fullmatch(gap) and not _DASH.fullmatch(gap):
+        return
+    if _DASH.fullmatch(gap):
+        yield Piece(start, end, "T", name="dash")
+        return
+    is_short = before["number"] or len(before[0]) <= 4
+    is_year = _FORMS["a year"].fullmatch(after[0])
+    if not (gap.strip() == "." and is_short) and not (gap.strip(" .") == "," and is_year):
+        yield Piece(start, end, "x")
+
+
+def _word(
+    tokens: list["re.Match[str]"],
+    folded: list[str],
+    position: int,
+    language: Language,
+    question: str,
+) -> tuple[int, Piece]:
+    """The longest phrase of the language that stands here, and how many words it has."""
+    token = tokens[position]
+    for words, meaning in language.phrases.get(folded[position], ()):
+        length = len(words)
+        last = tokens[min(position + length, len(tokens)) - 1]
+        gaps = question[token.end() : last.start()] if length > 1 else ""
+        if tuple(folded[position : position + length]) == words and not set(gaps) & set(".,;:!?"):
+            return length, _meant(token, last, meaning)
+    return 1, Piece(token.start(), token.end(), "x")
+
+
+def _meant(first: "re.Match[str]", last: "re.Match[str]", meaning: Meaning) -> Piece:
+    is_sure = not meaning.is_doubtful or first[0][:1].isupper()
+    return Piece(first.start(), last.end(), meaning.code, meaning.number, meaning.name, is_sure)
+
+
+def _number(token: "re.Match[str]", question: str) -> Piece:
+    text = _folded(token[0])
+    is_glued = question[: token.start()][-1:].isalnum()
+    for name, form in _FORMS.items():
+        if is_glued and name not in ("number", "week of"):  # KW30/2023, Q3
+            continue
+        if found := form.fullmatch(text):
+            return _read(name, found, token, question)
+    return Piece(token.start(), token.end(), "x")
+
+
+def _read(name: str, found: "re.Match[str]", token: "re.Match[str]", question: str) -> Piece:
+    numbers = [int(group) for group in found.groups() if group.isdigit()]
+    made = Piece(token.start(), token.end(), "x")
+    code = {"a year": "y", "ordinal": "o", "number": "n", "winter": "z", "week of": "k"}.get(name)
+    if code is not None:
+        return replace(made, code=code, number=numbers[0], name=str(numbers[-1]))
+    if name == "years":
+        days: Days | None = None
+        if numbers[0] < numbers[1]:
+            days = Days(date(numbers[0], 1, 1), date(numbers[1], 12, 31))
+    elif name == "day":
+        # "12/03" and the German "12.03." need more: a word such as "on" before them.
+        has_dot = question[token.end() : token.end() + 1] == "."
+        is_whole = has_dot if "." in token[0] else len(token[0]) == 5
+        code, end = "d" if is_whole else "x", token.end() + has_dot
+        return replace(made, code=code, end=end, number=numbers[0], name=str(numbers[1]))
+    else:
+        days = _DAYS[name](numbers)
+    return replace(made, code="P", days=days, name=name) if days else made
+
+
+def _month_first_if_need_be(numbers: list[int]) -> Days | None:
+    """Day first, as most of the world writes it; month first where that is the only way."""
+    first, second, year = numbers
+    year += 2000 if year < 100 else 0
+    return calendar.day_of(year, second, first) or calendar.day_of(year, first, second)
+
+
+_DAYS: dict[str, Callable[[list[int]], Days | None]] = {
+    "year first": lambda numbers: calendar.day_of(*numbers),
+    "day first": _month_first_if_need_be,
+    "short": _month_first_if_need_be,
+    "month": lambda numbers: calendar.months(*numbers),
+    "week": lambda numbers: calendar.week(*numbers),
+    "quarter": lambda numbers: calendar.months(numbers[0], numbers[1] * 3 - 2, 3),
+}
+
+
+def _cjk(token: "re.Match[str]") -> Piece:
+    found = _CJK.fullmatch(token[0])
+    made = Piece(token.start(), token.end(), "x")
+    if found is None:
+        return made
+    year, month, day = (int(group) if group else 0 for group in found.groups())
+    if day:
+        days = calendar.day_of(year, month, day)
+    else:
+        days = calendar.months(year, month or 1, 1 if month else 12)
+    return replace(made, code="P", days=days) if days else made

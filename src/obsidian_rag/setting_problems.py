@@ -1,0 +1,167 @@
+"""What is wrong with a setting, in plain words: from pydantic's problem to a sentence. Pure."""
+
+import difflib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from obsidian_rag.config_file import ENV_PREFIX
+from obsidian_rag.errors import ConfigInvalid
+
+__all__ = ["explain_problem", "nearest", "nearest_setting", "refusal"]
+
+_NUMBERS = {
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a number",
+}
+_BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
+
+
+def refusal(
+    problem: ErrorDetails,
+    file: Path | None,
+    fields: Mapping[str, FieldInfo],
+    overrides: Mapping[str, object],
+) -> ConfigInvalid:
+    """Why settings cannot be used. `file` holds them; None: they were just typed.
+
+    `fields` are all settings by name, `overrides` what did not come from the file.
+    """
+    name = ".".join(str(part) for part in problem["loc"]) or "the file"
+    if problem["type"] == "extra_forbidden":
+        return ConfigInvalid(
+            f"Unknown setting '{name}' in {file}.{nearest_setting(name, fields)}",
+            "Remove or rename it; `obsidian-rag config show` lists the known ones.",
+        )
+    setting = next((key for key in fields if f"{name}.".startswith(f"{key}.")), name)
+    variable = ENV_PREFIX + setting.upper().replace(".", "__")
+    if setting in overrides:
+        subject, fix = f"Setting '{name}' (from {variable})", f"Change or unset {variable}."
+    elif file is None:
+        subject, fix = name, f"`obsidian-rag config get {setting}` shows the present value."
+    else:
+        subject = f"Setting '{name}' in {file}"
+        fix = f"Run `obsidian-rag config set {setting} …` or edit the file."
+    return ConfigInvalid(explain_problem(problem, subject, fields.get(setting)), fix)
+
+
+def nearest_setting(name: str, known: Iterable[str]) -> str:
+    """` Did you mean '…'?`, or nothing; sections count too."""
+    names = list(known)
+    return nearest(name, [*names, *{key.split(".")[0] for key in names}])
+
+
+def explain_problem(problem: ErrorDetails, subject: str, field: FieldInfo | None) -> str:
+    """A sentence about `subject`, the setting as the reader knows it; `field` is the setting's."""
+    kind = problem["type"]
+    for is_kind, told in _SENTENCES:
+        if is_kind(kind):
+            return f"{subject} {told(problem, field)}"
+    if kind == "value_error":
+        return f"{subject}: {problem['msg'].removeprefix('Value error, ')}."
+    return f"{subject} cannot be used ({problem['msg']})."
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """` Did you mean '…'?`, or nothing when no known name is near."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f" Did you mean '{found[0]}'?" if found else ""
+
+
+def _is_list(problem: ErrorDetails, _: FieldInfo | None) -> str:
+    given = problem["input"]
+    example = [given] if isinstance(given, str) and given else ["Archive"]
+    return f"is a list. Write '{json.dumps(example, ensure_ascii=False)}'."
+
+
+def _is_object(problem: ErrorDetails, field: FieldInfo | None) -> str:
+    if field is None or problem["type"] != "dict_type":
+        return "holds settings of its own; write them as a JSON object."
+    return """is an object of lists. Write '{"health": ["therapy"]}'."""
+
+
+def _is_text(problem: ErrorDetails, _: FieldInfo | None) -> str:
+    return "is text. Write it in double quotes."
+
+
+def _is_number(problem: ErrorDetails, field: FieldInfo | None) -> str:
+    what = _NUMBERS[problem["type"].partition("_")[0]]
+    allowed = _range(field)
+    if allowed:
+        return f"is {what}, {allowed}."
+    default = getattr(field, "default", None)
+    is_example = isinstance(default, int | float) and not isinstance(default, bool)
+    return f"is {what}, such as {default:g}." if is_example else f"is {what}."
+
+
+def _is_switch(_: ErrorDetails, __: FieldInfo | None) -> str:
+    return "is true or false."
+
+
+def _is_choice(problem: ErrorDetails, field: FieldInfo | None) -> str:
+    expected = str(problem.get("ctx", {}).get("expected", "")).replace("'", "")
+    words = expected.replace(" or ", ", ").split(", ")
+    if len(words) == 1:
+        return f"can only be {words[0]}."
+    hint = nearest(str(problem["input"]), words)
+    return f"is {', '.join(words[:-1])} or {words[-1]}.{hint}"
+
+
+def _is_bounded(problem: ErrorDetails, field: FieldInfo | None) -> str:
+    return f"must be {_range(field) or _bound(problem)}."
+
+
+def _is_filled(_: ErrorDetails, __: FieldInfo | None) -> str:
+    return "must not be empty."
+
+
+def _range(field: FieldInfo | None) -> str:
+    """What a setting allows: "32 to 8192", "0 or more", "more than 0"; empty if anything."""
+    limits = _limits(field)
+    low, high = limits.get("ge"), limits.get("le")
+    if low is not None and high is not None:
+        return f"{low:g} to {high:g}"
+    if (above := limits.get("gt")) is not None:
+        return f"more than {above:g}" + (f" and at most {high:g}" if high is not None else "")
+    if low is not None:
+        return f"{low:g} or more"
+    return f"{high:g} or less" if high is not None else ""
+
+
+def _limits(field: FieldInfo | None) -> dict[str, float]:
+    marks: list[Any] = list(field.metadata) if field else []
+    if field is not None:
+        # `Annotated[float, Field(ge=0)] | None` keeps its limits one level deeper.
+        for inner in getattr(field.annotation, "__args__", ()):
+            marks += [
+                mark
+                for meta in getattr(inner, "__metadata__", ())
+                for mark in getattr(meta, "metadata", (meta,))
+            ]
+    names = ("ge", "gt", "le", "lt")
+    return {name: getattr(mark, name) for mark in marks for name in names if hasattr(mark, name)}
+
+
+def _bound(problem: ErrorDetails) -> str:
+    context: Mapping[str, Any] = problem.get("ctx", {})
+    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+    return next(f"{words[name]} {value}" for name, value in context.items() if name in words)
+
+
+_SENTENCES: tuple[
+    tuple[Callable[[str], bool], Callable[[ErrorDetails, FieldInfo | None], str]], ...
+] = (
+    (lambda kind: kind in ("tuple_type", "list_type"), _is_list),
+    (lambda kind: kind in ("dict_type", "model_type", "model_attributes_type"), _is_object),
+    (lambda kind: kind.startswith(("int_", "float_", "finite_")), _is_number),
+    (lambda kind: kind.startswith("bool_"), _is_switch),
+    (lambda kind: kind.startswith("string_"), _is_text),
+    (lambda kind: kind == "literal_error", _is_choice),
+    (lambda kind: kind in _BOUNDS, _is_bounded),
+    (lambda kind: kind == "too_short", _is_filled),
+)

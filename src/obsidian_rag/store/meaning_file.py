@@ -1,0 +1,247 @@
+"""The file of meaning vectors as bytes: a header, then records of one size.
+
+A record is the chunk's id, the digest of the embedded text, the vector's scale, a checksum, and the
+vector as int8. Readers map the file and trust nothing in it: a record whose scale no unit vector
+can have does not count, and a file whose header is wrong is empty.
+"""
+
+import os
+import struct
+import time
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+_MAGIC = b"ORAGMV\x00\x01"
+_HEADER = struct.Struct("<8s16sIq")
+HEADER_BYTES = 64
+HEAD_BYTES = 32
+_MOST_WIDE = 8192
+# A unit vector's largest value is at most 1, and the largest stored is 127.
+_LARGEST_SCALE = np.float32(1.001 / 127)
+
+Records = np.ndarray[tuple[int], np.dtype[np.void]]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file was made for."""
+
+    model: bytes
+    width: int
+    created_ns: int
+
+    @classmethod
+    def new(cls, fingerprint: str, width: int) -> "Header":
+        """The header of a file made now."""
+        return cls(_model(fingerprint), width, time.time_ns())
+
+    def packed(self) -> bytes:
+        """The header as it is written."""
+        said = _HEADER.pack(_MAGIC, self.model, self.width, self.created_ns)
+        return (said + xxhash.xxh3_64_digest(said)).ljust(HEADER_BYTES, b"\0")
+
+    @classmethod
+    def read(cls, packed: bytes, fingerprint: str | None) -> "Header | None":
+        """The header, unless it is damaged or another model's; without one, of any model."""
+        if len(packed) < HEADER_BYTES:
+            return None
+        _, model, width, created_ns = _HEADER.unpack_from(packed)
+        found = cls(model, width, created_ns)
+        if fingerprint is not None and model != _model(fingerprint):
+            return None
+        return found if 0 < width <= _MOST_WIDE and found.packed() == packed else None
+
+
+def record_type(width: int) -> np.dtype[np.void]:
+    """The shape of a record."""
+    return np.dtype(
+        [
+            ("key", "<u8"),
+            ("rest", "<u8"),
+            ("digest", "<u8"),
+            ("scale", "<f4"),
+            ("check", "<u4"),
+            ("vector", "i1", (width,)),
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class View:
+    """The whole records of a file at one moment; the mapping shows later changes in place."""
+
+    header: Header | None
+    records: Records
+    stamp: tuple[int, int, int]
+
+    @cached_property
+    def _order(self) -> tuple[Rows, NDArray[np.uint64]]:
+        keys = np.array(self.records["key"])
+        order = np.argsort(keys, kind="stable")
+        return order, keys[order]
+
+    @cached_property
+    def _digests(self) -> tuple[Rows, NDArray[np.uint64]]:
+        digests = np.array(self.records["digest"])
+        order = np.argsort(digests, kind="stable")
+        return order, digests[order]
+
+    def is_there(self) -> NDArray[np.bool_]:
+        """Which records hold a vector."""
+        return is_scale(np.array(self.records["scale"]))
+
+    def count(self) -> int:
+        """How many records hold a vector."""
+        return int(np.count_nonzero(self.is_there()))
+
+    def rows_of(self, ids: NDArray[np.uint64]) -> Rows:
+        """Where the vectors of these chunks stand; -1 for those that are not there."""
+        order, keys = self._order
+        rows = _found(order, keys, ids[:, 0])
+        if (known := rows >= 0).any():
+            records = self.records
+            at = rows[known]
+            is_same = (records["key"][at] == ids[known, 0]) & (records["rest"][at] == ids[known, 1])
+            rows[known] = np.where(is_same & is_scale(records["scale"][at]), at, -1)
+        return rows
+
+    def rows_with(self, digests: NDArray[np.uint64]) -> Rows:
+        """Where vectors of texts with these digests stand; -1 where there is none."""
+        order, sorted_digests = self._digests
+        rows = _found(order, sorted_digests, digests)
+        if (known := rows >= 0).any():
+            at = rows[known]
+            is_same = self.records["digest"][at] == digests[known]
+            rows[known] = np.where(is_same & is_scale(self.records["scale"][at]), at, -1)
+        return rows
+
+    def damaged(self) -> Rows:
+        """Records that are not as they were written, and older ones of a chunk that has two."""
+        records = self.records
+        heads = np.array(records["check"])
+        is_bad = np.zeros(len(records), dtype=bool)
+        for row in np.flatnonzero((np.array(records["scale"]) != 0) | (heads != 0)):
+            is_bad[row] = heads[row] != checksum(records[row : row + 1])
+        order, keys = self._order
+        for first in np.flatnonzero((keys[1:] == keys[:-1]) & (keys[1:] != 0)):
+            older, newer = order[first], order[first + 1]
+            if records["rest"][older] == records["rest"][newer]:
+                is_bad[older] = True
+        return np.flatnonzero(is_bad)
+
+
+def open_view(file: Path, fingerprint: str | None) -> View:
+    """Map a file; one that is missing, damaged or another model's is empty."""
+    try:
+        with file.open("rb") as stream:
+            found = os.fstat(stream.fileno())
+            header = Header.read(stream.read(HEADER_BYTES), fingerprint)
+            stamp = (found.st_ino, found.st_size, found.st_mtime_ns)
+            if header is None:
+                return View(None, _none(1), stamp)
+            shape = record_type(header.width)
+            whole = (found.st_size - HEADER_BYTES) // shape.itemsize
+            if whole == 0:
+                return View(header, _none(header.width), stamp)
+            data = np.memmap(stream, np.uint8, "r", HEADER_BYTES, (whole * shape.itemsize,))
+            return View(header, np.asarray(data).view(shape), stamp)
+    except (OSError, ValueError):
+        return View(None, _none(1), (0, 0, 0))
+
+
+def stamp_of(file: Path) -> tuple[int, int, int]:
+    """What tells that a file is another one, or longer, or was written to."""
+    try:
+        found = file.stat()
+    except OSError:
+        return (0, 0, 0)
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def packed_ids(chunk_ids: Collection[str]) -> NDArray[np.uint64]:
+    """Chunk ids as pairs of numbers; what is no id becomes the pair that no chunk has."""
+    try:  # all at once takes a twentieth of the time
+        packed = bytes.fromhex("".join(chunk_ids).replace("-", ""))
+    except ValueError:
+        packed = b""
+    if len(packed) != 16 * len(chunk_ids):
+        packed = b"".join(_packed(chunk_id) for chunk_id in chunk_ids)
+    return np.frombuffer(packed, "<u8").reshape(-1, 2)
+
+
+def packed_digests(digests: Sequence[bytes]) -> NDArray[np.uint64]:
+    """Digests as numbers."""
+    return np.frombuffer(b"".join(digests), "<u8")
+
+
+def id_of(record: Any) -> str | None:
+    """The chunk a record belongs to; None for one that was blanked meanwhile."""
+    pair = int(record["key"]), int(record["rest"])
+    return str(uuid.UUID(bytes=struct.pack("<QQ", *pair))) if any(pair) else None
+
+
+def new_records(
+    ids: NDArray[np.uint64], digests: NDArray[np.uint64], vectors: NDArray[np.float32]
+) -> Records:
+    """Records to be written; a vector without a direction gets a fixed one."""
+    made = np.zeros(len(ids), record_type(vectors.shape[1]))
+    made["key"], made["rest"], made["digest"] = ids[:, 0], ids[:, 1], digests
+    with np.errstate(all="ignore"):
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        units = vectors / lengths
+    units[~np.isfinite(units).all(axis=1)] = np.eye(1, vectors.shape[1], dtype=np.float32)[0]
+    made["scale"] = np.abs(units).max(axis=1) / 127
+    made["vector"] = np.rint(units / made["scale"][:, None])
+    return signed(made)
+
+
+def signed(records: Records) -> Records:
+    """The records with their checksums."""
+    records["check"] = [checksum(records[row : row + 1]) for row in range(len(records))]
+    return records
+
+
+def checksum(record: Records) -> int:
+    """Of one record, without the place of the checksum; never 0."""
+    whole = record.tobytes()
+    rest = whole[: HEAD_BYTES - 4] + whole[HEAD_BYTES:]
+    return (xxhash.xxh3_64_intdigest(rest) & 0xFFFFFFFF) or 1
+
+
+def _model(fingerprint: str) -> bytes:
+    return xxhash.xxh3_128_digest(fingerprint.encode())
+
+
+def _packed(chunk_id: str) -> bytes:
+    try:
+        return uuid.UUID(chunk_id).bytes
+    except ValueError:
+        return bytes(16)
+
+
+def _found(order: Rows, values: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> Rows:
+    """The last place of each wanted value, if it is there at all; -1 for 0, which is a blank."""
+    if not len(values):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    places = np.searchsorted(values, wanted, side="right") - 1
+    is_same = (places >= 0) & (values[places] == wanted) & (wanted != 0)
+    return np.where(is_same, order[places], -1).astype(np.int64)
+
+
+def is_scale(scales: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Which of these numbers a unit vector can have; NaN is none of them."""
+    with np.errstate(invalid="ignore"):
+        return (scales > 0) & (scales <= _LARGEST_SCALE)
+
+
+def _none(width: int) -> Records:
+    return np.zeros(0, record_type(width))

@@ -1,0 +1,113 @@
+"""Ask each search index a question whose answer is known from the table itself.
+
+A few rows are read without any index; then each index is asked for something of theirs. An index
+that does not find a row which the table has is damaged, whatever it says of itself.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from obsidian_rag.store.chunks import WORD_COLUMNS, ChunkStore, quoted
+from obsidian_rag.store.lance import explained
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_WORD = re.compile(r"[^\W_]+")
+# The word index knows longer words by nothing, and shorter ones stand everywhere.
+_LENGTHS = range(4, 31)
+_COLUMNS = ("chunk_id", *WORD_COLUMNS, "source_file", "dates", "tag_keys", "vector")
+_FEW, _MANY = 3, 10
+_PROBES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    chunk_id: str
+    texts: dict[str, str]
+    source_file: str
+    dates: tuple[str, ...]
+    tags: tuple[str, ...]
+    vector: "NDArray[np.float32]"
+
+
+def probe_indexes(chunks: ChunkStore, *, is_deep: bool = False) -> tuple[int, str | None]:
+    """How many questions were asked, and the column whose index gave a wrong answer, if any.
+
+    Raises:
+        IndexNotFound: there is no table.
+        IndexCorrupted: the table or an index cannot be read.
+    """
+    asked = 0
+    with explained():
+        table = chunks.table
+        indexed = {column for index in table.list_indices() for column in index.columns}
+        missed = 0
+        samples = list(_samples(table, _MANY if is_deep else _FEW))
+        for sample in samples:
+            for column, found in _answers(table, indexed, sample):
+                asked += 1
+                if found:
+                    continue
+                if column != "vector":
+                    return asked, column
+                missed += 1  # this index is approximate, and may miss some
+        if missed * 2 > len(samples):
+            return asked, "vector"
+    return asked, None
+
+
+def _samples(table: Any, most: int) -> Iterator[_Sample]:
+    """Rows from all over the table, read without an index."""
+    count = int(table.count_rows())
+    places = sorted({position * count // most for position in range(most)} if count else ())
+    for place in places:
+        rows = table.search().select(list(_COLUMNS)).limit(1).offset(place).to_arrow()
+        for row in rows.to_pylist():
+            texts = {column: row[column] or "" for column in WORD_COLUMNS}
+            yield _Sample(
+                row["chunk_id"],
+                texts,
+                row["source_file"],
+                tuple(row["dates"] or ()),
+                tuple(row["tag_keys"] or ()),
+                rows["vector"].combine_chunks().flatten().to_numpy(),
+            )
+
+
+def _answers(table: Any, indexed: set[str], sample: _Sample) -> Iterator[tuple[str, bool]]:
+    this = f"chunk_id = {quoted(sample.chunk_id)}"
+    for column in WORD_COLUMNS:
+        word = _rare(sample.texts[column])
+        if word is not None and column in indexed:
+            yield column, _finds(_by_word(table, word, column), this)
+    conditions = {"source_file": f"source_file = {quoted(sample.source_file)}"}
+    if sample.dates:
+        conditions["dates"] = f"array_has_any(dates, [{quoted(sample.dates[-1])}])"
+    if sample.tags:
+        conditions["tag_keys"] = f"array_has_any(tag_keys, [{quoted(sample.tags[-1])}])"
+    for column, condition in conditions.items():
+        if column in indexed:
+            yield column, _finds(table.search(), f"{condition} AND {this}")
+    if "vector" in indexed and sample.vector.any():
+        query = table.search(sample.vector, vector_column_name="vector")
+        yield "vector", _finds(query.distance_type("cosine").nprobes(_PROBES), this)
+
+
+def _by_word(table: Any, word: str, column: str) -> Any:
+    from lancedb.query import MatchQuery
+
+    return table.search(MatchQuery(word, column), query_type="fts")
+
+
+def _finds(query: Any, condition: str) -> bool:
+    return bool(query.where(condition, prefilter=True).select(["chunk_id"]).limit(1).to_list())
+
+
+def _rare(text: str) -> str | None:
+    """The longest word: a long one is a rare one."""
+    words = [word for word in _WORD.findall(text) if len(word) in _LENGTHS and word.isascii()]
+    return max(words, key=len, default=None)

@@ -1,0 +1,261 @@
+"""The sections of a note as its author marked them, and which of them a caller may see.
+
+Threat: an agent asks for a few lines, a heading or a word, and gets by slices what is withheld as a
+whole. So a section is judged with all its text, the headings above it and the note's own tags,
+however little of it is asked for. What a note shows elsewhere of a withheld section (its heading in
+a path, its tags, a title that was taken from it) stays back with it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+from obsidian_rag.engine import Engine, FoundRow, ListedNote
+from obsidian_rag.notes import MARKS, Heading, Note, RagPolicy, is_canvas, parse_date
+from obsidian_rag.tools.citation import known_paths
+from obsidian_rag.tools.guard import Caller, GuardSettings, Verdict, guard_settings, judge
+
+_LINE_END = re.compile(r"\r\n?|\n")
+_TAG = re.compile(rf"#([\w{MARKS}\u200c\u200d/-]+)")
+_TAG_LINE = re.compile(r"^tags?: (.*)$", re.MULTILINE)
+_TAG_WORD = re.compile(rf"[\w{MARKS}\u200c\u200d/-]+")
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Lines of a note under one head, both included; lines before any head are a section too."""
+
+    first: int
+    last: int
+    heading_path: tuple[str, ...]
+    name: str | None
+    text: str
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NoteSections:
+    """A note as one caller may see it."""
+
+    path: str
+    title: str
+    sections: tuple[Section, ...]
+    is_private: bool
+    settings: GuardSettings
+    caller: Caller
+    # Tags of the whole note, which every section has.
+    note_tags: tuple[str, ...] = field(default=())
+
+    def verdict(self, first: int, last: int) -> Verdict:
+        """What is to be done with these lines: the strictest answer for a section they touch."""
+        return joined(
+            verdict
+            for section, verdict in self._judged
+            if section.first <= last and first <= section.last
+        )
+
+    def whole(self) -> Verdict:
+        """The same for all of the note."""
+        return joined(verdict for _, verdict in self._judged)
+
+    def hides(self, first: int, last: int) -> bool:
+        """Whether these lines are withheld from the caller."""
+        return self.caller.misses(self.verdict(first, last))
+
+    @cached_property
+    def hides_any(self) -> bool:
+        """Whether a part of the note is withheld from the caller."""
+        return self.caller.misses(self.whole())
+
+    def open_headings(self, path: Sequence[str]) -> list[str]:
+        """The headings of a path without those of withheld sections."""
+        steps = (tuple(path[:length]) for length in range(1, len(path) + 1))
+        return [step[-1] for step in steps if step not in self._hidden_paths]
+
+    def open_title(self) -> str:
+        """The title, or the file's name where the title may come from a withheld section."""
+        if not self.hides_any:
+            return self.title
+        shown = {path[-1] for path in self._open_paths} - {path[-1] for path in self._hidden_paths}
+        for section, verdict in self._judged:
+            if not self.caller.misses(verdict):
+                shown |= set(_HEADING.findall(section.text))
+        return self.title if self.title in shown else file_name(self.path)
+
+    def open_tags(self, tags: Iterable[str]) -> list[str]:
+        """Those of these tags that stand in a part of the note that the caller may see."""
+        if not self.hides_any:
+            return list(tags)
+        own = {tag.casefold() for tag in self.note_tags}
+        shown = {
+            tag.casefold()
+            for section, verdict in self._judged
+            if not self.caller.misses(verdict)
+            for tag in section.tags
+        }
+        shown = shown - own if self._hides_properties else shown | own
+        return [tag for tag in tags if f"#{tag.lstrip('#')}".casefold() in shown]
+
+    def open_date(self, date: str | None) -> str | None:
+        """The note's date, unless it stands in withheld properties."""
+        return parse_date(self.path, {}) if self._hides_properties else date
+
+    @cached_property
+    def _judged(self) -> tuple[tuple[Section, Verdict], ...]:
+        own = () if self.title == file_name(self.path) else (self.title,)
+        return tuple(
+            (
+                section,
+                judge(
+                    section.text,
+                    section.name,
+                    (*own, *section.heading_path),
+                    (*self.note_tags, *section.tags),
+                    self.is_private,
+                    self.settings,
+                ),
+            )
+            for section in self.sections
+        )
+
+    @cached_property
+    def _hides_properties(self) -> bool:
+        """Whether the first section is withheld, where properties stand."""
+        return bool(self._judged) and self.caller.misses(self._judged[0][1])
+
+    @cached_property
+    def _hidden_paths(self) -> frozenset[tuple[str, ...]]:
+        judged = ((s, v) for s, v in self._judged if s.heading_path and self.caller.misses(v))
+        return frozenset(section.heading_path for section, _ in judged)
+
+    @cached_property
+    def _open_paths(self) -> frozenset[tuple[str, ...]]:
+        # Also those above: a heading without text of its own stands only in the paths below it.
+        paths = {
+            section.heading_path[:depth]
+            for section, verdict in self._judged
+            if not self.caller.misses(verdict)
+            for depth in range(1, len(section.heading_path) + 1)
+        }
+        return frozenset(paths) - self._hidden_paths
+
+
+def joined(verdicts: Iterable[Verdict]) -> Verdict:
+    """All categories, withheld if any is."""
+    listed = list(verdicts)
+    categories = dict.fromkeys(name for verdict in listed for name in verdict.categories)
+    return Verdict(tuple(categories), any(verdict.is_withheld for verdict in listed))
+
+
+def file_name(path: str) -> str:
+    """The name of a note's file, without its extension."""
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[0] or name
+
+
+def sections_of_note(
+    note: Note, text: str, settings: GuardSettings, caller: Caller
+) -> NoteSections:
+    """A note as it stands in its file with this text; properties are its first section."""
+    lines = split_note(text)
+    sections = tuple(_canvas(note, lines) if is_canvas(note.path) else _written(note, lines))
+    is_private = note.policy is not RagPolicy.INDEX
+    own = note.frontmatter_tags
+    return NoteSections(note.path, note.title, sections, is_private, settings, caller, own)
+
+
+def sections_of_rows(
+    rows: Sequence[FoundRow], properties: str, settings: GuardSettings, caller: Caller
+) -> NoteSections:
+    """A note as it stands in the index: neighbouring chunks under one head are one section."""
+    groups: list[list[FoundRow]] = []
+    for row in rows:
+        is_same = groups and (
+            (groups[-1][-1].heading_path, groups[-1][-1].section) == (row.heading_path, row.section)
+        )
+        if is_same:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    own = set(_TAG_WORD.findall(" ".join(_TAG_LINE.findall(properties))))
+    return NoteSections(
+        rows[0].source_file,
+        rows[0].title,
+        (Section(0, 0, (), None, properties, ()), *(_grouped(group) for group in groups)),
+        any(row.is_private for row in rows),
+        settings,
+        caller,
+        tuple(tag for tag in rows[0].tags if tag.lstrip("#").casefold() in own),
+    )
+
+
+def listed_names(engine: Engine, notes: Iterable[ListedNote]) -> Iterator[tuple[str, str]]:
+    """Path and name of each note of a list, for agents: of those that they may know of.
+
+    A title is text of the note. Where sensitive text is withheld, the file's name has to do.
+    """
+    titles = {note.path: note.title for note in notes}
+    is_careful = guard_settings(engine).is_withholding
+    for path in known_paths(engine, titles, Caller()):
+        yield path, file_name(path) if is_careful else titles[path]
+
+
+def split_note(text: str) -> list[str]:
+    """The lines of a note's file; the end of the last one begins no other."""
+    lines = _LINE_END.split(text)
+    if len(lines) > 1 and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def path_to(headings: Sequence[Heading], position: int) -> tuple[str, ...]:
+    """The headings above one of them, outermost first, and itself; tag lines stand lowest."""
+    path = [headings[position].text]
+    level = headings[position].level or 7
+    for head in reversed(headings[:position]):
+        if head.level and head.level < level:
+            path.append(head.text)
+            level = head.level
+    return tuple(reversed(path))
+
+
+def _written(note: Note, lines: Sequence[str]) -> Iterator[Section]:
+    starts = [head.line for head in note.headings]
+    if note.body_line > 1:
+        yield Section(1, note.body_line - 1, (), None, "\n".join(lines[: note.body_line - 1]), ())
+    before = (starts[0] if starts else len(lines) + 1) - 1
+    if note.body_line <= before:
+        text = "\n".join(lines[note.body_line - 1 : before])
+        yield Section(note.body_line, before, (), None, text, _tags(note, text))
+    for position, (start, following) in enumerate(pairwise([*starts, len(lines) + 1])):
+        path = path_to(note.headings, position)
+        text = "\n".join(lines[start - 1 : following - 1])
+        yield Section(start, following - 1, path, path[-1], text, _tags(note, text))
+
+
+def _canvas(note: Note, lines: Sequence[str]) -> Iterator[Section]:
+    # Its texts are JSON strings, where the end of a line would hide the word after it.
+    heads = tuple(head.text for head in note.headings)
+    text = "\n".join((*heads, *lines)).replace("\\n", "\n")
+    yield Section(1, max(1, len(lines)), (), None, text, (*note.tags, *(f"#{h}" for h in heads)))
+
+
+def _tags(note: Note, text: str) -> tuple[str, ...]:
+    """Those of the note's tags that stand in this text."""
+    found = {tag.casefold() for tag in _TAG.findall(text)} if "#" in text else set()
+    return tuple(tag for tag in note.tags if tag.lstrip("#").casefold() in found)
+
+
+def _grouped(rows: Sequence[FoundRow]) -> Section:
+    first = rows[0]
+    return Section(
+        min(row.start_line for row in rows),
+        max(row.end_line for row in rows),
+        first.heading_path,
+        first.section,
+        "\n".join(part for row in rows for part in (row.chunk_text, row.words_only) if part),
+        tuple(dict.fromkeys(tag for row in rows for tag in row.tags)),
+    )

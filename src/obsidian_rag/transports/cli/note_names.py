@@ -1,0 +1,60 @@
+"""The names of indexed notes, for completion and for "did you mean"; only for the owner.
+
+Reads the table of states directly and read-only: a shell waits for it at every Tab, and loading
+the engine takes ten times as long.
+"""
+
+import contextlib
+import difflib
+import os
+import re
+import sqlite3
+from collections import Counter
+
+from obsidian_rag.config import load
+from obsidian_rag.errors import ObsidianRagError
+
+_COMPLETING = "_OBSIDIAN_RAG_COMPLETE"
+_BASH_SPECIAL = re.compile(r"[ \t'\"\\$`&|;<>()*?\[\]#~!{}]")
+_MOST = 100
+_ALIKE = 0.6
+_SHOWN = 3
+
+
+def note_names() -> list[str]:
+    """The path of each indexed note, without `.md`; none if that cannot be told quickly."""
+    try:
+        database = load().database
+    except ObsidianRagError:
+        return []
+    with contextlib.suppress(sqlite3.Error):
+        connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=1)
+        with contextlib.closing(connection):
+            rows = connection.execute(
+                "SELECT rel_path FROM vault_file_index_state"
+                " WHERE embedding_status = 'indexed' ORDER BY rel_path"
+            )
+            return [str(path).removesuffix(".md") for (path,) in rows]
+    return []
+
+
+def complete_note(incomplete: str) -> list[str]:
+    """Paths, and file names that only one note has, that begin with what was typed."""
+    names = note_names()
+    stems = Counter(name.rpartition("/")[2] for name in names)
+    known = dict.fromkeys([*names, *(stem for stem, count in stems.items() if count == 1)])
+    found = sorted(name for name in known if name.startswith(incomplete))[:_MOST]
+    if os.environ.get(_COMPLETING) == "complete_bash":  # other shells quote by themselves
+        found = [_BASH_SPECIAL.sub(r"\\\g<0>", name) for name in found]
+    return found
+
+
+def similar_notes(name: str) -> list[str]:
+    """Notes that may have been meant."""
+    wanted = name.removesuffix(".md").casefold()
+    paths = {path.casefold(): path for path in note_names()}
+    stems = {path.rpartition("/")[2]: path for path in paths}
+    by_path = difflib.get_close_matches(wanted, paths, _SHOWN, _ALIKE)
+    by_stem = difflib.get_close_matches(wanted.rpartition("/")[2], stems, _SHOWN, _ALIKE)
+    found = dict.fromkeys([*(stems[stem] for stem in by_stem), *by_path])
+    return [paths[path] for path in found][:_SHOWN]

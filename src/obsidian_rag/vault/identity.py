@@ -1,0 +1,50 @@
+"""What tells a vault's folder from another one at the same path, and which of its notes are there.
+
+A mount point without its disk, an unmounted share and a restored copy all have the right path.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from obsidian_rag.vault.scan import file_entry
+
+
+class RootIdentity(NamedTuple):
+    """The folder itself, whatever it is called."""
+
+    device: int
+    inode: int
+
+
+class FoundFile(NamedTuple):
+    """A file as a look at its path alone shows it."""
+
+    size_bytes: int
+    file_id: int | None
+
+
+def root_identity(root: Path) -> RootIdentity | None:
+    """The identity of a vault's folder; None if there is no such folder."""
+    try:
+        status = root.stat()
+    except OSError:
+        return None
+    if not stat.S_ISDIR(status.st_mode):
+        return None
+    return RootIdentity(status.st_dev, status.st_ino)
+
+
+def find_files(root: Path, paths: Iterable[str]) -> Mapping[str, FoundFile]:
+    """Those of a few files that are there; no folder is walked."""
+    found = {}
+    for path in paths:
+        file = os.path.join(root, path)  # noqa: PTH118  (called often)
+        try:
+            entry = file_entry(path, os.stat(file), os.path.islink(file))  # noqa: PTH114, PTH116
+        except OSError:
+            continue
+        found[path] = FoundFile(entry.size_bytes, entry.file_id)
+    return found

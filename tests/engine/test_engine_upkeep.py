@@ -1,0 +1,78 @@
+"""Upkeep: what a storm of edits leaves on disk comes back while nothing else is to be done."""
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.integration.living import QUICK, living
+
+from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine.upkeep import tidy_up
+from obsidian_rag.store import writer_lock
+
+MakeVault = Callable[[Mapping[str, str | bytes]], Path]
+MakeEngine = Callable[..., Engine]
+Configure = Callable[[Path, Mapping[str, object]], None]
+EDITS = 40
+LONGEST_S = 300
+
+
+def size(home: Path) -> int:
+    found = 0
+    for path in (home / "vectors.lance").rglob("*"):
+        # The worker may be sweeping.
+        found += path.stat().st_size if path.is_file() else 0
+    return found
+
+
+def notes() -> dict[str, str | bytes]:
+    return {
+        f"{number}.md": f"# Note {number}\n\n" + f"harbour lantern{number} copper " * 60
+        for number in range(20)
+    }
+
+
+def test_a_quiet_moment_gives_back_what_a_storm_of_edits_took(
+    engine: MakeEngine, make_vault: MakeVault, home: Path
+) -> None:
+    root = make_vault(notes())
+    made = engine(root)
+    run_index(made, Mode.FULL)
+    clean = size(home)
+    for number in range(EDITS):
+        path = f"{number % 20}.md"
+        (root / path).write_text(f"# Edit {number}\n\n" + f"harbour copper{number} " * 70)
+        run_index(made, Mode.SYNC, paths=[path])
+    assert size(home) > 3 * clean
+    with writer_lock(home, "somebody else"):
+        assert not tidy_up(made, window_s=0)
+    # What readers may still use is left to a later round.
+    assert not tidy_up(made)
+    assert tidy_up(made, window_s=0)
+    assert size(home) <= 2 * clean
+    assert made.chunks.damage(is_deep=True) is None
+    assert made.chunks.count() == 20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_space_comes_back_to_an_idle_daemon_within_minutes(
+    make_vault: MakeVault, configure: Configure, home: Path
+) -> None:
+    root = make_vault(notes())
+    configure(root, QUICK)
+    with living() as daemon:
+        daemon.index()
+        clean = size(home)
+        for number in range(EDITS):
+            (root / f"{number % 20}.md").write_text(f"# Edit {number}\n\ncopper{number}\n" * 50)
+            daemon.index("sync")
+        assert size(home) > 3 * clean
+        pause = threading.Event()
+        for _ in range(LONGEST_S):
+            if size(home) <= 3 * clean:
+                break
+            pause.wait(1)
+        assert size(home) <= 3 * clean
+        assert daemon.call("status")["status"] == "healthy"

@@ -1,0 +1,195 @@
+"""Names that are not what they seem: composed and decomposed letters, files that become folders."""
+
+import unicodedata
+
+import pytest
+from tests.livesync.nodes import MakeNode
+from tests.livesync.test_livesync_node import CONFIGURATIONS
+from tests.livesync.third import ThirdClient
+
+COMPOSED = "Ordner/Café Ünïcode.md"
+DECOMPOSED = unicodedata.normalize("NFD", COMPOSED)
+
+
+def test_a_decomposed_entry_is_synced_both_ways(make_node: MakeNode, third: ThirdClient) -> None:
+    node = make_node("one")
+    node.sync()
+    third.save(DECOMPOSED, b"from a Mac")
+    settler = node.sync()
+    assert node.files() == {DECOMPOSED: b"from a Mac"}
+    assert node.records.quarantined() == [] and not settler.owed
+    node.write(DECOMPOSED, "edited here")
+    node.sync()
+    (entry,) = third.entries().values()
+    assert (entry["_id"], entry["path"]) == (DECOMPOSED.lower(), DECOMPOSED)
+    assert third.leaf(entry).content == b"edited here"
+    third.delete(DECOMPOSED)
+    node.write("other.md", "x")
+    node.sync()
+    assert list(node.files()) == ["other.md"] and node.trashed() == [b"edited here"]
+
+
+def test_a_decomposed_file_and_a_composed_entry_are_one_note(
+    make_node: MakeNode, third: ThirdClient
+) -> None:
+    node = make_node("one")
+    node.write(DECOMPOSED, "same")
+    node.sync()
+    (entry,) = third.entries().values()
+    assert entry["path"] == COMPOSED
+    third.save(COMPOSED, b"edited there")
+    node.sync()
+    assert node.files() == {DECOMPOSED: b"edited there"}
+    assert len(third.entries()) == 1
+
+
+@pytest.mark.parametrize("here", [COMPOSED, DECOMPOSED])
+@pytest.mark.parametrize("there", [COMPOSED, DECOMPOSED])
+def test_a_file_meets_the_entry_of_its_name_in_any_form(
+    here: str, there: str, make_node: MakeNode, third: ThirdClient
+) -> None:
+    node = make_node("one")
+    node.sync()
+    third.save(there, b"same")
+    node.write(here, "same")
+    settler = node.sync()
+    assert node.files() == {here: b"same"}
+    assert len(third.entries()) == 1 and not settler.owed
+    (node.root / here).unlink()
+    node.write("other.md", "x")
+    node.sync()
+    assert third.entries()[there.lower()]["deleted"] is True
+
+
+def test_twins_of_one_name_never_overwrite_each_other(
+    make_node: MakeNode, third: ThirdClient
+) -> None:
+    node = make_node("one")
+    node.write(COMPOSED, "composed")
+    node.write(DECOMPOSED, "decomposed")
+    for _ in range(3):
+        settler = node.sync()
+        assert node.files() == {COMPOSED: b"composed", DECOMPOSED: b"decomposed"}
+        (entry,) = third.entries().values()
+        assert third.leaf(entry).content == b"composed"
+        assert settler.disk.left_out == {
+            DECOMPOSED: "differs from another file only in its Unicode form"
+        }
+
+
+def test_a_twin_that_comes_later_does_not_take_the_place(
+    make_node: MakeNode, third: ThirdClient
+) -> None:
+    node = make_node("one")
+    node.write(DECOMPOSED, "first")
+    node.sync()
+    node.write(COMPOSED, "second")
+    for _ in range(2):
+        settler = node.sync()
+        assert list(settler.disk.left_out) == [COMPOSED]
+    (entry,) = third.entries().values()
+    assert third.leaf(entry).content == b"first"
+
+
+def test_twins_in_the_database_are_two_files(make_node: MakeNode, third: ThirdClient) -> None:
+    node = make_node("one")
+    node.sync()
+    third.save(COMPOSED, b"composed")
+    third.save(DECOMPOSED, b"decomposed")
+    node.sync()
+    assert node.files() == {COMPOSED: b"composed", DECOMPOSED: b"decomposed"}
+    node.write(DECOMPOSED, "decomposed, edited")
+    node.sync()
+    contents = {one["path"]: third.leaf(one).content for one in third.entries().values()}
+    assert contents == {COMPOSED: b"composed", DECOMPOSED: b"decomposed, edited"}
+    (node.root / COMPOSED).unlink()
+    node.sync()
+    states = {one["path"]: bool(one.get("deleted")) for one in third.entries().values()}
+    assert states == {COMPOSED: True, DECOMPOSED: False}
+
+
+def test_a_twin_without_room_is_told_and_kept(make_node: MakeNode, third: ThirdClient) -> None:
+    node = make_node("one")
+    node.write(DECOMPOSED, "ours")
+    node.sync()
+    third.save(DECOMPOSED, b"theirs")
+    for _ in range(2):
+        node.sync()
+        assert node.files() == {DECOMPOSED: b"ours"}
+        (waiting,) = node.records.quarantined()
+        assert "Unicode" in waiting.message
+    contents = sorted(third.leaf(one).content for one in third.entries().values())
+    assert contents == [b"ours", b"theirs"]
+
+
+@pytest.mark.parametrize("name", ["v2_obfuscated", "case_sensitive", "v1_obfuscated"])
+def test_decomposed_names_travel_in_every_configuration(name: str, make_node: MakeNode) -> None:
+    tweaks, passphrase = CONFIGURATIONS[name]
+    one = make_node("one", tweaks=tweaks, passphrase=passphrase)
+    two = make_node("two", tweaks=tweaks, passphrase=passphrase)
+    one.write(DECOMPOSED, "x")
+    one.sync()
+    two.sync()
+    assert two.files() == {COMPOSED: b"x"}
+    two.write(COMPOSED, "edited")
+    two.sync()
+    one.sync()
+    assert one.files() == {DECOMPOSED: b"edited"}
+
+
+def test_a_file_that_becomes_a_folder_is_deleted_first(
+    make_node: MakeNode, third: ThirdClient
+) -> None:
+    one, two = make_node("one"), make_node("two")
+    one.write("Topic", "a file")
+    one.write("other.md", "x")
+    one.sync()
+    two.sync()
+    (one.root / "Topic").unlink()
+    one.write("Topic/note.md", "in a folder")
+    settler = one.sync()
+    assert not settler.owed
+    assert third.entries()["topic"]["deleted"] is True
+    assert third.order().index("topic") < third.order().index("topic/note.md")
+    settler = two.sync()
+    assert not settler.owed and two.records.quarantined() == []
+    assert two.files() == {"Topic/note.md": b"in a folder", "other.md": b"x"}
+    assert two.trashed() == [b"a file"]
+
+
+def test_a_folder_that_becomes_a_file_is_deleted_first(
+    make_node: MakeNode, third: ThirdClient
+) -> None:
+    one, two = make_node("one"), make_node("two")
+    one.write("Topic/note.md", "in a folder")
+    one.write("other.md", "x")
+    one.sync()
+    two.sync()
+    (one.root / "Topic/note.md").unlink()
+    (one.root / "Topic").rmdir()
+    one.write("Topic", "a file")
+    settler = one.sync()
+    assert not settler.owed
+    assert third.order().index("topic/note.md") < third.order().index("topic")
+    settler = two.sync()
+    assert not settler.owed and two.records.quarantined() == []
+    assert two.files() == {"Topic": b"a file", "other.md": b"x"}
+    assert two.trashed() == [b"in a folder"]
+
+
+def test_a_file_in_the_way_of_a_folder_is_told_and_kept(
+    make_node: MakeNode, third: ThirdClient
+) -> None:
+    node = make_node("one")
+    node.write("Topic", "a file")
+    node.sync()
+    third.save("Topic/note.md", b"in a folder")
+    settler = node.sync()
+    assert settler.owed == {"topic/note.md"}
+    (waiting,) = node.records.quarantined()
+    assert "'Topic' is a file here" in waiting.message
+    assert node.files() == {"Topic": b"a file"}
+    (node.root / "Topic").rename(node.root / "Topic.md")
+    settler = node.sync()
+    assert node.files() == {"Topic.md": b"a file", "Topic/note.md": b"in a folder"}
+    assert not settler.owed and node.records.quarantined() == []

@@ -1,0 +1,351 @@
+"""Every tool, every parameter, every door: no answer to an agent tells what was planted.
+
+Each pair of a tool and a parameter needs an entry in `TABLE`: who adds one decides here how an
+attacker would use it. Every call is made twice, with the notes that an agent may not know of and in
+a twin vault without them. But for a private note's own path, the answers must be the same.
+"""
+
+import json
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+from tests.security.planted import (
+    FOLDERS,
+    NEVER,
+    NEVER_PATH,
+    PRIVATE,
+    PRIVATE_PATH,
+    SECRETS,
+    WITHHELD,
+    plant,
+    told,
+)
+from tests.transports.http_client import Address, ending, start_daemon
+from tests.transports.mcp_client import talk
+
+from obsidian_rag.engine import Engine
+from obsidian_rag.tools import TOOLS, call
+from obsidian_rag.transports.running import find_daemon
+
+SEARCH, READ, RELATED = "obsidian_rag_search", "obsidian_rag_read", "obsidian_rag_related"
+SUGGEST, ADD = "obsidian_rag_suggest_relations", "obsidian_rag_add_relation"
+STORE, RECALL = "obsidian_rag_memory_store", "obsidian_rag_memory_recall"
+STATUS, INDEX, CANCEL = "obsidian_rag_status", "obsidian_rag_index", "obsidian_rag_cancel"
+SYNC_STATUS = "obsidian_sync_status"
+# What tells of the whole installation differs between twins by counts and times.
+WHOLE = (STATUS, INDEX, CANCEL, SYNC_STATUS)
+Arguments = dict[str, object]
+ASK: Arguments = {"query": "peas and beans by the wall", "max_results": 50}
+# Names of files, by path, by name, by title and by alias; some of them exist.
+NAMES = [
+    NEVER_PATH,
+    "Attic/Beans.md",
+    "Wolframit",
+    "titleonevero",
+    "aliasonevero",
+    "Qorvexa",
+    "titleoprivo",
+    "aliasoprivo",
+    "Notes/Garden.md",
+    "Notes/Ledger.md",
+    "Notes/Props.md",
+    "Notes/Odd.md",
+    "Boards/Map.canvas",
+    "Peas",
+    "Beans",
+]
+
+
+def each(name: str, values: object, **others: object) -> list[Arguments]:
+    """One call per value of a parameter."""
+    assert isinstance(values, (list, tuple))
+    return [{**others, name: value} for value in values]
+
+
+GARDEN: Arguments = {"note": "Notes/Garden.md"}
+TABLE: dict[tuple[str, str | None], list[Arguments]] = {
+    (SEARCH, "query"): [
+        ASK,
+        *each("query", SECRETS, max_results=50),
+        *each("query", [f'"{word}"' for word in (*PRIVATE[:6], *NEVER[:6])]),
+        *each("query", [f"peas -{word}" for word in ("textoprivo", "textonevero", "textowitho")]),
+        *each("query", ["tag:tagoprivo", "tag:inlineoprivo peas", "tag:tagonevero", "tag:green"]),
+        *each("query", ["path:cellar peas", "path:attic peas", "path:qorvexa", "path:notes peas"]),
+        *each("query", ["prop:pin>=1", "prop:keyoprivo=valueoprivo", "prop:keyonevero>0 peas"]),
+        *each("query", ["after:2031 before:2032 peas", "after:2032-08 peas", "peas in july 2031"]),
+        *each("query", ["textopriva", "tetxonevero", "peas textopriv", "Headingoprivo Section"]),
+    ],
+    (SEARCH, "max_results"): each("max_results", [1, 50], query="peas textoprivo textonevero"),
+    (SEARCH, "directory_filter"): [
+        *({**ASK, "directory_filter": [folder]} for folder in (*FOLDERS, "Notes", "Nowhere")),
+        {**ASK, "directory_filter": ["Notes", "Cellar"]},
+    ],
+    (SEARCH, "date_range"): each(
+        "date_range",
+        [{"from": "2031-07-09", "to": "2031-07-09"}, {"from": "2031-01-01"}, {"to": "2033-01-01"}],
+        query="peas",
+    ),
+    (SEARCH, "tags"): each("tags", [["tagoprivo"], ["inlineonevero"], ["green"]], query="peas"),
+    (SEARCH, "properties"): each(
+        "properties",
+        [["pin>=4711987"], ["keyoprivo=valueoprivo"], ["debt=propowitho"], ["propkeyowitho>=70"]],
+        query="peas",
+    ),
+    (SEARCH, "group_by_note"): [{**ASK, "group_by_note": True}],
+    (SEARCH, "suggest_dates"): each("suggest_dates", [True, False], query="peas in july 2031"),
+    (SEARCH, "confirm_sensitive"): [{**ASK, "confirm_sensitive": False}],
+    (READ, "note"): each("note", [*NAMES, PRIVATE_PATH, *SECRETS]),
+    (READ, "heading"): [
+        *each("heading", ["headingoprivo", "sectionoprivo", "Winter"], note=PRIVATE_PATH),
+        *each("heading", ["headingonevero", "Winter"], note=NEVER_PATH),
+        *each("heading", ["Winter", "Money headowitho", "Beans", "Garden"], **GARDEN),
+        {"note": "Notes/Ledger.md", "heading": "Peas"},
+        {"note": "Notes/Props.md", "heading": "Props"},
+    ],
+    (READ, "start_line"): [
+        *each("start_line", list(range(1, 20)), **GARDEN),
+        *each("start_line", [1, 900], note=PRIVATE_PATH),
+        *each("start_line", [1, 900], note=NEVER_PATH),
+    ],
+    (READ, "end_line"): [
+        *({**GARDEN, "start_line": line, "end_line": line} for line in range(1, 20)),
+        *({"note": "Notes/Props.md", "start_line": n, "end_line": n} for n in range(1, 9)),
+        *({"note": "Notes/Odd.md", "start_line": n, "end_line": n} for n in range(1, 8)),
+        {"note": "Boards/Map.canvas", "end_line": 1},
+    ],
+    (READ, "max_chars"): [
+        {"note": "Notes/Ledger.md", "max_chars": 100},
+        {"note": "Notes/Garden.md", "max_chars": 100},
+        {"note": PRIVATE_PATH, "max_chars": 100},
+    ],
+    (READ, "confirm_sensitive"): [{"note": NEVER_PATH, "confirm_sensitive": True}],
+    (RELATED, "note"): each("note", [*NAMES, PRIVATE_PATH]),
+    (RELATED, "text"): each("text", ["peas and beans", *SECRETS, "peas textoprivo textonevero"]),
+    (RELATED, "max_results"): [{"note": "Notes/Peas.md", "max_results": 200}],
+    (RELATED, "hide_linked"): each("hide_linked", [True, False], note="Notes/Peas.md"),
+    (RELATED, "tags"): each(
+        "tags", [["tagoprivo", "inlineoprivo"], ["tagonevero"], ["tagowitho"]], text="peas"
+    ),
+    (RELATED, "confirm_sensitive"): [{"note": NEVER_PATH, "confirm_sensitive": True}],
+    (SUGGEST, "note"): each("note", [*NAMES, PRIVATE_PATH]),
+    (SUGGEST, "max_results"): [{"note": "Notes/Peas.md", "max_results": 50}],
+    (SUGGEST, "confirm_sensitive"): [{"note": NEVER_PATH, "confirm_sensitive": True}],
+    (ADD, "note"): each("note", [NEVER_PATH, "Wolframit", "Qorvexa"], target="Notes/Peas.md"),
+    (ADD, "target"): each(
+        "target", [NEVER_PATH, "Wolframit", "Qorvexa", PRIVATE_PATH], note="Notes/Peas.md"
+    ),
+    (ADD, "rel"): [{"note": NEVER_PATH, "target": "Notes/Peas.md", "rel": "x"}],
+    (ADD, "add_missing_id"): [
+        {"note": "Notes/Peas.md", "target": NEVER_PATH, "add_missing_id": True}
+    ],
+    (ADD, "confirm_sensitive"): [
+        {"note": "Notes/Peas.md", "target": NEVER_PATH, "confirm_sensitive": True}
+    ],
+    (STORE, "key"): [{"key": "spade", "value": "in the shed", "source": "Notes/Props.md"}],
+    (STORE, "value"): [{"key": "spade", "value": "in the barn", "source": "Notes/Props.md"}],
+    (STORE, "source"): each(
+        "source", [NEVER_PATH, "Wolframit", "Qorvexa", PRIVATE_PATH], key="k", value="v"
+    ),
+    (STORE, "confirm_sensitive"): [
+        {"key": "k", "value": "v", "source": NEVER_PATH, "confirm_sensitive": True}
+    ],
+    (RECALL, "query"): each("query", ["peas", "what do I owe", *SECRETS]),
+    (RECALL, "key"): each("key", ["memkeyoprivo", "memkeyonevero", "memkeyowitho", "nothing"]),
+    (RECALL, "limit"): [{"query": "peas memkeyoprivo owe", "limit": 50}],
+    (RECALL, "confirm_sensitive"): [{"query": "peas", "confirm_sensitive": False}],
+    (STATUS, None): [{}],
+    (INDEX, "mode"): each("mode", ["sync"]),
+    (CANCEL, "job_id"): each("job_id", ["textoprivo"]),
+    (SYNC_STATUS, None): [{}],
+}
+
+
+def parameters() -> set[tuple[str, str | None]]:
+    found: set[tuple[str, str | None]] = set()
+    for name, tool in TOOLS.items():
+        fields = tool.params.model_json_schema().get("properties", {})
+        found |= {(name, field) for field in fields} or {(name, None)}
+    return found
+
+
+def test_every_parameter_of_every_tool_has_an_entry_that_uses_it() -> None:
+    assert parameters() == set(TABLE), "say in TABLE how an attacker would use it"
+    unused = [
+        (tool, parameter)
+        for (tool, parameter), calls in TABLE.items()
+        if parameter is not None and not any(parameter in arguments for arguments in calls)
+    ]
+    assert unused == []
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """An installation with hidden notes, one without them, and where the first one lies."""
+
+    full: Engine
+    bare: Engine
+    root: Path
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
+    root = tmp_path_factory.mktemp("planted")
+    full = plant(root / "full", with_hidden=True)
+    bare = plant(root / "bare", with_hidden=False)
+    yield Twins(full, bare, root / "full")
+    full.close()
+    bare.close()
+
+
+def names_a_private_path(arguments: Arguments) -> bool:
+    return PRIVATE_PATH in arguments.values()
+
+
+def comparable(envelope: Any) -> str:
+    """An answer without the times and numbers that differ between any two installations."""
+    facts = (envelope["data"] or {}).get("facts", [])
+    for fact in facts:
+        fact["stored_at"] = ""
+    return json.dumps({**envelope, "meta": None}, sort_keys=True)
+
+
+@pytest.mark.parametrize(("tool", "parameter"), TABLE)
+def test_no_answer_tells_a_secret_or_depends_on_one(
+    twins: Twins, tool: str, parameter: str | None
+) -> None:
+    for arguments in TABLE[tool, parameter]:
+        envelope: Any = call(twins.full, tool, arguments)
+        assert told(json.dumps(envelope, ensure_ascii=False), arguments) == [], arguments
+        if names_a_private_path(arguments):
+            assert (envelope["data"], envelope["error"]["code"]) == (None, "SENSITIVE_FILTERED")
+        elif tool not in WHOLE:
+            other = call(twins.bare, tool, arguments)
+            assert comparable(envelope) == comparable(other), arguments
+
+
+def test_a_private_notes_path_answers_the_same_whatever_is_asked_of_it(twins: Twins) -> None:
+    answers = {
+        str(call(twins.full, tool, arguments)["error"])
+        for (tool, _), calls in TABLE.items()
+        for arguments in calls
+        if names_a_private_path(arguments)
+    }
+    assert len(answers) == 1
+
+
+def test_the_secrets_are_there_for_the_owner_to_see(twins: Twins) -> None:
+    """Else the tests above would prove nothing."""
+
+    def owns(tool: str, **arguments: object) -> str:
+        return json.dumps(call(twins.full, tool, arguments, is_owner=True)).lower()
+
+    private, never = owns(READ, note=PRIVATE_PATH), owns(READ, note=NEVER_PATH)
+    assert [word for word in PRIVATE[:15] if word not in private] == []
+    assert [word for word in NEVER[:15] if word not in never] == []
+    assert "qorvexa" in owns(SEARCH, query="textoprivo")
+    assert "qorvexa" in owns(SEARCH, query="peas prop:pin>=4711987")
+    assert "wolframit" in owns(STATUS)
+    assert "valueoprivo" in owns(RECALL, key="memkeyoprivo")
+    assert "qorvexa" in owns(RELATED, note="Notes/Peas.md")
+    shown = owns(READ, note="Notes/Garden.md") + owns(READ, note="Notes/Props.md")
+    assert [word for word in WITHHELD[:6] if word not in shown] == []
+
+
+@pytest.fixture(scope="module")
+def door(twins: Twins) -> Iterator[Address]:
+    """The daemon of the installation with hidden notes."""
+    environ = {"OBSIDIAN_RAG_HOME": str(twins.root / "home")}
+    with ending(start_daemon(environ=environ)) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        found = find_daemon(twins.root / "home")
+        assert found is not None, said
+        yield Address(found.port, found.token)
+
+
+def sample() -> list[tuple[str, Arguments]]:
+    """A few calls of each entry: over other doors the tools are the same."""
+    return [
+        (tool, arguments)
+        for (tool, _), calls in TABLE.items()
+        for arguments in (calls if len(calls) < 4 else [calls[0], calls[1], calls[-1]])
+    ]
+
+
+def test_no_answer_over_http_tells_a_secret(door: Address) -> None:
+    for tool, arguments in sample():
+        reply = door.ask("POST", f"/tools/{tool}", arguments)
+        said = f"{dict(reply.headers)} {reply.body.decode()}"
+        assert told(said, arguments) == [], (tool, arguments)
+    for path in ("/tools", "/healthz", "/openapi.json", f"/tools/{PRIVATE_PATH}"):
+        reply = door.get(path)
+        assert told(f"{dict(reply.headers)} {reply.body.decode()}", path) == []
+
+
+def test_no_event_names_a_file_to_an_agent(door: Address, twins: Twins) -> None:
+    with door.listen(caller=None) as agent, door.listen() as owner:
+        file = twins.root / "vault" / PRIVATE_PATH
+        # A daemon that has just been started looks at the whole vault, and names no file.
+        for _ in range(20):
+            file.write_text(file.read_text(encoding="utf-8") + "\nmore\n", encoding="utf-8")
+            heard, known = agent.until("changes"), owner.until("changes")
+            if known[-1].data["paths"]:
+                break
+    assert [told(str(event.data), None) for event in heard if told(str(event.data), None)] == []
+    assert known[-1].data["paths"] == [PRIVATE_PATH]
+    assert heard[-1].data["paths"] == []
+
+
+async def answer_of(request: Awaitable[Any]) -> str:
+    """What a request is answered with, or refused with, as text."""
+    try:
+        found = await request
+    except MCPError as error:
+        return f"{error.error.message} {json.dumps(error.error.data)}"
+    return str(found.model_dump_json())
+
+
+def test_no_answer_over_mcp_tells_a_secret(
+    door: Address, twins: Twins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(twins.root / "home"))
+    uris = [f"obsidian-rag://note/{name}" for name in (*NAMES, PRIVATE_PATH, "Cellar/", "Attic/")]
+
+    async def session(client: Client) -> list[tuple[object, str]]:
+        found: list[tuple[object, str]] = []
+        for tool, arguments in sample():
+            found.append((arguments, await answer_of(client.call_tool(tool, arguments))))
+        for uri in uris:
+            found.append((uri, await answer_of(client.read_resource(uri))))
+        for ask in (
+            client.list_resources,
+            client.list_resource_templates,
+            client.list_prompts,
+            client.list_tools,
+        ):
+            found.append((None, await answer_of(ask())))
+        for prompt in ("ask_vault", "remember", "vault_health"):
+            given = {"question": "peas?", "fact": "peas"}
+            found.append((None, await answer_of(client.get_prompt(prompt, given))))
+        return found
+
+    said = tmp_path / "stderr.txt"
+    answers = talk(session, said)
+    assert [(asked, told(text, asked)) for asked, text in answers if told(text, asked)] == []
+    listed = next(text for asked, text in answers if asked is None)
+    assert "Notes/Peas.md" in listed
+    never = next(text for asked, text in answers if asked == uris[0])
+    assert "NOT_FOUND" in never
+    assert told(said.read_text(encoding="utf-8"), None) == []
+
+
+def test_no_log_has_a_secret(door: Address, twins: Twins) -> None:
+    """After all of the above, and after a tool that failed in a way nobody expected."""
+    files = [file for file in (twins.root / "home" / "logs").rglob("*") if file.is_file()]
+    assert files
+    for file in files:
+        assert told(file.read_text(encoding="utf-8"), None) == [], file
