@@ -58,6 +58,8 @@ class Jobs:
         self._running: Job | None = None
         self._over: dict[str, Job] = {}
         self._untold: set[str] = set()
+        # News of the pass after a job whose end is not told yet.
+        self._early_news: list[dict[str, object]] = []
         self._is_sent = False
         self._is_cancelling = False
         self._is_outdated = False
@@ -246,9 +248,19 @@ class Jobs:
 
     def _tell_end(self, job: Job) -> None:
         self._bus.publish(EventKind.JOB, job_fields(job))
+        while early := self._early_news_after(job):
+            for fields in early:
+                self._bus.publish(EventKind.PROGRESS, fields)
+
+    def _early_news_after(self, job: Job) -> list[dict[str, object]]:
+        """What came too early to be told; without any, the end of the job counts as told."""
         with self._changed:
-            self._untold.discard(job.id)
-            self._changed.notify_all()
+            early = [fields for fields in self._early_news if fields["after_job"] == job.id]
+            self._early_news = [fields for fields in self._early_news if fields not in early]
+            if not early:
+                self._untold.discard(job.id)
+                self._changed.notify_all()
+            return early
 
     def _is_idle_within(self, seconds: float) -> bool:
         with self._changed:
@@ -312,12 +324,17 @@ class Jobs:
         return self._is_gone or (self._link.pid is not None and not self._link.is_configured)
 
     def _hear_meaning(self, line: dict[str, object]) -> None:
+        """Pass it on, never before the end of the job that it follows."""
         before, state = self.meaning, MeaningState.read(line)
+        fields = {**meaning_fields(state), "after_job": line.get("after_job")}
+        job_id = str(fields["after_job"])
         with self._changed:
             self.meaning = state
             if before is not None and state.done > before.done:
                 self._fruitless_ends = 0
-        fields = {**meaning_fields(state), "after_job": line.get("after_job")}
+            if job_id in self._untold or self._under_way(job_id) is not None:
+                self._early_news.append(fields)
+                return
         self._bus.publish(EventKind.PROGRESS, fields)
 
     def _hear_gone(self) -> None:

@@ -135,10 +135,8 @@ def run_there(
             is_wanted = wanted.mode in ("sync", job["mode"])
             if not is_wanted:
                 print(f"Waiting for a running {job['mode']} …", file=sys.stderr)
-            ended, is_meaning_over = _followed(
-                daemon, events, job["job_id"], on_step if is_wanted else None, stop
-            )
-            is_waiting = is_wanted and wanted.waits_for_meaning and not is_meaning_over
+            ended = _followed(daemon, events, job["job_id"], on_step if is_wanted else None, stop)
+            is_waiting = is_wanted and wanted.waits_for_meaning
             if is_waiting and _afterwards(daemon, asked)[1]:
                 _follow_meaning(events, on_step, stop)
         if is_wanted or stop.is_set():
@@ -163,7 +161,7 @@ def _afterwards(
 def _follow_meaning(events: Any, on_step: OnStep, stop: threading.Event) -> None:
     """Wait until the daemon has added all meaning vectors, or cannot go on.
 
-    Each job is followed by a pass, which tells its end whether or not there was anything to do.
+    The end of each job is followed by news of a pass, whether or not there was anything to do.
     """
     with contextlib.suppress(DaemonGone):
         for kind, data in events:
@@ -177,22 +175,16 @@ def _follow_meaning(events: Any, on_step: OnStep, stop: threading.Event) -> None
 
 def _followed(
     daemon: RunningDaemon, events: Any, job_id: str, on_step: OnStep | None, stop: threading.Event
-) -> tuple[dict[str, Any], bool]:
-    """The result of a job, and whether the pass of meaning vectors after it is over too.
-
-    That may be told before the end of the job, by another thread of the daemon.
-    """
+) -> dict[str, Any]:
+    """The result of a job."""
     over = threading.Event()
-    is_meaning_over = False
     threading.Thread(target=_cancel, args=(daemon, job_id, stop, over), daemon=True).start()
     try:
         for kind, data in events:
             if kind == "progress" and data["job_id"] == job_id and on_step is not None:
                 on_step(Step(data["phase"], data["current"], data["total"]))
             elif kind == "job" and data["id"] == job_id and data["status"] != "started":
-                return _ended(data), is_meaning_over
-            elif kind == "progress" and data.get("after_job") == job_id:
-                is_meaning_over = data["is_over"]
+                return _ended(data)
     except DaemonGone:
         pass  # the same as an end of the events
     finally:
