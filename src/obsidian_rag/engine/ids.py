@@ -14,6 +14,7 @@ from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, Obsidian
 from obsidian_rag.notes import (
     Note,
     RagPolicy,
+    notes_called,
     parse_note,
     read_id,
     read_related,
@@ -91,10 +92,7 @@ def note_for_id(engine: Engine, name: str) -> str:
     """
     wanted = relative_to_root(engine.config.vault_root, name)
     files = [entry.rel_path for entry in scan(engine.config.vault_root, engine.rules).files]
-    for path in (wanted, f"{wanted}.md"):
-        if path in files:
-            return path
-    named = [path for path in files if f"/{_plain(path)}".endswith(f"/{_plain(wanted)}")]
+    named = notes_called(wanted, files)
     if len(named) == 1:
         return named[0]
     if named:
@@ -185,7 +183,3 @@ def _from_first(way: list[str]) -> tuple[str, ...]:
 
 def _is_markdown(path: str) -> bool:
     return path.lower().endswith(_MARKDOWN)
-
-
-def _plain(path: str) -> str:
-    return path.casefold().removesuffix(".md")

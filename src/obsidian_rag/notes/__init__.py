@@ -22,6 +22,16 @@ from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPol
 from obsidian_rag.notes.parse import body_lines, is_canvas, parse_note
 from obsidian_rag.notes.passage_dates import with_dates
 from obsidian_rag.notes.properties import property_values
+from obsidian_rag.notes.resolve import (
+    NoteNames,
+    asked_name,
+    exact_paths,
+    file_title,
+    names_of,
+    notes_called,
+    notes_ending,
+    without_extension,
+)
 from obsidian_rag.notes.sanitise import sanitise
 from obsidian_rag.notes.sensitive import chunk_categories, sensitive_categories
 from obsidian_rag.notes.shown import CUT_CHARS, cut_shown, shown_chars, shown_text
@@ -44,10 +54,12 @@ __all__ = [
     "LinkKind",
     "Note",
     "NoteId",
+    "NoteNames",
     "RagPolicy",
     "Related",
     "Relation",
     "Task",
+    "asked_name",
     "body_lines",
     "chunk_categories",
     "chunk_note",
@@ -55,6 +67,8 @@ __all__ = [
     "date_keys",
     "embedding_text",
     "estimate_tokens",
+    "exact_paths",
+    "file_title",
     "first_day",
     "folded",
     "id_trouble",
@@ -62,6 +76,9 @@ __all__ = [
     "keys_within",
     "last_day",
     "make_id",
+    "names_of",
+    "notes_called",
+    "notes_ending",
     "parse_date",
     "parse_note",
     "property_values",
@@ -79,4 +96,5 @@ __all__ = [
     "with_dates",
     "with_id",
     "with_related",
+    "without_extension",
 ]

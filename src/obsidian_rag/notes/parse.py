@@ -11,6 +11,7 @@ from obsidian_rag.notes.lines import Body, markdown_body, split_lines
 from obsidian_rag.notes.links import line_links
 from obsidian_rag.notes.note import Heading, Link, Note, RagPolicy
 from obsidian_rag.notes.properties import lookup, read_aliases, read_policy
+from obsidian_rag.notes.resolve import file_title
 from obsidian_rag.notes.scan import scan
 from obsidian_rag.notes.tags import property_tags, unique_tags
 
@@ -62,12 +63,6 @@ def body_lines(note: Note) -> tuple[int, list[str]]:
 def is_canvas(path: str) -> bool:
     """Whether `path` names an Obsidian Canvas."""
     return path.lower().endswith(".canvas")
-
-
-def file_title(path: str) -> str:
-    """The file name without its extension."""
-    name = path.rpartition("/")[2]
-    return name.rpartition(".")[0] or name
 
 
 def _title(path: str, frontmatter: Mapping[str, object], headings: tuple[Heading, ...]) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from obsidian_rag.engine import Engine, FoundRow, ListedNote
-from obsidian_rag.notes import MARKS, Heading, Note, RagPolicy, is_canvas, parse_date
+from obsidian_rag.notes import MARKS, Heading, Note, RagPolicy, file_title, is_canvas, parse_date
 from obsidian_rag.tools.citation import known_paths
 from obsidian_rag.tools.guard import Caller, GuardSettings, Verdict, guard_settings, judge
 
@@ -83,7 +83,7 @@ class NoteSections:
         for section, verdict in self._judged:
             if not self.caller.misses(verdict):
                 shown |= set(_HEADING.findall(section.text))
-        return self.title if self.title in shown else file_name(self.path)
+        return self.title if self.title in shown else file_title(self.path)
 
     def open_tags(self, tags: Iterable[str]) -> list[str]:
         """Those of these tags that stand in a part of the note that the caller may see."""
@@ -105,7 +105,7 @@ class NoteSections:
 
     @cached_property
     def _judged(self) -> tuple[tuple[Section, Verdict], ...]:
-        own = () if self.title == file_name(self.path) else (self.title,)
+        own = () if self.title == file_title(self.path) else (self.title,)
         return tuple(
             (
                 section,
@@ -148,12 +148,6 @@ def joined(verdicts: Iterable[Verdict]) -> Verdict:
     listed = list(verdicts)
     categories = dict.fromkeys(name for verdict in listed for name in verdict.categories)
     return Verdict(tuple(categories), any(verdict.is_withheld for verdict in listed))
-
-
-def file_name(path: str) -> str:
-    """The name of a note's file, without its extension."""
-    name = path.rpartition("/")[2]
-    return name.rpartition(".")[0] or name
 
 
 def sections_of_note(
@@ -200,7 +194,7 @@ def listed_names(engine: Engine, notes: Iterable[ListedNote]) -> Iterator[tuple[
     titles = {note.path: note.title for note in notes}
     is_careful = guard_settings(engine).is_withholding
     for path in known_paths(engine, titles, Caller()):
-        yield path, file_name(path) if is_careful else titles[path]
+        yield path, file_title(path) if is_careful else titles[path]
 
 
 def split_note(text: str) -> list[str]:
