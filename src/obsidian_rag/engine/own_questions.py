@@ -13,7 +13,7 @@ from obsidian_rag.notes import (
     Note,
     NoteNames,
     file_title,
-    is_canvas,
+    kind_of,
     parse_note,
 )
 from obsidian_rag.search import question_words
@@ -133,7 +133,7 @@ def _link_questions(
 
 def _link_sentences(note: Note) -> Iterator[tuple[Link, str]]:
     """Sentences with exactly one link to a note; a NUL stands where the link was."""
-    lines = [] if is_canvas(note.path) else _LINE_END.split(note.text)
+    lines = _LINE_END.split(note.text) if kind_of(note.path).is_plain_text else []
     by_line: dict[int, list[Link]] = {}
     for link in note.links:
         if note.body_line <= link.line <= len(lines):

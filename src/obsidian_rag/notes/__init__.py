@@ -16,10 +16,10 @@ from obsidian_rag.notes.identity import (
     read_related,
     read_summary,
 )
+from obsidian_rag.notes.kinds import KINDS, body_lines, is_markdown, kind_of, parse_note
 from obsidian_rag.notes.lines import split_lines
 from obsidian_rag.notes.month_names import MONTH_NAMES
 from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy, Task
-from obsidian_rag.notes.parse import body_lines, is_canvas, parse_note
 from obsidian_rag.notes.passage_dates import with_dates
 from obsidian_rag.notes.properties import property_values
 from obsidian_rag.notes.resolve import (
@@ -41,6 +41,7 @@ from obsidian_rag.notes.words import MARKS, UNSPACED, WORD, folded
 
 __all__ = [
     "CUT_CHARS",
+    "KINDS",
     "MARKS",
     "MONTH_NAMES",
     "SAID",
@@ -72,8 +73,9 @@ __all__ = [
     "first_day",
     "folded",
     "id_trouble",
-    "is_canvas",
+    "is_markdown",
     "keys_within",
+    "kind_of",
     "last_day",
     "make_id",
     "names_of",

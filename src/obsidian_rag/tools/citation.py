@@ -34,7 +34,7 @@ from obsidian_rag.notes import (
     Note,
     RagPolicy,
     exact_paths,
-    is_canvas,
+    kind_of,
     notes_ending,
     parse_note,
     without_extension,
@@ -90,7 +90,7 @@ def policy_of(engine: Engine, path: str) -> RagPolicy:
     Raises:
         NoteChanged: somebody keeps writing to it.
     """
-    if is_canvas(path):
+    if not kind_of(path).has_frontmatter:
         return RagPolicy.INDEX
     with contextlib.suppress(SecurityViolation):
         file = read_note(engine.config.vault_root, path, engine.rules.max_file_bytes)
