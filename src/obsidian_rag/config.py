@@ -296,13 +296,18 @@ class Config:
         return self.settings.vault_path is not None
 
     @property
-    def vault_root(self) -> Path:
-        """The vault's folder, absolute; symlinks are kept as the user wrote them."""
+    def vault_roots(self) -> tuple[Path, ...]:
+        """The vaults' folders, absolute; symlinks are kept as the user wrote them."""
         if self.settings.vault_path is None:
             raise ConfigInvalid(
                 "No vault is configured.", "Run `obsidian-rag init --vault /path/to/vault`."
             )
-        return self._absolute(self.settings.vault_path)
+        return (self._absolute(self.settings.vault_path),)
+
+    @property
+    def vault_root(self) -> Path:
+        """The folder of the first vault."""
+        return self.vault_roots[0]
 
     @property
     def vector_uri(self) -> str:
@@ -387,14 +392,12 @@ class Config:
                 "vector_store.path is a remote address, but security.local_only is on.",
                 "Use a local folder, or set security.local_only to false.",
             )
-        if not self.has_vault:
-            return
-        vault = self.vault_root.resolve()
+        vaults = [root.resolve() for root in self.vault_roots] if self.has_vault else []
         places = [("data folder", self.home)]
         if "://" not in self.vector_uri or self.vector_uri.startswith("file://"):
             places.append(("vector store", Path(self.vector_uri.removeprefix("file://"))))
         for what, path in places:
-            if path.resolve().is_relative_to(vault):
+            if any(path.resolve().is_relative_to(vault) for vault in vaults):
                 raise ConfigInvalid(
                     f"The {what} {path} lies inside the vault.",
                     "Keep it elsewhere: set OBSIDIAN_RAG_HOME or vector_store.path.",

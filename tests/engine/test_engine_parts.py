@@ -5,7 +5,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from obsidian_rag.engine import Engine
+import pytest
+
+from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.errors import NotFound
+from obsidian_rag.store import Links
 
 
 def test_threads_that_meet_at_the_first_use_share_one_database(
@@ -30,3 +34,19 @@ def test_threads_that_meet_at_the_first_use_share_one_database(
     finally:
         sys.setswitchinterval(pause)
     assert len({id(database) for database in seen}) == 1
+
+
+def test_a_vault_of_the_settings_gets_its_link_id_with_the_first_index(
+    engine: Callable[[Path], Engine], make_vault: Callable[..., Path]
+) -> None:
+    root = make_vault({"a.md": "text"})
+    one = engine(root)
+    assert [(vault.root, vault.link_id) for vault in one.vaults] == [(root, None)]
+    run_index(one, Mode.SYNC)
+    link = Links(one.database).primary()
+    assert link is not None
+    assert [vault.link_id for vault in one.vaults] == [link.link_id]
+    assert one.vaults.one() == one.vaults.one(link.link_id)
+    assert one.vaults.configured[0].link_id is None
+    with pytest.raises(NotFound):
+        one.vaults.one("another")

@@ -7,8 +7,7 @@ from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.indexing import read_result
 from obsidian_rag.errors import IndexStale, NotFound
 from obsidian_rag.index import UNSETTLED, compare
-from obsidian_rag.store import Links, Manifest
-from obsidian_rag.vault import scan
+from obsidian_rag.store import Manifest
 
 _STALE_AFTER_S = 3600.0
 _LOOK_AGAIN_S = 300.0
@@ -24,10 +23,10 @@ def changed_files(engine: Engine, seconds: float) -> tuple[int, bool]:
     Raises:
         NotFound: the vault's folder is not there.
     """
-    link = Links(engine.database).primary()
-    known = Manifest(engine.database).known(link.link_id) if link else {}
+    vault = engine.vaults.one()
+    known = Manifest(engine.database).known(vault.link_id) if vault.link_id else {}
     deadline = time.monotonic() + seconds
-    found = scan(engine.config.vault_root, engine.rules, stop=lambda: time.monotonic() > deadline)
+    found = vault.scan(stop=lambda: time.monotonic() > deadline)
     difference = compare(found.files, known, found.unreadable_folders)
     updated = sum(
         1

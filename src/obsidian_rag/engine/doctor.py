@@ -23,7 +23,6 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.index import FINGERPRINT, check, chunk_hash, fingerprint
 from obsidian_rag.store import IndexState, open_to_others, probe_indexes, stored_vectors
-from obsidian_rag.vault import scan
 
 Verdict = Literal["ok", "warning", "problem"]
 _WALK_S = 60.0
@@ -87,10 +86,13 @@ def _config(engine: Engine) -> Finding:
 
 
 def _vault(engine: Engine) -> Finding:
-    found = scan(engine.config.vault_root, engine.rules)
-    what = f"{_counted(len(found.files), 'note', 'notes')} in {engine.config.vault_root}"
-    if found.unreadable_folders:
-        folders = ", ".join(found.unreadable_folders[:5])
+    vaults = engine.vaults.configured
+    scans = [vault.scan() for vault in vaults]
+    notes = sum(len(found.files) for found in scans)
+    where = ", ".join(str(vault.root) for vault in vaults)
+    what = f"{_counted(notes, 'note', 'notes')} in {where}"
+    if unreadable := [folder for found in scans for folder in found.unreadable_folders]:
+        folders = ", ".join(unreadable[:5])
         return Finding("vault", "warning", f"{what}; cannot read {folders}", "Check permissions.")
     return Finding("vault", "ok", what)
 

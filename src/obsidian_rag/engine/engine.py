@@ -14,6 +14,7 @@ from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.parts import CurrentParts
 from obsidian_rag.engine.settings_file import SettingsFile
 from obsidian_rag.engine.transformer import Transformer
+from obsidian_rag.engine.vaults import Vaults
 from obsidian_rag.index import INDEX_VERSION, Guarded, Workplace
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import ChunkStore, Database, MeaningStore, file_identity
@@ -58,6 +59,7 @@ class Engine:
         self.settings_file = SettingsFile(config)
         self.on_settings: Callable[[], None] = lambda: None
         self._parts = CurrentParts(config)
+        self.vaults = Vaults(lambda: self._parts.now.vaults, lambda: self.database)
         self._lock = threading.RLock()
         self._database: Database | None = None
         self._database_file: tuple[int, int] | None = None

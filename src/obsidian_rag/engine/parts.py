@@ -12,7 +12,7 @@ from obsidian_rag.embed import Embedder, make_embedder
 from obsidian_rag.engine.transformer import Transformer
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import ChunkStore
-from obsidian_rag.vault import Rules
+from obsidian_rag.vault import Rules, Vault
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,6 +104,11 @@ class Parts:
     def rules(self) -> Rules:
         """Which files of a vault are notes."""
         return Rules.from_settings(self.config.settings.indexing)
+
+    @cached_property
+    def vaults(self) -> tuple[Vault, ...]:
+        """The vaults that the settings name."""
+        return tuple(Vault(root, self.rules) for root in self.config.vault_roots)
 
     @property
     def limits(self) -> ChunkLimits:

@@ -116,7 +116,7 @@ def look(engine: Engine) -> HealthFacts:
 def see_vault(engine: Engine, books: Mapping[str, str] | None = None) -> VaultFacts:
     """Where the vault is: its folder, and a few of its notes where the folder leaves a doubt."""
     books = engine.database.facts() if books is None else books
-    root = engine.config.vault_root
+    root = engine.vaults.configured[0].root
     link = Links(engine.database).primary()
     made = made_of(books, str(link.root_path) if link else None)
     if made is None or link is None or FINGERPRINT not in books:
@@ -137,7 +137,7 @@ def see_vault(engine: Engine, books: Mapping[str, str] | None = None) -> VaultFa
 
 def is_worth_a_try(engine: Engine) -> bool:
     """Whether a sync could find more of the vault than the look that found too little."""
-    root = engine.config.vault_root
+    root = engine.vaults.configured[0].root
     away = away_before(engine.database.facts(), str(root))
     return away is None or bool(find_files(root, away.missing))
 

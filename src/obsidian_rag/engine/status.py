@@ -70,7 +70,7 @@ def report_status(engine: Engine) -> StatusReport:
         ConfigInvalid: no vault is configured.
         IndexCorrupted: the books cannot be read.
     """
-    root = engine.config.vault_root
+    vault = engine.vaults.one()
     state = IndexState(engine.database)
     files, chunks = state.totals()
     found = look(engine)
@@ -92,7 +92,7 @@ def report_status(engine: Engine) -> StatusReport:
         is_watching=engine.live.is_watching() if engine.live else None,
         watch_trouble=engine.live.watch_trouble() if engine.live else None,
         health_changes=engine.live.health.changes[-_CHANGES_SHOWN:] if engine.live else (),
-        vault_path=str(root),
+        vault_path=str(vault.root),
         embedder=f"{engine.embedder.provider}:{engine.embedder.model}",
         index_version=index_version(engine),
         vault_mtime=newest_note(engine),

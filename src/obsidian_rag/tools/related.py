@@ -125,7 +125,7 @@ def add(engine: Engine, params: AddRelationParams, *, is_owner: bool = False) ->
     caller = Caller(is_owner, params.confirm_sensitive)
     source, target = (find_note(engine, name, caller) for name in (params.note, params.target))
     written = add_relation(
-        engine.config.vault_root,
+        engine.vaults.one().root,
         source,
         target,
         rel=params.rel,
@@ -154,10 +154,8 @@ def _answered(engine: Engine, answer: RelatedAnswer, started: float, caller: Cal
     source = (
         sections_of_rows(answer.text, answer.properties, settings, caller) if answer.text else None
     )
-    results = [
-        _Told(answer, one, settings, caller, source).fields(engine.config.vault_root)
-        for one in answer.notes
-    ]
+    root = engine.vaults.one().root
+    results = [_Told(answer, one, settings, caller, source).fields(root) for one in answer.notes]
     withheld = sum(1 for result in results if result["withheld"])
     data = {
         "note": answer.source,

@@ -23,6 +23,7 @@ from obsidian_rag.vault.rules import Rules
 from obsidian_rag.vault.scan import FileEntry, Scan, SkippedFile, scan, scan_paths
 from obsidian_rag.vault.temporary import is_temporary, sweep, sweep_data_folder, sweep_folder
 from obsidian_rag.vault.trash import discard_kept, keep_copy, remove_file, restore_file
+from obsidian_rag.vault.vault import Vault, VaultMode
 from obsidian_rag.vault.walk import FileWalk, walk_files
 from obsidian_rag.vault.write import replace_note
 
@@ -38,6 +39,8 @@ __all__ = [
     "Rules",
     "Scan",
     "SkippedFile",
+    "Vault",
+    "VaultMode",
     "check_relative",
     "content_hash",
     "create_beside",

@@ -65,7 +65,7 @@ def serve(
 
 def _started(config: Config, options: ServeOptions) -> RunningDaemon:
     """The daemon that runs already with these settings, or a new one once it answers."""
-    root = config.vault_root
+    roots = config.vault_roots
     daemon, differs = usable_daemon(config)
     if daemon is not None:
         if not (changed := restart_needed(daemon, config)):
@@ -74,8 +74,9 @@ def _started(config: Config, options: ServeOptions) -> RunningDaemon:
     if differs:
         print(differs, file=sys.stderr)
         _end(config)
-    if not root.is_dir():
-        print(f"The vault {root} is not there; the daemon waits for it.", file=sys.stderr)
+    for root in roots:
+        if not root.is_dir():
+            print(f"The vault {root} is not there; the daemon waits for it.", file=sys.stderr)
     config.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
     said = config.logs / "serve.log"
     child = _spawn(said, options)

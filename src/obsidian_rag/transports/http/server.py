@@ -41,7 +41,7 @@ def serve(config: Config, idle_exit_s: float | None = None, parent_pid: int | No
         Busy: there is a daemon already, or the port is taken.
         ConfigInvalid: no vault is configured, or the port may not be used.
     """
-    vault = config.vault_root
+    vaults = ", ".join(str(root) for root in config.vault_roots)
     over = threading.Event()
     with _told_by_signal(over), claim(config), daemon_log(config), _listening(config) as listener:
         daemon = Daemon(config)
@@ -62,7 +62,7 @@ def serve(config: Config, idle_exit_s: float | None = None, parent_pid: int | No
             limits = ConnectionLimits(_MOST_CONNECTIONS, config.settings.server.read_timeout_s)
             server = DoorServer(door, limits, over, reasons)
             server.on_leaving = partial(_withdraw, config)
-            told = f"obsidian-rag serves {vault} at {presence.url} (process {presence.pid})"
+            told = f"obsidian-rag serves {vaults} at {presence.url} (process {presence.pid})"
             sys.stderr.write(told + "\n")
             sys.stderr.flush()
             server.run(sockets=[listener])
