@@ -154,6 +154,16 @@ def test_busy_server_is_given_up_after_four_tries(ollama: FakeOllama, waits: lis
     assert (len(ollama.requests), len(waits)) == (4, 3)
 
 
+@pytest.mark.parametrize(("asked", "waited"), [("3", 3.0), ("9000", 8.0)])
+def test_a_server_that_says_how_long_to_wait_is_given_that_time_within_reason(
+    ollama: FakeOllama, waits: list[float], asked: str, waited: float
+) -> None:
+    answers = [Answer(429, {"error": "slow down"}, {"Retry-After": asked})]
+    ollama.on_embed = lambda request: answers.pop() if answers else ollama.vectors(request)
+    embedder(ollama.url, waits=waits).embed_documents(["abc"])
+    assert waits == [waited]
+
+
 def test_a_question_is_retried_only_once(ollama: FakeOllama, waits: list[float]) -> None:
     ollama.on_embed = lambda request: QUEUE_FULL
     with pytest.raises(ProviderFailed):

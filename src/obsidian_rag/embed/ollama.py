@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.embedder import InputsRejected
 from obsidian_rag.embed.isolate import InputRefused, Isolation
-from obsidian_rag.embed.network import check_endpoint
 from obsidian_rag.embed.ollama_http import OllamaServer
 from obsidian_rag.embed.ollama_models import DEFAULT_MODEL, known_model, untagged
 from obsidian_rag.embed.vectors import unit_rows
@@ -34,12 +33,12 @@ class OllamaEmbedder:
         security: SecuritySettings,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.is_external = check_endpoint(settings.base_url, security, settings.external_consent)
         self.model = settings.model or DEFAULT_MODEL
         self._known = known_model(self.model)
         self.max_tokens: int | None = self._known.max_tokens
         self._declared_width = self._width = settings.dimensions or self._known.dimensions
-        self._server = OllamaServer(settings.base_url, self.model, settings.timeout_s, wait)
+        self._server = OllamaServer(settings, security, self.model, wait)
+        self.is_external = self._server.is_external
         self._lock = threading.Lock()
 
     @property

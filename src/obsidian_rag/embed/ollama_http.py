@@ -1,12 +1,5 @@
-"""The HTTP conversation with an Ollama server: timeouts, retries, and what answers mean.
+"""What an Ollama server is asked, and what its answers mean."""
 
-Never follows a redirect and never uses a proxy from the environment: note text goes to the
-checked address or nowhere. Never logs text.
-"""
-
-import json
-import random
-import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,37 +7,42 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.isolate import InputRefused
 from obsidian_rag.embed.ollama_models import same_model
-from obsidian_rag.errors import ObsidianRagError, OllamaUnreachable, ProviderFailed
+from obsidian_rag.embed.provider_http import ProviderClient
+from obsidian_rag.errors import OllamaUnreachable, ProviderFailed
 
 if TYPE_CHECKING:
     import httpx
 
-_CONNECT_TIMEOUT_S = 5.0
 _COLD_TIMEOUT_S = 120.0
 _PROBE_TIMEOUT_S = 3.0
 # Ollama forgets a model after five idle minutes; the next request loads it again.
 _COLD_AFTER_S = 240.0
-_LONGEST_PAUSE_S = 8.0
-_BUSY = (429, 503)
 _REFUSED = (400, 413, 500)
 _LOG_HINT = "Look at Ollama's log; updating Ollama or the model may help."
 
 
 class OllamaServer:
-    """One server and one model; connections are opened on first use."""
+    """One server and one model; see ProviderClient for which may be asked."""
 
     def __init__(
-        self, base_url: str, model: str, timeout_s: float, wait: Callable[[float], None]
+        self,
+        settings: EmbeddingSettings,
+        security: SecuritySettings,
+        model: str,
+        wait: Callable[[float], None],
     ) -> None:
-        self._base_url = base_url.rstrip("/")
+        self._client = ProviderClient("Ollama", settings, security, wait, _unreachable)
         self._model = model
-        self._timeout_s = timeout_s
-        self._wait = wait
-        self._lock = threading.Lock()
-        self._client: httpx.Client | None = None
+        self._timeout_s = settings.timeout_s
         self._last_answer: float | None = None
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the server lies outside this machine."""
+        return self._client.is_external
 
     def embed(self, texts: list[str], tries: int) -> NDArray[np.float32]:
         """One row per text, as the server made them.
@@ -53,27 +51,14 @@ class OllamaServer:
             InputRefused: something in the batch is refused.
             OllamaUnreachable, ProviderFailed: the server cannot be used.
         """
-        # Written by us, not by httpx: ASCII escapes survive lone surrogates.
-        body = json.dumps({"model": self._model, "input": texts, "truncate": False})
-        for attempt in range(1, tries + 1):
-            try:
-                return self._rows(self._post(body), len(texts))
-            except _TryAgain as problem:
-                if attempt == tries:
-                    raise problem.cause from problem.__cause__
-                pause = min(_LONGEST_PAUSE_S, 0.5 * 2 ** (attempt - 1))
-                self._wait(pause * random.uniform(0.5, 1.5))
-        raise AssertionError("tries is at least one")
+        body: dict[str, object] = {"model": self._model, "input": texts, "truncate": False}
+        response = self._client.post("/api/embed", body, timeout_s=self._patience_s, tries=tries)
+        return self._rows(response, len(texts))
 
     def probe(self) -> None:
         """Check that the server answers and has the model, without loading it."""
-        import httpx
-
-        try:
-            self._json(self._open().get("/api/version", timeout=_PROBE_TIMEOUT_S))
-            tags = self._json(self._open().get("/api/tags", timeout=_PROBE_TIMEOUT_S))
-        except httpx.HTTPError as error:
-            raise self._unreachable() from error
+        self._json(self._client.get("/api/version", _PROBE_TIMEOUT_S))
+        tags = self._json(self._client.get("/api/tags", _PROBE_TIMEOUT_S))
         models = tags.get("models")
         names = [
             str(entry.get("name") or entry.get("model"))
@@ -85,37 +70,7 @@ class OllamaServer:
 
     def close(self) -> None:
         """Close the connections."""
-        with self._lock:
-            client, self._client = self._client, None
-        if client is not None:
-            client.close()
-
-    def _open(self) -> "httpx.Client":
-        import httpx
-
-        with self._lock:
-            if self._client is None:
-                self._client = httpx.Client(
-                    base_url=self._base_url, follow_redirects=False, trust_env=False
-                )
-            return self._client
-
-    def _post(self, body: str) -> "httpx.Response":
-        import httpx
-
-        timeout = httpx.Timeout(self._patience_s(), connect=_CONNECT_TIMEOUT_S)
-        headers = {"Content-Type": "application/json"}
-        try:
-            response = self._open().post(
-                "/api/embed", content=body, headers=headers, timeout=timeout
-            )
-        except httpx.HTTPError as error:
-            raise _TryAgain(self._unreachable()) from error
-        if response.status_code in _BUSY:
-            raise _TryAgain(
-                ProviderFailed("Ollama is too busy to embed.", "Try again in a minute.")
-            )
-        return response
+        self._client.close()
 
     def _patience_s(self) -> float:
         last = self._last_answer
@@ -147,13 +102,7 @@ class OllamaServer:
         if response.status_code == 200 and isinstance(answer, dict):
             return answer
         raise ProviderFailed(
-            f"{self._base_url} does not answer like Ollama ({_reason(response)}).", _LOG_HINT
-        )
-
-    def _unreachable(self) -> OllamaUnreachable:
-        return OllamaUnreachable(
-            f"Ollama does not answer at {self._base_url}.",
-            "Start it with `ollama serve`, or set embedding.base_url.",
+            f"{self._client.base_url} does not answer like Ollama ({_reason(response)}).", _LOG_HINT
         )
 
     def _missing_model(self) -> ProviderFailed:
@@ -162,10 +111,11 @@ class OllamaServer:
         )
 
 
-class _TryAgain(Exception):
-    def __init__(self, cause: ObsidianRagError) -> None:
-        super().__init__(cause.message)
-        self.cause = cause
+def _unreachable(base_url: str) -> OllamaUnreachable:
+    return OllamaUnreachable(
+        f"Ollama does not answer at {base_url}.",
+        "Start it with `ollama serve`, or set embedding.base_url.",
+    )
 
 
 def _answer(response: "httpx.Response") -> object:
