@@ -32,6 +32,7 @@ _FENCE = re.compile(r"^( *)(`{3,})[^\n]*\n(.*?)^\1\2`*\s*$", re.MULTILINE | re.D
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _REASON_CALLS = {"_skip", "SkippedFile", "NotANote"}
+_REASON_FUNCTIONS = {"file_status", "unsafe_name"}
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +81,8 @@ def test_every_reason_for_leaving_out_a_file_is_explained() -> None:
     reasons = set(_reasons())
     assert {"too_large", "rag_false", "not_utf8", "embedding_failed", "broken_symlink"} <= reasons
     guide = _read(DOCS / "guides" / "troubleshooting.md")
-    # A file that is gone is never shown with a reason.
-    shown = reasons - {"missing"}
+    # A file that is gone is never shown with a reason, and only LiveSync leaves out every symlink.
+    shown = reasons - {"missing", "symlink"}
     assert sorted(reason for reason in shown if f"| `{reason}` |" not in guide) == []
 
 
@@ -284,6 +285,10 @@ def _reasons() -> Iterator[str]:
                         given += node.args
                     for value in given:
                         yield from _literals(value)
+                elif isinstance(node, ast.FunctionDef) and node.name in _REASON_FUNCTIONS:
+                    for inner in ast.walk(node):
+                        if isinstance(inner, ast.Return) and inner.value is not None:
+                            yield from _literals(inner.value)
 
 
 def _called(node: ast.Call) -> str:

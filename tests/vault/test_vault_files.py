@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -37,6 +39,7 @@ from obsidian_rag.vault import files as files_module
 from obsidian_rag.vault import trash as trash_module
 from obsidian_rag.vault import walk as walk_module
 from obsidian_rag.vault import write as write_module
+from obsidian_rag.vault.tree import walk_folders
 
 OLD, NEW = b"old \x00\xff bytes\r\n", b"new \x80 bytes"
 MTIME = 1_700_000_000_123_000_000
@@ -173,15 +176,14 @@ def test_a_disk_exchanged_during_the_walk_proves_nothing(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(root, "a/n.md")
-    real_go = walk_module._Walk.go
 
     # The exchange must fall into the walk.
-    def go(walk: walk_module._Walk) -> None:
-        real_go(walk)
+    def walk_and_exchange(*arguments: Any) -> Iterator[None]:
+        yield from walk_folders(*arguments)
         root.rename(root.parent / "unplugged")
         root.mkdir()
 
-    monkeypatch.setattr(walk_module._Walk, "go", go)
+    monkeypatch.setattr(walk_module, "walk_folders", walk_and_exchange)
     walk = walk_files(root)
     assert (walk.files, walk.unseen) == ([], {"": "replaced"})
     assert walk.may_hide("a/n.md")

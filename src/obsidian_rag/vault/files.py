@@ -14,7 +14,8 @@ from pathlib import Path, PurePosixPath
 from obsidian_rag.errors import IndexerFailed, NoteChanged, NotFound, SecurityViolation
 from obsidian_rag.vault.boundary import NotANote, check_relative, folder_of, open_inside
 from obsidian_rag.vault.scan import FileEntry, file_entry
-from obsidian_rag.vault.walk import folded, is_link
+from obsidian_rag.vault.tree import is_link
+from obsidian_rag.vault.walk import folded
 from obsidian_rag.vault.write import (
     changed,
     check_content,

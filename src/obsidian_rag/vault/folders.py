@@ -6,10 +6,11 @@ a folder that has two names it knows only the one it met last, which may soon be
 """
 
 import os
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from obsidian_rag.vault.rules import Rules
+from obsidian_rag.vault.tree import is_gone, walk_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,9 @@ def list_folders(
     `root` is the vault's real path; `tops` are given as in `Folders.places`.
     """
     listing = _Listing(root, rules, known)
-    listing.walk(tops)
+    listing.todo += tops.items()
+    for _ in walk_folders(listing, listing.todo, listing.links):
+        pass
     return listing.found
 
 
@@ -46,31 +49,25 @@ class _Listing:
         self._root = root
         self._rules = rules
         self._known = known
-        self._todo: list[tuple[str, str]] = []
-        self._links: list[tuple[str, str]] = []
+        self.todo: list[tuple[str, str]] = []
+        self.links: list[tuple[str, str]] = []
 
-    def walk(self, tops: Mapping[str, str]) -> None:
-        self._todo += tops.items()
-        while self._todo or self._links:
-            if self._todo:
-                self._folder(*self._todo.pop())
-            else:
-                self._links.sort(reverse=True)
-                self._linked(*self._links.pop())
+    def path(self, folder: tuple[str, str]) -> str | None:
+        """A folder is listed once, by its real path."""
+        return None if folder[0] in self.found.places else folder[0]
 
-    def _folder(self, real: str, rel: str) -> None:
-        if real in self.found.places:
-            return
-        try:
-            with os.scandir(real) as entries:
-                self.found.places[real] = rel
-                for entry in entries:
-                    self._entry(entry, rel)
-        except (FileNotFoundError, NotADirectoryError):
-            self.found.places.pop(real, None)
-        except OSError:
-            # Then it cannot be watched either.
-            self.found.places.pop(real, None)
+    def entries(self, entries: "Iterator[os.DirEntry[str]]", folder: tuple[str, str]) -> None:
+        """Know the folder, and go on below."""
+        real, rel = folder
+        self.found.places[real] = rel
+        for entry in entries:
+            self._entry(entry, rel)
+
+    def lost(self, folder: tuple[str, str], error: OSError) -> None:
+        """A folder that cannot be read cannot be watched either."""
+        real, rel = folder
+        self.found.places.pop(real, None)
+        if not is_gone(error):
             self.found.unreadable.append(rel)
 
     def _entry(self, entry: "os.DirEntry[str]", rel: str) -> None:
@@ -79,9 +76,9 @@ class _Listing:
         below = f"{rel}/{entry.name}" if rel else entry.name
         if entry.is_symlink():
             if _leads_to_folder(entry) and self._rules.admits_dir(below):
-                self._links.append((below, entry.path))
+                self.links.append((below, entry.path))
         elif entry.is_dir(follow_symlinks=False) and self._is_ours(below, entry.path):
-            self._todo.append((entry.path, below))
+            self.todo.append((entry.path, below))
 
     def _is_ours(self, rel: str, real: str) -> bool:
         if not rel.isascii() and not _is_utf8(rel):
@@ -92,13 +89,14 @@ class _Listing:
         real_rel = self._relative(real)
         return rel == real_rel or not self._rules.denies_dir(real_rel)
 
-    def _linked(self, rel: str, link: str) -> None:
+    def follow(self, rel: str, link: str) -> None:
+        """Walk a linked folder that lies in the vault and is reached in no other way."""
         real = os.path.realpath(link)
         if not is_below(self._root, real) or real in self._known or real in self.found.places:
             return
         if _is_utf8(rel + real) and not self._rules.denies_dir(self._relative(real)):
             self.found.links.add(rel)
-            self._todo.append((real, rel))
+            self.todo.append((real, rel))
 
     def _relative(self, real: str) -> str:
         return real[len(self._root.rstrip(os.sep)) + 1 :].replace(os.sep, "/")

@@ -13,14 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from obsidian_rag.errors import NotFound, SecurityViolation
-from obsidian_rag.vault.boundary import check_relative, is_harmless, is_placeholder, is_within
+from obsidian_rag.errors import NotFound
+from obsidian_rag.vault.boundary import is_harmless, is_within
 from obsidian_rag.vault.rules import Access, Rules
 from obsidian_rag.vault.temporary import is_temporary
+from obsidian_rag.vault.tree import (
+    WINDOWS,
+    file_status,
+    in_the_cloud,
+    is_gone,
+    is_link,
+    list_folder,
+    speakable,
+    unsafe_name,
+    walk_folders,
+)
 
-_WINDOWS = os.name == "nt"
 _COUNT_EVERY = 256
-_ICLOUD = ".icloud"
 # Inode numbers are unsigned 64 bits, SQLite's integers signed.
 _FILE_ID_BITS = 0x7FFF_FFFF_FFFF_FFFF
 
@@ -69,7 +78,7 @@ def scan(
     walk = _Walk(os.path.realpath(root), rules)
     is_complete = True
     counted = 0
-    for _ in walk.folders_in_turn():
+    for _ in walk_folders(walk, walk.todo, walk.links):
         if on_count and len(walk.files) - counted >= _COUNT_EVERY:
             counted = len(walk.files)
             on_count(counted)
@@ -117,8 +126,12 @@ def file_entry(rel: str, status: os.stat_result, is_linked: bool = False) -> Fil
     A symlinked file shares its identity with its target, so it has none of its own. Windows
     tells the identity of an open file only, not while walking.
     """
-    file_id = None if is_linked or _WINDOWS else status.st_ino & _FILE_ID_BITS
+    file_id = None if is_linked or WINDOWS else status.st_ino & _FILE_ID_BITS
     return FileEntry(rel, status.st_size, status.st_mtime_ns, file_id)
+
+
+# Its path as listed and as it really is, and what may be done with it.
+_Folder = tuple[str, str, Access]
 
 
 class _Walk:
@@ -134,20 +147,9 @@ class _Walk:
         self.folders = 0
         self._max_bytes = rules.max_file_bytes
         self._base = real_root.rstrip(os.sep) + "/"
-        self._todo: list[tuple[str, str, Access]] = [("", "", rules.root_access)]
-        self._links: list[tuple[str, str]] = []
+        self.todo: list[_Folder] = [("", "", rules.root_access)]
+        self.links: list[tuple[str, str]] = []
         self._read: set[str] = set()
-
-    def folders_in_turn(self) -> Iterator[None]:
-        """Walk one folder per step: real folders first, then what only a link leads to."""
-        while self._todo or self._links:
-            if self._todo:
-                self._folder(*self._todo.pop())
-                yield
-            else:
-                # Of several links to one folder the same one must win each time.
-                self._links.sort(reverse=True)
-                self._linked_folder(*self._links.pop())
 
     def one_folder(self, rel: str) -> None:
         """List one folder, if the rules open it and it really lies in the vault."""
@@ -156,29 +158,33 @@ class _Walk:
         if access is Access.OPEN and is_within(self.root, real):
             real_rel = self._relative(real) if rel else ""
             if not self.rules.denies_dir(real_rel):
-                self._folder(rel, real_rel, access)
+                list_folder(self, (rel, real_rel, access))
 
-    def _folder(self, rel: str, real_rel: str, access: Access) -> None:
+    def path(self, folder: _Folder) -> str | None:
+        """A folder is read once, by whatever paths it is reached."""
+        _, real_rel, access = folder
         if access is Access.OPEN:
             if real_rel in self._read:
-                return
+                return None
             self._read.add(real_rel)
-        try:
-            with os.scandir(self._base + real_rel) as entries:
-                self._entries(entries, rel, real_rel, access)
-        except (FileNotFoundError, NotADirectoryError):
-            if not rel:
-                raise _no_vault(Path(self.root), "went away while it was being read") from None
-        except OSError as error:
-            if not rel:
-                raise _no_vault(Path(self.root), f"cannot be read ({error.strerror})") from None
+        self.folders += 1
+        return self._base + real_rel
+
+    def lost(self, folder: _Folder, error: OSError) -> None:
+        """A folder that cannot be read is told; without the vault's own there is no scan."""
+        rel = folder[0]
+        if not rel:
+            is_away = is_gone(error)
+            unread = f"cannot be read ({error.strerror})"
+            why = "went away while it was being read" if is_away else unread
+            raise _no_vault(Path(self.root), why) from None
+        if not is_gone(error):
             self._skip(f"{rel}/", "unreadable")
             self.unreadable.append(rel)
-        self.folders += 1
 
-    def _entries(
-        self, entries: "Iterator[os.DirEntry[str]]", rel: str, real_rel: str, access: Access
-    ) -> None:
+    def entries(self, entries: "Iterator[os.DirEntry[str]]", folder: _Folder) -> None:
+        """Take the notes, and go on below."""
+        rel, real_rel, access = folder
         is_open = access is Access.OPEN
         prefix = f"{rel}/" if rel else ""
         real_prefix = f"{real_rel}/" if real_rel else ""
@@ -186,11 +192,12 @@ class _Walk:
         for entry in entries:
             name = entry.name
             if name[0] == ".":
-                if is_open and name.endswith(_ICLOUD) and admits_name(rel, name[1:-7]):
-                    self._skip(prefix + name[1:-7], "cloud_placeholder")
+                original = in_the_cloud(name)
+                if is_open and original and admits_name(rel, original):
+                    self._skip(prefix + original, "cloud_placeholder")
                 elif is_temporary(name):
                     self.leftovers.append(real_prefix + name)
-            elif entry.is_symlink() or (_WINDOWS and _is_junction(entry)):
+            elif entry.is_symlink() or (WINDOWS and is_link(entry.stat(follow_symlinks=False))):
                 self._link(entry, prefix + name, real_rel, is_open and admits_name(rel, name))
             elif entry.is_dir(follow_symlinks=False):
                 below = access_below(access, prefix + name)
@@ -206,23 +213,13 @@ class _Walk:
     def _subfolder(self, rel: str, real_rel: str, access: Access) -> None:
         # Below a followed link the folder's own place may be denied though its name is not.
         if rel == real_rel or not self.rules.denies_dir(real_rel):
-            self._todo.append((rel, real_rel, access))
+            self.todo.append((rel, real_rel, access))
 
     def _file(self, entry: "os.DirEntry[str]", rel: str, is_linked: bool = False) -> None:
-        try:
-            status = entry.stat(follow_symlinks=is_linked)
-        except FileNotFoundError:
-            return
-        except OSError:
-            self._skip(rel, "unreadable")
-            return
-        if not stat.S_ISREG(status.st_mode):
-            self._skip(rel, "not_a_file")
-        elif status.st_size > self._max_bytes:
-            self._skip(rel, "too_large")
-        elif is_placeholder(status):
-            self._skip(rel, "cloud_placeholder")
-        else:
+        status = file_status(entry, follows=is_linked, max_bytes=self._max_bytes)
+        if isinstance(status, str):
+            self._skip(rel, status)
+        elif status is not None:
             self.files.append(file_entry(rel, status, is_linked))
 
     def _link(self, entry: "os.DirEntry[str]", rel: str, real_folder: str, is_wanted: bool) -> None:
@@ -237,7 +234,7 @@ class _Walk:
             return
         if stat.S_ISDIR(status.st_mode):
             if self.rules.admits_dir(rel) and self._is_safe(rel, "/"):
-                self._links.append((rel, real_folder))
+                self.links.append((rel, real_folder))
         elif is_wanted and self._is_safe(rel):
             self._linked_file(entry, rel)
 
@@ -250,7 +247,8 @@ class _Walk:
         if not name.startswith(".") and not self.rules.denies_dir(folder):
             self._file(entry, rel, is_linked=True)
 
-    def _linked_folder(self, rel: str, real_folder: str) -> None:
+    def follow(self, rel: str, real_folder: str) -> None:
+        """Walk a linked folder that lies in the vault, unless it holds the link."""
         name = rel.rpartition("/")[2]
         place = self._base + (f"{real_folder}/{name}" if real_folder else name)
         real = os.path.realpath(place)
@@ -260,27 +258,19 @@ class _Walk:
             self._skip(f"{rel}/", "symlink_loop")
         elif not self.rules.denies_dir(self._relative(real)):
             # Read already (by its own path, which is the better one) or reached only by a link.
-            self._todo.append((rel, self._relative(real), self.rules.access(rel)))
+            self.todo.append((rel, self._relative(real), self.rules.access(rel)))
 
     def _relative(self, real: str) -> str:
         return real[len(self._base) :].replace(os.sep, "/")
 
     def _is_safe(self, rel: str, mark: str = "") -> bool:
-        """Whether the boundary will let this path in again when it is to be read."""
-        try:
-            rel.encode()
-            check_relative(rel)
-        except UnicodeEncodeError:
-            self._skip(rel + mark, "not_utf8_name")
-        except SecurityViolation:
-            self._skip(rel + mark, "unsafe_name")
-        else:
-            return True
-        return False
+        reason = unsafe_name(rel)
+        if reason is not None:
+            self._skip(rel + mark, reason)
+        return reason is None
 
     def _skip(self, rel: str, reason: str) -> None:
-        speakable = rel.encode("utf-8", "backslashreplace").decode()
-        self.skipped.append(SkippedFile(speakable, reason))
+        self.skipped.append(SkippedFile(speakable(rel), reason))
 
 
 def _root_status(root: Path) -> os.stat_result:
@@ -299,8 +289,3 @@ def _no_vault(root: Path, why: str) -> NotFound:
         "Check that the disk is connected and the path is right; "
         "`obsidian-rag config set vault_path …` changes it.",
     )
-
-
-def _is_junction(entry: "os.DirEntry[str]") -> bool:
-    tag = getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0)
-    return bool(tag == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", None))

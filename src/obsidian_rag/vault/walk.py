@@ -5,20 +5,24 @@ in the cloud) is named, so that nobody takes it, or what it may hold, for delete
 """
 
 import os
-import stat
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from obsidian_rag.errors import SecurityViolation
-from obsidian_rag.vault.boundary import check_relative, is_harmless, is_placeholder
+from obsidian_rag.vault.boundary import is_harmless
 from obsidian_rag.vault.scan import FileEntry, file_entry
 from obsidian_rag.vault.temporary import is_temporary
-
-_WINDOWS = os.name == "nt"
-_ICLOUD = ".icloud"
-_JUNCTION = getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", None)
+from obsidian_rag.vault.tree import (
+    WINDOWS,
+    file_status,
+    in_the_cloud,
+    is_gone,
+    is_link,
+    speakable,
+    unsafe_name,
+    walk_folders,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,8 @@ def walk_files(root: Path) -> FileWalk:
     try:
         before = root.stat()
         walk = _Walk(os.path.realpath(root))
-        walk.go()
+        for _ in walk_folders(walk, walk.todo, []):
+            pass
         after = root.stat()
     except (FileNotFoundError, NotADirectoryError):
         return _without_root("missing")
@@ -68,12 +73,6 @@ def walk_files(root: Path) -> FileWalk:
     return FileWalk(
         walk.files, walk.unseen, walk.is_complete, walk.is_empty, tuple(walk.leftovers), hiding
     )
-
-
-def is_link(status: os.stat_result) -> bool:
-    """Whether this is a symlink or what Windows has in its place."""
-    is_junction = _JUNCTION is not None and getattr(status, "st_reparse_tag", 0) == _JUNCTION
-    return stat.S_ISLNK(status.st_mode) or is_junction
 
 
 def folded(rel: str) -> str:
@@ -91,76 +90,57 @@ class _Walk:
         self.is_empty = True
         self.leftovers: list[str] = []
         self._base = real_root.rstrip(os.sep) + "/"
-        self._todo = [""]
+        self.todo = [""]
 
-    def go(self) -> None:
-        while self._todo:
-            rel = self._todo.pop()
-            try:
-                with os.scandir(self._base + rel) as entries:
-                    for entry in entries:
-                        self._entry(entry, f"{rel}/{entry.name}" if rel else entry.name)
-            except (FileNotFoundError, NotADirectoryError):
-                if not rel:
-                    raise
-            except OSError:
-                if not rel:
-                    raise
-                self._leave_out(rel, "unreadable")
-                self.is_complete = False
+    def path(self, folder: str) -> str:
+        """No folder is reached twice: links are not followed."""
+        return self._base + folder
+
+    def entries(self, entries: "Iterator[os.DirEntry[str]]", folder: str) -> None:
+        """Take the files, and go on below."""
+        for entry in entries:
+            self._entry(entry, f"{folder}/{entry.name}" if folder else entry.name)
+
+    def lost(self, folder: str, error: OSError) -> None:
+        """What may be in a folder that cannot be read is not known."""
+        if not folder:
+            raise error
+        if not is_gone(error):
+            self._leave_out(folder, "unreadable")
+            self.is_complete = False
+
+    def follow(self, rel: str, place: str) -> None:
+        """Never asked: links are left out."""
 
     def _entry(self, entry: "os.DirEntry[str]", rel: str) -> None:
         name = entry.name
         if name[0] == ".":
-            # What macOS leaves of a file whose content it has moved to the cloud.
-            if name.endswith(_ICLOUD):
-                original = name[1 : -len(_ICLOUD)]
+            if (original := in_the_cloud(name)) is not None:
                 self._leave_out(rel[: -len(name)] + original, "cloud_placeholder")
             elif is_temporary(name):
                 self.leftovers.append(rel)
             return
         self.is_empty = False
-        if not is_harmless(name) and (reason := _unsafe(rel)):
+        if not is_harmless(name) and (reason := unsafe_name(rel)):
             self._leave_out(rel, reason)
         elif entry.is_dir(follow_symlinks=False):
-            if _WINDOWS and is_link(entry.stat(follow_symlinks=False)):
+            if WINDOWS and is_link(entry.stat(follow_symlinks=False)):
                 self._leave_out(rel, "symlink")
             else:
-                self._todo.append(rel)
+                self.todo.append(rel)
         else:
             self._file(entry, rel)
 
     def _file(self, entry: "os.DirEntry[str]", rel: str) -> None:
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            return
-        except OSError:
-            self._leave_out(rel, "unreadable")
-            return
-        if stat.S_ISLNK(status.st_mode):
-            self._leave_out(rel, "symlink")
-        elif not stat.S_ISREG(status.st_mode):
-            self._leave_out(rel, "not_a_file")
-        elif is_placeholder(status):
-            self._leave_out(rel, "cloud_placeholder")
-        else:
+        status = file_status(entry)
+        if isinstance(status, str):
+            self._leave_out(rel, status)
+        elif status is not None:
             self.files.append(file_entry(rel, status))
 
     def _leave_out(self, rel: str, reason: str) -> None:
-        self.unseen[rel.encode("utf-8", "backslashreplace").decode()] = reason
+        self.unseen[speakable(rel)] = reason
 
 
 def _without_root(reason: str) -> FileWalk:
     return FileWalk([], {"": reason}, is_complete=False, is_empty=True)
-
-
-def _unsafe(rel: str) -> str | None:
-    try:
-        rel.encode()
-        check_relative(rel)
-    except UnicodeEncodeError:
-        return "not_utf8_name"
-    except SecurityViolation:
-        return "unsafe_name"
-    return None
