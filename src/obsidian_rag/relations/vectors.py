@@ -101,7 +101,7 @@ def _meant(
     """
     found: dict[str, list[tuple[bytes, str]]] = {path: [] for path in paths}
     for batch in embedded_chunks(chunks, [(link_id, path) for path in paths]):
-        for place, text in batch:
+        for place, text, _ in batch:
             found[place.source_file].append((text_digest(text), place.chunk_id))
     rows = [(chunk_id, digest) for some in found.values() for digest, chunk_id in some]
     lacking = store.lacking(rows) if rows else ()

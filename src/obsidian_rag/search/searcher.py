@@ -227,8 +227,8 @@ class Searcher:
         rows = {number: row for number, row in rows.items() if _is_wanted(row, asked)}
         if vector is not None and self._meanings is not None:
             unknown = {row.chunk_id: n for n, row in rows.items() if n not in found.meaning}
-            vectors = self._meanings.store.vectors(unknown)
-            found.meaning |= {unknown[key]: float(one @ vector) for key, one in vectors.items()}
+            near = self._meanings.store.similarities(vector, unknown)
+            found.meaning |= {unknown[key]: score for key, score in near.items()}
         if asked.span is not None:
             dates = _range(asked.span)
             found.date = {
