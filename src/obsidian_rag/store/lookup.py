@@ -187,11 +187,6 @@ class Lookup:
         with explained():
             return {number: found_row(*values) for number, values in found.items()}
 
-    def words_only(self, numbers: Sequence[int]) -> dict[int, str]:
-        """What is found by word only in these rows: code and properties."""
-        found = self._taken(numbers, ("words_only",))
-        return {number: words for number, (words,) in found.items()}
-
     def _taken(
         self, numbers: Sequence[int], columns: Sequence[str]
     ) -> Mapping[int, tuple[Any, ...]]:

@@ -15,7 +15,7 @@ import contextlib
 import errno
 import os
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from io import FileIO
 from pathlib import Path
 
@@ -177,7 +177,7 @@ class MeaningStore:
             self._writer.release()
 
     def put(
-        self, rows: Sequence[tuple[str, bytes]], vectors: Sequence[NDArray[np.float32]]
+        self, rows: Sequence[tuple[str, bytes]], vectors: Iterable[NDArray[np.float32]]
     ) -> None:
         """Add the vectors of chunks, given as (chunk id, digest of the embedded text).
 

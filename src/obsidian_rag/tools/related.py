@@ -289,7 +289,7 @@ class _Told:
             "heading_path": [] if self._is_withheld else path,
             "start_line": row.start_line,
             "end_line": row.end_line,
-            "text": "" if self._is_withheld else row.shown(row.words_only),
+            "text": "" if self._is_withheld else row.shown(),
         }
 
 
