@@ -61,6 +61,7 @@ check: $(VENV)/dev
 	$(BIN)/ruff check src tests benchmarks docs plugins
 	$(BIN)/mypy
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python docs/licences.py
 	$(BIN)/python plugins/openclaw/generate.py --check
 
 fix: $(VENV)/dev

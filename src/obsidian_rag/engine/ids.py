@@ -14,6 +14,8 @@ from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, Obsidian
 from obsidian_rag.notes import (
     Note,
     RagPolicy,
+    is_markdown,
+    notes_called,
     parse_note,
     read_id,
     read_related,
@@ -23,7 +25,6 @@ from obsidian_rag.relations import AddedId, IdReport, add_ids, check_ids
 from obsidian_rag.vault import NoteFile, SkippedFile, read_note, relative_to_root, scan
 
 Counted = Callable[[int, int], None]
-_MARKDOWN = (".md", ".markdown")
 _MOST_NAMED = 10
 
 
@@ -91,10 +92,7 @@ def note_for_id(engine: Engine, name: str) -> str:
     """
     wanted = relative_to_root(engine.config.vault_root, name)
     files = [entry.rel_path for entry in scan(engine.config.vault_root, engine.rules).files]
-    for path in (wanted, f"{wanted}.md"):
-        if path in files:
-            return path
-    named = [path for path in files if f"/{_plain(path)}".endswith(f"/{_plain(wanted)}")]
+    named = notes_called(wanted, files)
     if len(named) == 1:
         return named[0]
     if named:
@@ -143,7 +141,7 @@ def _paths(engine: Engine) -> list[str]:
         f"{folder.strip('/ ')}/" for folder in engine.config.settings.relations.excluded_folders
     )
     found = (entry.rel_path for entry in scan(engine.config.vault_root, engine.rules).files)
-    return [path for path in found if _is_markdown(path) and not path.startswith(excluded)]
+    return [path for path in found if is_markdown(path) and not path.startswith(excluded)]
 
 
 def _head(engine: Engine, path: str) -> Note | SkippedFile:
@@ -181,11 +179,3 @@ def _from_first(way: list[str]) -> tuple[str, ...]:
     """The same circle, begun at the note whose path comes first."""
     at = way.index(min(way))
     return (*way[at:], *way[:at])
-
-
-def _is_markdown(path: str) -> bool:
-    return path.lower().endswith(_MARKDOWN)
-
-
-def _plain(path: str) -> str:
-    return path.casefold().removesuffix(".md")

@@ -1,6 +1,5 @@
 """Questions made from the vault itself, whose answers are therefore known."""
 
-import posixpath
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,7 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.golden import Question, indexed_notes
 from obsidian_rag.errors import NoteChanged
-from obsidian_rag.notes import Link, LinkKind, Note, is_canvas, parse_note
+from obsidian_rag.notes import (
+    Link,
+    LinkKind,
+    Note,
+    NoteNames,
+    file_title,
+    kind_of,
+    parse_note,
+)
 from obsidian_rag.search import question_words
 from obsidian_rag.vault import NoteFile, read_note
 
@@ -45,11 +52,12 @@ def own_questions(engine: Engine, limit: int, seed: int = 0) -> list[Question]:
     by_title = {fold: found for fold, found in titles.items() if _is_telling(fold)}
     by_alias = {fold: found for fold, found in aliases.items() if fold not in titles}
     names = {note.path: (note.title, *note.aliases) for note in notes}
+    paths_by_name = NoteNames((path, path) for path in indexed)
     kinds = (
         [Question(name, dict.fromkeys(owners, 1.0), "title") for name, owners in by_title.values()],
         [Question(name, dict.fromkeys(owners, 1.0), "alias") for name, owners in by_alias.values()],
-        _link_questions(notes, indexed, names),
-        _reworded_questions(notes, indexed),
+        _link_questions(notes, paths_by_name, names),
+        _reworded_questions(notes, paths_by_name),
     )
     return [question for kind in kinds for question in chance.sample(kind, min(limit, len(kind)))]
 
@@ -81,17 +89,16 @@ def _is_telling(title: str) -> bool:
     return len(_WORD.findall(title)) >= _FEWEST_TITLE_WORDS
 
 
-def _reworded_questions(notes: Sequence[Note], indexed: set[str]) -> list[Question]:
+def _reworded_questions(notes: Sequence[Note], paths_by_name: NoteNames[str]) -> list[Question]:
     """What authors call a note in a link in words that neither its names nor its headings have.
 
     The note with the link is left out; a text that leads to several notes says nothing.
     """
-    by_stem = _by_stem(indexed)
     words_of = {note.path: _name_words(note) for note in notes}
     found: dict[str, dict[str, Question]] = {}
     for note in notes:
         for link in note.links:
-            target = _resolved(link, note.path, indexed, by_stem)
+            target = _only_meant(link, note.path, paths_by_name)
             if target is None or target == note.path or target not in words_of:
                 continue
             text = " ".join(_MARKS.sub(" ", link.display or "").split())
@@ -109,24 +116,16 @@ def _name_words(note: Note) -> frozenset[str]:
     return frozenset(question_words(" ".join(names)))
 
 
-def _by_stem(indexed: Iterable[str]) -> dict[str, list[str]]:
-    by_stem: dict[str, list[str]] = {}
-    for path in indexed:
-        by_stem.setdefault(_stem(path).casefold(), []).append(path)
-    return by_stem
-
-
 def _link_questions(
-    notes: Sequence[Note], indexed: set[str], names: Mapping[str, tuple[str, ...]]
+    notes: Sequence[Note], paths_by_name: NoteNames[str], names: Mapping[str, tuple[str, ...]]
 ) -> list[Question]:
-    by_stem = _by_stem(indexed)
     questions: dict[str, Question] = {}
     for note in notes:
         for link, sentence in _link_sentences(note):
-            target = _resolved(link, note.path, indexed, by_stem)
+            target = _only_meant(link, note.path, paths_by_name)
             if target is None or target == note.path:
                 continue
-            query = _held_out(sentence, (_stem(target), *names.get(target, ())))
+            query = _held_out(sentence, (file_title(target), *names.get(target, ())))
             if query is not None:
                 questions.setdefault(query, Question(query, {target: 1.0}, "link", note.path))
     return list(questions.values())
@@ -134,7 +133,7 @@ def _link_questions(
 
 def _link_sentences(note: Note) -> Iterator[tuple[Link, str]]:
     """Sentences with exactly one link to a note; a NUL stands where the link was."""
-    lines = [] if is_canvas(note.path) else _LINE_END.split(note.text)
+    lines = _LINE_END.split(note.text) if kind_of(note.path).is_plain_text else []
     by_line: dict[int, list[Link]] = {}
     for link in note.links:
         if note.body_line <= link.line <= len(lines):
@@ -163,25 +162,7 @@ def _is_inside(link: re.Match[str]) -> bool:
     return link[1] is not None or not re.match(r"[A-Za-z][\w+.-]*:|//", link[3])
 
 
-def _resolved(
-    link: Link, source: str, indexed: set[str], by_stem: Mapping[str, list[str]]
-) -> str | None:
+def _only_meant(link: Link, source: str, paths_by_name: NoteNames[str]) -> str | None:
     """The note a link means, if only one can be meant."""
-    if not link.target:
-        return None
-    beside = posixpath.normpath(posixpath.join(posixpath.dirname(source), link.target))
-    for path in (beside, f"{beside}.md", link.target, f"{link.target}.md"):
-        if path in indexed:
-            return path
-    wanted = link.target.casefold().removesuffix(".md")
-    alike = [
-        path
-        for path in by_stem.get(_stem(wanted).casefold(), [])
-        if f"/{path.casefold()}".removesuffix(".md").endswith(f"/{wanted}")
-    ]
-    return alike[0] if len(alike) == 1 else None
-
-
-def _stem(path: str) -> str:
-    name = path.rpartition("/")[2]
-    return name.rpartition(".")[0] or name
+    meant = paths_by_name.meant(link.target, source) if link.target else []
+    return meant[0] if len(meant) == 1 else None

@@ -16,13 +16,23 @@ from obsidian_rag.notes.identity import (
     read_related,
     read_summary,
 )
+from obsidian_rag.notes.kinds import KINDS, body_lines, is_markdown, kind_of, parse_note
 from obsidian_rag.notes.lines import split_lines
 from obsidian_rag.notes.month_names import MONTH_NAMES
 from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy, Task
-from obsidian_rag.notes.parse import body_lines, is_canvas, parse_note
 from obsidian_rag.notes.parts import text_parts
 from obsidian_rag.notes.passage_dates import with_dates
 from obsidian_rag.notes.properties import property_values
+from obsidian_rag.notes.resolve import (
+    NoteNames,
+    asked_name,
+    exact_paths,
+    file_title,
+    names_of,
+    notes_called,
+    notes_ending,
+    without_extension,
+)
 from obsidian_rag.notes.sanitise import sanitise
 from obsidian_rag.notes.sensitive import chunk_categories, sensitive_categories
 from obsidian_rag.notes.shown import CUT_CHARS, cut_shown, shown_chars, shown_text
@@ -32,6 +42,7 @@ from obsidian_rag.notes.words import MARKS, UNSPACED, WORD, folded
 
 __all__ = [
     "CUT_CHARS",
+    "KINDS",
     "MARKS",
     "MONTH_NAMES",
     "SAID",
@@ -45,10 +56,12 @@ __all__ = [
     "LinkKind",
     "Note",
     "NoteId",
+    "NoteNames",
     "RagPolicy",
     "Related",
     "Relation",
     "Task",
+    "asked_name",
     "body_lines",
     "chunk_categories",
     "chunk_note",
@@ -57,13 +70,19 @@ __all__ = [
     "embedding_head",
     "embedding_text",
     "estimate_tokens",
+    "exact_paths",
+    "file_title",
     "first_day",
     "folded",
     "id_trouble",
-    "is_canvas",
+    "is_markdown",
     "keys_within",
+    "kind_of",
     "last_day",
     "make_id",
+    "names_of",
+    "notes_called",
+    "notes_ending",
     "parse_date",
     "parse_note",
     "property_values",
@@ -82,4 +101,5 @@ __all__ = [
     "with_dates",
     "with_id",
     "with_related",
+    "without_extension",
 ]

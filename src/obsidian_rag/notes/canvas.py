@@ -9,8 +9,12 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from obsidian_rag.notes.dates import parse_date
 from obsidian_rag.notes.lines import Body, find_fences, split_lines
-from obsidian_rag.notes.note import Link, LinkKind
+from obsidian_rag.notes.note import Heading, Link, LinkKind, Note, RagPolicy
+from obsidian_rag.notes.resolve import file_title
+from obsidian_rag.notes.scan import scan
+from obsidian_rag.notes.tags import unique_tags
 
 _ID = re.compile(r'"id"\s*+:\s*+("(?:[^"\\]|\\.)*+")')
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -30,6 +34,40 @@ class Canvas:
 
     cards: tuple[Card, ...]
     links: tuple[Link, ...]
+
+
+def parse_canvas(path: str, text: str) -> Note:
+    """The note that this text of a file is."""
+    canvas, error = read_canvas(text)
+    found = scan(canvas_body(canvas))
+    return Note(
+        path=path,
+        title=file_title(path),
+        text="" if error else text,
+        body_line=1,
+        frontmatter={},
+        aliases=(),
+        tags=unique_tags(found.tags),
+        frontmatter_tags=(),
+        headings=tuple(head for _, head in found.heads),
+        links=(*found.links, *canvas.links),
+        tasks=tuple(found.tasks),
+        block_ids=tuple(found.block_ids),
+        date=parse_date(path, {}),
+        policy=RagPolicy.INDEX,
+        parse_error=error,
+    )
+
+
+def canvas_outline(note: Note) -> tuple[Body, list[tuple[int, Heading]]]:
+    """The lines of all cards, and each heading with its index among them."""
+    body = canvas_body(read_canvas(note.text)[0])
+    return body, scan(body).heads
+
+
+def canvas_lines(note: Note) -> tuple[int, list[str]]:
+    """The lines of all cards; no line of theirs is one of the file."""
+    return 1, canvas_body(read_canvas(note.text)[0]).lines
 
 
 def read_canvas(text: str) -> tuple[Canvas, str | None]:

@@ -11,14 +11,12 @@ from itertools import accumulate
 from operator import add
 
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.notes.canvas import canvas_body, read_canvas
 from obsidian_rag.notes.invisible import drop_invisible
-from obsidian_rag.notes.lines import Body, markdown_body
-from obsidian_rag.notes.note import Chunk, Heading, Note
-from obsidian_rag.notes.parse import is_canvas
+from obsidian_rag.notes.kinds import kind_of
+from obsidian_rag.notes.lines import Body
+from obsidian_rag.notes.note import Chunk, Note
 from obsidian_rag.notes.properties import property_words
 from obsidian_rag.notes.sanitise import clean_code_line, clean_lines, tidy
-from obsidian_rag.notes.scan import scan
 from obsidian_rag.notes.sections import Section, find_sections, merge_tiny
 from obsidian_rag.notes.shown import shown_chars
 from obsidian_rag.notes.split import Code, Piece, Room, code_layout, split
@@ -54,7 +52,7 @@ class ChunkLimits:
 
 def chunk_note(note: Note, limits: ChunkLimits) -> list[Chunk]:
     """The chunks of a note in the order of its lines; a note without text gives its title."""
-    body, heads = _read(note)
+    body, heads = kind_of(note.path).outline(note)
     cutter = _Cutter(note, body, limits)
     heads = [(at, head) for at, head in heads if cutter.is_there(at)]
     sections = find_sections(body, heads)
@@ -82,13 +80,6 @@ def embedding_head(title: str, heading_path: Sequence[str]) -> str:
     if heading_path and heading_path[0] == title:
         heading_path = heading_path[1:]
     return f"{title}\n{' > '.join(heading_path)}\n" if heading_path else f"{title}\n"
-
-
-def _read(note: Note) -> tuple[Body, list[tuple[int, Heading]]]:
-    if is_canvas(note.path):
-        body = canvas_body(read_canvas(note.text)[0])
-        return body, scan(body).heads
-    return markdown_body(note.text, note.body_line), [(h.line - 1, h) for h in note.headings]
 
 
 class _Cutter:

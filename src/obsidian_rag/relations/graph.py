@@ -1,12 +1,12 @@
 """Who is tied to whom: relations and links between notes, both ways, up to three steps."""
 
-import posixpath
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from obsidian_rag.notes import NoteNames, asked_name, names_of
+
 MOST_STEPS = 3
-_EXTENSION = ".md"
 
 
 class Ties(NamedTuple):
@@ -23,8 +23,8 @@ class Graph:
 
     def __init__(self, notes: Mapping[int, Ties]) -> None:
         self._notes: dict[int, Ties] = {}
-        # By path, by name, by folder and name, and by id.
-        self._called: dict[str, set[int]] = defaultdict(set)
+        self._names: NoteNames[int] = NoteNames()
+        self._holders: dict[str, set[int]] = defaultdict(set)  # by id
         # Who asks for a name or an id: when its owner changes, their ties do too.
         self._asking: dict[str, set[int]] = defaultdict(set)
         self._is_tied = False
@@ -39,8 +39,9 @@ class Graph:
         for slot, ties in notes.items():
             before = self._notes.pop(slot, None)
             if before is not None:
-                for call in _calls(before):
-                    self._called[call].discard(slot)
+                self._names.remove(slot)
+                if before.uid is not None:
+                    self._holders[before.uid].discard(slot)
             if ties is not None:
                 self._enter(slot, ties)
             if (before and before[:2]) != (ties and ties[:2]):
@@ -52,18 +53,8 @@ class Graph:
 
     def find(self, target: str, source: int | None = None) -> int | None:
         """The note that a link's target means, as Obsidian finds it."""
-        plain = target.strip().lower().strip("/")
-        if not self._called.get(_asked(plain)):
-            return None
-        folder = posixpath.dirname(self._notes[source].path.lower()) if source is not None else ""
-        near = posixpath.normpath(posixpath.join(folder, plain))
-        for path in (plain, plain + _EXTENSION, near, near + _EXTENSION):
-            if found := self._called.get(f"/{path}"):
-                return min(found, key=self._path)
-        named = self._called.get(_tail(plain), ())
-        fits = [slot for slot in named if "/" not in plain or _ends_with(self._path(slot), plain)]
-        # Obsidian prefers the shortest path.
-        return min(fits, key=lambda slot: (len(self._path(slot)), self._path(slot)), default=None)
+        meant = self._names.meant(target, "" if source is None else self._path(source))
+        return meant[0] if meant else None
 
     @property
     def outgoing(self) -> Mapping[int, frozenset[int]]:
@@ -139,8 +130,9 @@ class Graph:
 
     def _enter(self, slot: int, ties: Ties) -> None:
         self._notes[slot] = ties
-        for call in _calls(ties):
-            self._called[call].add(slot)
+        self._names.add(slot, ties.path)
+        if ties.uid is not None:
+            self._holders[ties.uid].add(slot)
 
     def _tie(self, slot: int) -> None:
         """Find out whom a note points at, and let those know."""
@@ -150,9 +142,9 @@ class Graph:
         if ties is None or not (ties.links or ties.related):
             return
         for link in ties.links:
-            self._asking[_asked(link)].add(slot)
+            self._asking[asked_name(link)].add(slot)
         for named, is_link in ties.related:
-            self._asking[_asked(named) if is_link else f"//{named}"].add(slot)
+            self._asking[asked_name(named) if is_link else f"//{named}"].add(slot)
         targets = frozenset(self._targets(slot, ties)) - {slot}
         if targets:
             self._outgoing[slot] = targets
@@ -173,7 +165,7 @@ class Graph:
         if is_link:
             return self.find(target, slot)
         # Of two notes with one id the first, by path, has it.
-        return min(self._called.get(f"//{target}", ()), key=self._path, default=None)
+        return min(self._holders.get(target, ()), key=self._path, default=None)
 
     def _near(self, slot: int, source: int, without: int | None) -> Iterable[int]:
         """The neighbours of a slot, as if `source` did not point at `without`."""
@@ -192,32 +184,10 @@ class Graph:
 
 
 def _calls(ties: Ties) -> Iterator[str]:
-    """By what a note is called; slashes in front tell a path and an id from a name."""
-    path = ties.path.lower()
-    yield f"/{path}"
-    yield _name(path)
-    if "/" in path:
-        yield _tail(path)
+    """By what a note is called; two slashes in front tell an id from a name."""
+    yield from names_of(ties.path)
     if ties.uid is not None:
         yield f"//{ties.uid}"
-
-
-def _name(path: str) -> str:
-    return posixpath.basename(path).lower().removesuffix(_EXTENSION)
-
-
-def _asked(target: str) -> str:
-    return _name(posixpath.normpath(target.strip().strip("/")))
-
-
-def _tail(path: str) -> str:
-    """The name, with the last folder if there is one: many notes may be called "index"."""
-    return "/".join(path.removesuffix(_EXTENSION).rsplit("/", 2)[-2:])
-
-
-def _ends_with(path: str, target: str) -> bool:
-    plain = path.lower().removesuffix(_EXTENSION)
-    return f"/{plain}".endswith(f"/{target.removesuffix(_EXTENSION)}")
 
 
 def _cycles(ahead: Mapping[int, list[int]]) -> list[tuple[int, ...]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.errors import IndexerFailed, InvalidArgument, NotFound, ReadOnly
-from obsidian_rag.notes import EditRefused, Note, RagPolicy, is_canvas, parse_note
+from obsidian_rag.notes import EditRefused, Note, RagPolicy, is_markdown, kind_of, parse_note
 from obsidian_rag.vault import (
     NoteFile,
     check_relative,
@@ -20,7 +20,6 @@ from obsidian_rag.vault import (
 )
 
 MAX_BYTES = 10 * 1024 * 1024
-_MARKDOWN = (".md", ".markdown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +91,12 @@ def open_for_edit(root: Path, rel: str, *, is_owner: bool, max_bytes: int = MAX_
 
 
 def _refuse_others(path: str, real_name: str) -> None:
-    if is_canvas(path):
+    kind = kind_of(path)
+    if not kind.has_frontmatter:
         raise InvalidArgument(
-            f"'{path}' is a Canvas, which has no frontmatter.", "Choose a Markdown note."
+            f"'{path}' is a {kind.name}, which has no frontmatter.", "Choose a Markdown note."
         )
-    if not all(name.lower().endswith(_MARKDOWN) for name in (path, real_name)):
+    if not (is_markdown(path) and is_markdown(real_name)):
         raise InvalidArgument(f"'{path}' is not a Markdown note.", "Choose a Markdown note.")
 
 

@@ -9,7 +9,7 @@ from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.read import READ, ReadParams, read
 from obsidian_rag.tools.related import ADD_RELATION, RELATED, SUGGEST_RELATIONS
 from obsidian_rag.tools.search import SEARCH, SearchParams, search
-from obsidian_rag.tools.sections import listed_names
+from obsidian_rag.tools.sections import listed_names, media_type
 from obsidian_rag.tools.status import STATUS, status
 from obsidian_rag.tools.sync_status import SYNC_STATUS
 
@@ -32,6 +32,7 @@ __all__ = [
     "for_agents",
     "index_outcome",
     "listed_names",
+    "media_type",
     "memory_forget",
     "memory_list",
     "obsidian_link",

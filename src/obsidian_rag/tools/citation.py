@@ -30,7 +30,15 @@ from obsidian_rag.errors import (
     SecurityViolation,
     SensitiveFiltered,
 )
-from obsidian_rag.notes import Note, RagPolicy, is_canvas, parse_note
+from obsidian_rag.notes import (
+    Note,
+    RagPolicy,
+    exact_paths,
+    kind_of,
+    notes_ending,
+    parse_note,
+    without_extension,
+)
 from obsidian_rag.tools.guard import PRIVATE, Caller
 
 _MOST_NAMED = 10
@@ -39,7 +47,7 @@ _NEVER_INDEXED = "rag_false"
 
 def obsidian_link(root: Path, path: str) -> str:
     """The `obsidian://` address of a note; `path` is relative to the vault at `root`."""
-    name = path[:-3] if path.lower().endswith(".md") else path
+    name = without_extension(path)
     return f"obsidian://open?vault={quote(root.name, safe='')}&file={quote(name, safe='')}"
 
 
@@ -82,7 +90,7 @@ def policy_of(engine: Engine, path: str) -> RagPolicy:
     Raises:
         NoteChanged: somebody keeps writing to it.
     """
-    if is_canvas(path):
+    if not kind_of(path).has_frontmatter:
         return RagPolicy.INDEX
     with contextlib.suppress(SecurityViolation):
         file = read_note(engine.config.vault_root, path, engine.rules.max_file_bytes)
@@ -139,7 +147,7 @@ def _without_quotes(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _at(engine: Engine, rel: str, caller: Caller) -> Iterator[str]:
     """The note at exactly this path."""
-    for path in (rel, f"{rel}.md"):
+    for path in exact_paths(rel):
         if _is_there(engine, path):
             policy = policy_of(engine, path)
             if caller.knows_of(policy):
@@ -160,12 +168,8 @@ def _named(engine: Engine, rel: str, caller: Caller) -> Iterator[str]:
     """Known notes whose path ends so, in any case, as Obsidian resolves `[[links]]`."""
     link = Links(engine.database).primary()
     known = Manifest(engine.database).known(link.link_id) if link else {}
-    ends = sorted(path for path in known if f"/{_plain(path)}".endswith(f"/{_plain(rel)}"))
+    ends = sorted(notes_ending(rel, known))
     return known_paths(engine, (path for path in ends if _is_there(engine, path)), caller)
-
-
-def _plain(path: str) -> str:
-    return path.casefold().removesuffix(".md")
 
 
 def _real_path(engine: Engine, path: str) -> str:

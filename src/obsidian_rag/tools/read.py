@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import InvalidArgument, NotFound, SensitiveFiltered
-from obsidian_rag.notes import Heading, Note, is_canvas
+from obsidian_rag.notes import Heading, Note, kind_of
 from obsidian_rag.tools.citation import find_note, obsidian_link, open_note, unconfirmed
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
@@ -119,8 +119,9 @@ def _part(view: NoteSections, note: Note, params: ReadParams, total: int) -> _Pa
 
 
 def _heading(view: NoteSections, note: Note, wanted: str) -> int:
-    if is_canvas(note.path):
-        raise InvalidArgument("A Canvas has no headings.", "Read it whole or by lines.")
+    kind = kind_of(note.path)
+    if not kind.is_plain_text:
+        raise InvalidArgument(f"A {kind.name} has no headings.", "Read it whole or by lines.")
     plain = _plain_heading(wanted)
     steps = [_plain_heading(step) for step in wanted.split(">")]
     shown = [

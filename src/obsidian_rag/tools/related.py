@@ -25,12 +25,13 @@ from obsidian_rag.engine import (
     update_relations,
 )
 from obsidian_rag.errors import ObsidianRagError, SensitiveFiltered
+from obsidian_rag.notes import file_title
 from obsidian_rag.relations import Card, add_relation
 from obsidian_rag.tools.citation import find_note, obsidian_link
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
 from obsidian_rag.tools.guard import PRIVATE, Caller, GuardSettings, Verdict, guard_settings
-from obsidian_rag.tools.sections import NoteSections, file_name, joined, sections_of_rows
+from obsidian_rag.tools.sections import NoteSections, joined, sections_of_rows
 
 NoteName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Tags = Annotated[
@@ -251,11 +252,11 @@ class _Told:
         card = self._one.found.card
         if not self._is_careful:
             return card.title
-        return self._view.open_title() if self._view else file_name(card.path)
+        return self._view.open_title() if self._view else file_title(card.path)
 
     def _step(self, step: Card) -> str:
         """A note on the way: where text is withheld, nobody has looked whose title is harmless."""
-        return file_name(step.path) if self._is_careful else step.title
+        return file_title(step.path) if self._is_careful else step.title
 
     def _tags(self, tags: Sequence[str], *, with_source: bool = False) -> list[str]:
         if not self._is_careful:

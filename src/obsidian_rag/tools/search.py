@@ -25,7 +25,7 @@ from obsidian_rag.engine import (
     vault_roots,
 )
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError, SensitiveFiltered
-from obsidian_rag.notes import parse_date
+from obsidian_rag.notes import file_title, parse_date
 from obsidian_rag.search import (
     DateRange,
     Filters,
@@ -48,7 +48,7 @@ from obsidian_rag.tools.guard import (
     judge,
     memory_suggestion,
 )
-from obsidian_rag.tools.sections import NoteSections, file_name, joined, sections_of_rows
+from obsidian_rag.tools.sections import NoteSections, joined, sections_of_rows
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -239,7 +239,7 @@ def _by_section(hit: Hit, view: NoteSections | None, settings: GuardSettings) ->
 
 
 def _verdict(hit: Hit, settings: GuardSettings) -> Verdict:
-    own = () if hit.title == file_name(hit.source_file) else (hit.title,)
+    own = () if hit.title == file_title(hit.source_file) else (hit.title,)
     path = (*own, *hit.heading_path)
     return judge(hit.text, hit.section, path, hit.tags, hit.is_private, settings)
 
@@ -280,7 +280,7 @@ def _hidden_fields(one: _Judged) -> dict[str, Any]:
         "section": None,
         "date": parse_date(one.hit.source_file, {}),
         "tags": [],
-        "title": file_name(one.hit.source_file),
+        "title": file_title(one.hit.source_file),
         "heading_path": [],
         "why": {"signals": {}, "terms": []},
     }

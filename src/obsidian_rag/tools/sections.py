@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from obsidian_rag.engine import Engine, FoundRow, ListedNote
-from obsidian_rag.notes import MARKS, Heading, Note, RagPolicy, is_canvas, parse_date
+from obsidian_rag.notes import MARKS, Heading, Note, RagPolicy, file_title, kind_of, parse_date
 from obsidian_rag.tools.citation import known_paths
 from obsidian_rag.tools.guard import Caller, GuardSettings, Verdict, guard_settings, judge
 
@@ -83,7 +83,7 @@ class NoteSections:
         for section, verdict in self._judged:
             if not self.caller.misses(verdict):
                 shown |= set(_HEADING.findall(section.text))
-        return self.title if self.title in shown else file_name(self.path)
+        return self.title if self.title in shown else file_title(self.path)
 
     def open_tags(self, tags: Iterable[str]) -> list[str]:
         """Those of these tags that stand in a part of the note that the caller may see."""
@@ -105,7 +105,7 @@ class NoteSections:
 
     @cached_property
     def _judged(self) -> tuple[tuple[Section, Verdict], ...]:
-        own = () if self.title == file_name(self.path) else (self.title,)
+        own = () if self.title == file_title(self.path) else (self.title,)
         return tuple(
             (
                 section,
@@ -150,18 +150,13 @@ def joined(verdicts: Iterable[Verdict]) -> Verdict:
     return Verdict(tuple(categories), any(verdict.is_withheld for verdict in listed))
 
 
-def file_name(path: str) -> str:
-    """The name of a note's file, without its extension."""
-    name = path.rpartition("/")[2]
-    return name.rpartition(".")[0] or name
-
-
 def sections_of_note(
     note: Note, text: str, settings: GuardSettings, caller: Caller
 ) -> NoteSections:
     """A note as it stands in its file with this text; properties are its first section."""
     lines = split_note(text)
-    sections = tuple(_canvas(note, lines) if is_canvas(note.path) else _written(note, lines))
+    is_plain_text = kind_of(note.path).is_plain_text
+    sections = tuple((_written if is_plain_text else _as_one)(note, lines))
     is_private = note.policy is not RagPolicy.INDEX
     own = note.frontmatter_tags
     return NoteSections(note.path, note.title, sections, is_private, settings, caller, own)
@@ -200,7 +195,12 @@ def listed_names(engine: Engine, notes: Iterable[ListedNote]) -> Iterator[tuple[
     titles = {note.path: note.title for note in notes}
     is_careful = guard_settings(engine).is_withholding
     for path in known_paths(engine, titles, Caller()):
-        yield path, file_name(path) if is_careful else titles[path]
+        yield path, file_title(path) if is_careful else titles[path]
+
+
+def media_type(path: str) -> str:
+    """What a program calls the kind of file that a note is."""
+    return kind_of(path).media_type
 
 
 def split_note(text: str) -> list[str]:
@@ -236,8 +236,8 @@ def _written(note: Note, lines: Sequence[str]) -> Iterator[Section]:
         yield Section(start, following - 1, path, path[-1], text, _tags(note, text))
 
 
-def _canvas(note: Note, lines: Sequence[str]) -> Iterator[Section]:
-    # Its texts are JSON strings, where the end of a line would hide the word after it.
+def _as_one(note: Note, lines: Sequence[str]) -> Iterator[Section]:
+    # Texts of a Canvas are JSON strings, where the end of a line would hide the word after it.
     heads = tuple(head.text for head in note.headings)
     text = "\n".join((*heads, *lines)).replace("\\n", "\n")
     yield Section(1, max(1, len(lines)), (), None, text, (*note.tags, *(f"#{h}" for h in heads)))

@@ -36,7 +36,7 @@ class Rules:
     `file_patterns`: globs over the file name or, with '/', over the whole relative path.
     """
 
-    file_patterns: tuple[str, ...] = ("*.md", "*.canvas")
+    file_patterns: tuple[str, ...] = IndexingSettings().file_patterns
     deny_dirs: tuple[str, ...] = ()
     allow_dirs: tuple[str, ...] = ()
     max_file_bytes: int = 10 * 1024 * 1024

@@ -13,13 +13,12 @@ from mcp_types import ListResourcesResult, ReadResourceResult, Resource, TextRes
 
 from obsidian_rag.engine import Engine, list_notes
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.tools import Envelope, listed_names
+from obsidian_rag.tools import Envelope, listed_names, media_type
 from obsidian_rag.transports.mcp.refusal import refused
 from obsidian_rag.transports.mcp.template import PREFIX
 
 PAGE = 100
 _MOST_CHARS = 100_000
-_MARKDOWN, _CANVAS = "text/markdown", "application/json"
 _FACTS = ("title", "tags", "date", "sensitive_detected", "sensitive_categories", "untrusted")
 
 Call = Callable[[str, Mapping[str, object]], Envelope]
@@ -58,7 +57,7 @@ def read_resource(call: Call, uri: str) -> ReadResourceResult:
 def _contents(uri: str, note: Any) -> list[TextResourceContents]:
     text = TextResourceContents(
         uri=uri,
-        mime_type=_mime_type(note["source_file"]),
+        mime_type=media_type(note["source_file"]),
         text=note["text"],
         _meta={name: note[name] for name in _FACTS},
     )
@@ -77,12 +76,8 @@ def _resource(path: str, name: str) -> Resource:
         name=name,
         uri=PREFIX + quote(path),
         description=path,
-        mime_type=_mime_type(path),
+        mime_type=media_type(path),
     )
-
-
-def _mime_type(path: str) -> str:
-    return _CANVAS if path.lower().endswith(".canvas") else _MARKDOWN
 
 
 def _cursor(path: str) -> str:

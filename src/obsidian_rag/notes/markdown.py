@@ -1,9 +1,8 @@
-"""A file's text in, a Note out. Never raises: what is wrong is said in `parse_error`."""
+"""Markdown as Obsidian writes it: frontmatter, headings and text."""
 
 import re
 from collections.abc import Mapping
 
-from obsidian_rag.notes.canvas import canvas_body, read_canvas
 from obsidian_rag.notes.dates import parse_date
 from obsidian_rag.notes.frontmatter import read_frontmatter, split_frontmatter
 from obsidian_rag.notes.headings import plain_text
@@ -11,6 +10,7 @@ from obsidian_rag.notes.lines import Body, markdown_body, split_lines
 from obsidian_rag.notes.links import line_links
 from obsidian_rag.notes.note import Heading, Link, Note, RagPolicy
 from obsidian_rag.notes.properties import lookup, read_aliases, read_policy
+from obsidian_rag.notes.resolve import file_title
 from obsidian_rag.notes.scan import scan
 from obsidian_rag.notes.tags import property_tags, unique_tags
 
@@ -18,10 +18,8 @@ _UNCLOSED = re.compile(r"\ufeff?---[ \t]*+[\r\n]")
 _UNCLOSED_CHARS = 4000
 
 
-def parse_note(path: str, text: str) -> Note:
-    """Read one file of a vault; `path` is relative to the vault, with forward slashes."""
-    if is_canvas(path):
-        return _parse_canvas(path, text)
+def parse_markdown(path: str, text: str) -> Note:
+    """The note that this text of a file is."""
     yaml_text, _, body_line = split_frontmatter(text)
     frontmatter: dict[str, object] = {}
     error = None
@@ -52,22 +50,15 @@ def parse_note(path: str, text: str) -> Note:
     )
 
 
-def body_lines(note: Note) -> tuple[int, list[str]]:
-    """The lines of a note below its frontmatter, and the number of the first in the file."""
-    if is_canvas(note.path):
-        return 1, list(canvas_body(read_canvas(note.text)[0]).lines)
+def markdown_outline(note: Note) -> tuple[Body, list[tuple[int, Heading]]]:
+    """The lines below the frontmatter, and each heading with its index among them."""
+    heads = [(head.line - 1, head) for head in note.headings]
+    return markdown_body(note.text, note.body_line), heads
+
+
+def markdown_lines(note: Note) -> tuple[int, list[str]]:
+    """The lines below the frontmatter, and the number of the first in the file."""
     return note.body_line, split_lines(note.text)[note.body_line - 1 :]
-
-
-def is_canvas(path: str) -> bool:
-    """Whether `path` names an Obsidian Canvas."""
-    return path.lower().endswith(".canvas")
-
-
-def file_title(path: str) -> str:
-    """The file name without its extension."""
-    name = path.rpartition("/")[2]
-    return name.rpartition(".")[0] or name
 
 
 def _title(path: str, frontmatter: Mapping[str, object], headings: tuple[Heading, ...]) -> str:
@@ -94,25 +85,3 @@ def _property_links(body: Body) -> list[Link]:
         if "[[" in body.lines[i]
         for link in line_links(body.lines[i], i + 1)
     ]
-
-
-def _parse_canvas(path: str, text: str) -> Note:
-    canvas, error = read_canvas(text)
-    found = scan(canvas_body(canvas))
-    return Note(
-        path=path,
-        title=file_title(path),
-        text="" if error else text,
-        body_line=1,
-        frontmatter={},
-        aliases=(),
-        tags=unique_tags(found.tags),
-        frontmatter_tags=(),
-        headings=tuple(head for _, head in found.heads),
-        links=(*found.links, *canvas.links),
-        tasks=tuple(found.tasks),
-        block_ids=tuple(found.block_ids),
-        date=parse_date(path, {}),
-        policy=RagPolicy.INDEX,
-        parse_error=error,
-    )
