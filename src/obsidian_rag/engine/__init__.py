@@ -20,19 +20,7 @@ from obsidian_rag.engine.asking import (
 from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import Finding, examine
 from obsidian_rag.engine.engine import Engine, Live, index_version
-from obsidian_rag.engine.evaluation import (
-    PARTS,
-    EvalOptions,
-    Evaluated,
-    Outcome,
-    Report,
-    Weakness,
-    evaluate,
-    report_of,
-    worst,
-)
 from obsidian_rag.engine.events import Bus, Event, EventKind
-from obsidian_rag.engine.golden import Half, Question, half_of, load_golden
 from obsidian_rag.engine.health import (
     Health,
     HealthAnswer,
@@ -53,7 +41,7 @@ from obsidian_rag.engine.ids import (
 )
 from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.jobs import Job, Jobs, JobStatus
-from obsidian_rag.engine.listing import ListedNote, list_notes
+from obsidian_rag.engine.listing import ListedNote, indexed_notes, list_notes
 from obsidian_rag.engine.livesync_care import (
     LivesyncCheck,
     Restored,
@@ -81,7 +69,7 @@ from obsidian_rag.engine.livesync_status import LivesyncStatus, livesync_status
 from obsidian_rag.engine.livesyncing import SyncResult, sync_once
 from obsidian_rag.engine.meaning import add_meaning, meaning_state, settle_meaning
 from obsidian_rag.engine.meaning_state import MEANING_PHASE, MeaningState
-from obsidian_rag.engine.own_questions import own_questions
+from obsidian_rag.engine.note_files import note_text
 from obsidian_rag.engine.presence import Presence, announce, claim
 from obsidian_rag.engine.probes import health_of, look, newest_note
 from obsidian_rag.engine.relating import (
@@ -111,7 +99,6 @@ from obsidian_rag.vault import (
 
 __all__ = [
     "MEANING_PHASE",
-    "PARTS",
     "PASSPHRASE_VARIABLE",
     "PASSWORD_VARIABLE",
     "AddOutcome",
@@ -122,15 +109,12 @@ __all__ = [
     "DanglingRelation",
     "Direction",
     "Engine",
-    "EvalOptions",
-    "Evaluated",
     "Event",
     "EventKind",
     "Fact",
     "FileNotice",
     "Finding",
     "FoundRow",
-    "Half",
     "Health",
     "HealthAnswer",
     "HealthChange",
@@ -157,14 +141,11 @@ __all__ = [
     "ModelInfo",
     "NotEncrypted",
     "NoteFile",
-    "Outcome",
     "Phase",
     "Presence",
     "Progress",
-    "Question",
     "RelatedAnswer",
     "RelatedNote",
-    "Report",
     "Resolved",
     "Restored",
     "RestoredMany",
@@ -175,7 +156,6 @@ __all__ = [
     "SyncResult",
     "Tweaks",
     "WaitingConflict",
-    "Weakness",
     "Wish",
     "accept_replacement",
     "add_meaning",
@@ -188,15 +168,14 @@ __all__ = [
     "check_note_ids",
     "check_relative",
     "claim",
-    "evaluate",
     "examine",
     "finish_resolving",
     "folder_exists",
     "get_model",
-    "half_of",
     "has_id",
     "health_of",
     "index_version",
+    "indexed_notes",
     "installed_model",
     "known_models",
     "links_found",
@@ -204,7 +183,6 @@ __all__ = [
     "list_notes",
     "livesync_setup",
     "livesync_status",
-    "load_golden",
     "look",
     "meaning_state",
     "model_use",
@@ -213,10 +191,10 @@ __all__ = [
     "newest_note",
     "note_for_id",
     "note_passages",
+    "note_text",
     "notes_without_id",
     "now",
     "obsidian_vaults",
-    "own_questions",
     "paced",
     "read_note",
     "refresh_meanings",
@@ -226,7 +204,6 @@ __all__ = [
     "relative_to_root",
     "remove_model",
     "replaced_vault",
-    "report_of",
     "report_status",
     "resolve",
     "resolve_conflict",
@@ -245,5 +222,4 @@ __all__ = [
     "vault_roots",
     "waiting_conflicts",
     "worse",
-    "worst",
 ]

@@ -21,11 +21,10 @@ from obsidian_rag.store import (
     FoundRow,
     IndexState,
     Links,
-    Lookup,
     Manifest,
     Properties,
+    has_public_note,
     passages_of,
-    quoted,
 )
 
 # What word search can do without.
@@ -141,12 +140,11 @@ def folder_exists(engine: Engine, folder: str, *, with_private: bool = True) -> 
     if with_private:
         return Manifest(engine.database).has_folder(folder)
     take_up_changes(engine)
-    condition = f"starts_with(source_file, {quoted(f'{folder}/')}) AND NOT is_private"
     try:
-        return bool(Lookup(engine.chunks).admitted(condition, 1))
+        return has_public_note(engine.chunks, folder)
     except IndexCorrupted:
         engine.chunks.close()  # another process may have swapped in a new index: look once more
-        return bool(Lookup(engine.chunks).admitted(condition, 1))
+        return has_public_note(engine.chunks, folder)
 
 
 def note_passages(
