@@ -26,8 +26,9 @@ from pathlib import Path
 from benchmarks.index import CACHE, ROOT, command, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import load, save
-from obsidian_rag.engine import Engine, Mode, ask, run_index
+from obsidian_rag.engine import Engine, ask, run_index
 from obsidian_rag.errors import EmbeddingMismatch, IndexCorrupted
+from obsidian_rag.index import Mode
 from obsidian_rag.search import EvalOptions, Filters, Question, Request
 from obsidian_rag.search.measures import Measures, mean, measure
 from obsidian_rag.store import Clause, Lookup

@@ -26,6 +26,7 @@ from obsidian_rag.store import (
     has_public_note,
     passages_of,
 )
+from obsidian_rag.vault import check_relative
 
 # What word search can do without.
 _VECTORS_LOST = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
@@ -131,12 +132,18 @@ def take_up_changes(engine: Engine) -> None:
         engine.seen_version = version
 
 
-def folder_exists(engine: Engine, folder: str, *, with_private: bool = True) -> bool:
-    """Whether a vault has notes below this folder; `with_private`, any file that is known.
+def known_folder(engine: Engine, name: str, *, with_private: bool = True) -> str | None:
+    """The folder of this name, if there are notes below it; `with_private`, any known file.
 
     Raises:
         IndexNotFound: there is no index.
+        SecurityViolation: it is outside the vault.
     """
+    folder = check_relative(name)
+    return folder if _has_notes(engine, folder, with_private=with_private) else None
+
+
+def _has_notes(engine: Engine, folder: str, *, with_private: bool) -> bool:
     if with_private:
         return Manifest(engine.database).has_folder(folder)
     take_up_changes(engine)

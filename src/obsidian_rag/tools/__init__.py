@@ -12,7 +12,7 @@ from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.read import READ, ReadParams, read
 from obsidian_rag.tools.related import ADD_RELATION, RELATED, SUGGEST_RELATIONS
 from obsidian_rag.tools.search import SEARCH, SearchParams, search
-from obsidian_rag.tools.sections import listed_names
+from obsidian_rag.tools.sections import listed_notes
 from obsidian_rag.tools.status import STATUS, status
 from obsidian_rag.tools.sync_status import SYNC_STATUS
 
@@ -40,7 +40,7 @@ __all__ = [
     "failure",
     "for_agents",
     "index_outcome",
-    "listed_names",
+    "listed_notes",
     "measure_links",
     "measure_search",
     "memory_forget",

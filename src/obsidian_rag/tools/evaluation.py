@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from obsidian_rag.engine import Engine, ask, indexed_notes, links_found, note_text
+from obsidian_rag.engine import Engine, ask, indexed_notes, links_found, note_file
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.notes import Note, parse_note
 from obsidian_rag.relations import LinksFound
@@ -101,9 +101,9 @@ def own_questions(engine: Engine, limit: int, seed: int = 0) -> list[Question]:
     def notes_at(paths: Iterable[str]) -> Iterator[Note]:
         for path in paths:
             with contextlib.suppress(NoteChanged):
-                text = note_text(engine, path)
-                if text is not None:
-                    yield parse_note(path, text)
+                file = note_file(engine, path)
+                if file is not None:
+                    yield parse_note(path, file.text)
 
     return questions_from(indexed_notes(engine), notes_at, limit, seed)
 
