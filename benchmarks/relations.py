@@ -22,14 +22,9 @@ import numpy as np
 from benchmarks.index import CACHE, best, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import RelationsSettings, Settings, load
-from obsidian_rag.engine import (
-    Engine,
-    Mode,
-    add_meaning,
-    links_found,
-    relations_state,
-    run_index,
-)
+from obsidian_rag.engine import Engine, links_found, relations_state, run_index
+from obsidian_rag.engine.meaning import add_meaning
+from obsidian_rag.index import Mode
 from obsidian_rag.notes import parse_note
 from obsidian_rag.relations import (
     Ground,

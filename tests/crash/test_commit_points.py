@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from obsidian_rag.config import load
-from obsidian_rag.engine import Engine, Mode, ask, run_index
+from obsidian_rag.engine import Engine, ask, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.index.run import IndexRun
 from obsidian_rag.index.target import LiveTarget, RebuildTarget
 from obsidian_rag.search import Request, Signals

@@ -17,9 +17,12 @@ import pytest
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
 
 from obsidian_rag import config, errors
-from obsidian_rag.engine import Bus, Engine, Event, EventKind, Job, Jobs, JobStatus, Mode, run_index
-from obsidian_rag.engine.jobs import job_fields
+from obsidian_rag.engine import Bus, Engine, Event, Job, run_index
+from obsidian_rag.engine.events import EventKind
+from obsidian_rag.engine.job import JobStatus
+from obsidian_rag.engine.jobs import Jobs, job_fields
 from obsidian_rag.errors import Busy, NotFound, error_from
+from obsidian_rag.index import Mode
 from obsidian_rag.store import writer_lock
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

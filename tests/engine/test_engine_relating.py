@@ -16,10 +16,6 @@ from obsidian_rag import config
 from obsidian_rag.engine import (
     Bus,
     Engine,
-    Health,
-    Jobs,
-    Live,
-    Mode,
     RelatedAnswer,
     related_notes,
     relation_troubles,
@@ -27,8 +23,12 @@ from obsidian_rag.engine import (
     run_index,
     update_relations,
 )
+from obsidian_rag.engine.engine import Live
+from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.relating import links_found, loaded_relations, similar_titles
 from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
+from obsidian_rag.index import Mode
 from obsidian_rag.relations import format_of, open_rows
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

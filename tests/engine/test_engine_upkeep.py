@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.integration.living import QUICK, living
 
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.engine.upkeep import tidy_up
+from obsidian_rag.index import Mode
 from obsidian_rag.store import writer_lock
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

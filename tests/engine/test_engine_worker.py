@@ -19,7 +19,8 @@ from tests.engine.soundness import assert_sound, stored_files
 from tests.search.indexed import indexed
 
 from obsidian_rag import config
-from obsidian_rag.engine import Engine, Mode, result_fields, run_index
+from obsidian_rag.engine import Engine, result_fields, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -10,7 +10,10 @@ import pytest
 from tests.livesync.nodes import TestNode
 
 from obsidian_rag.config import load
-from obsidian_rag.engine import Bus, Engine, Health, Jobs, Live, LivesyncState, sync_once
+from obsidian_rag.engine import Bus, Engine, LivesyncState, sync_once
+from obsidian_rag.engine.engine import Live
+from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.livesync_site import place_of
 from obsidian_rag.engine.livesyncing import node_lock
 from obsidian_rag.errors import LivesyncLocked

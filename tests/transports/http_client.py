@@ -17,9 +17,12 @@ from typing import Any, TypeVar
 import psutil
 
 from obsidian_rag import __version__, config
-from obsidian_rag.engine import Bus, Engine, Health, Jobs, Live, Presence
+from obsidian_rag.engine import Bus, Engine
+from obsidian_rag.engine.engine import Live
+from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.tools import call
-from obsidian_rag.transports.http.app import Door, build_app
+from obsidian_rag.transports.http.app import Door
 from obsidian_rag.transports.http.protocol import ConnectionLimits
 from obsidian_rag.transports.http.server import DoorServer
 from obsidian_rag.transports.running import RunningDaemon, find_daemon
@@ -262,9 +265,7 @@ def open_door(
     over = threading.Event()
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         port = listener.getsockname()[1]
-        url = f"http://127.0.0.1:{port}"
-        presence = Presence(port, TOKEN, os.getpid(), url, __version__, "", {}, {}, "")
-        app = build_app(engine, presence, on_shutdown or over.set)
+        app = Door(engine, port, TOKEN, on_shutdown or over.set)
         server = DoorServer(app, limits, over)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()

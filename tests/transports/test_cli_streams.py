@@ -12,7 +12,8 @@ import pytest
 from tests.transports.command_line import COMMAND, PATIENCE_S, Done, on_terminal
 
 from obsidian_rag import config
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 
 Cli = Callable[..., Done]
 

@@ -17,7 +17,9 @@ from tests.transports.http_client import (
     wait_until,
 )
 
-from obsidian_rag.engine import Bus, EventKind, Subject
+from obsidian_rag.engine import Bus
+from obsidian_rag.engine.events import EventKind
+from obsidian_rag.engine.health import Subject
 from obsidian_rag.errors import OllamaUnreachable
 from obsidian_rag.transports.http.events import Streams
 

@@ -25,8 +25,10 @@ from tests.transports.http_client import (
 )
 
 from obsidian_rag import __version__, config
-from obsidian_rag.engine import Bus, Engine, Jobs, Mode, claim
+from obsidian_rag.engine import Bus, Engine, claim
+from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.errors import Busy, ConfigInvalid
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 from obsidian_rag.transports.http import serve
 from obsidian_rag.transports.http.app import Activity
@@ -228,7 +230,7 @@ def test_it_ends_when_nobody_asks_though_somebody_listens_and_looks(home: Path) 
 
 def test_a_job_under_way_keeps_it() -> None:
     jobs = Jobs(config.load(), Bus())
-    reason = idle_reason(Activity(), jobs, 0)
+    reason = idle_reason(Activity(), lambda: jobs.active is not None, 0)
     jobs.request(Mode.SYNC)  # nothing runs it: nobody has started these jobs
     assert reason() is None
     jobs.cancel()

@@ -20,7 +20,8 @@ from tests.transports.http_client import (
 )
 
 from obsidian_rag import __version__
-from obsidian_rag.engine import Engine, Subject
+from obsidian_rag.engine import Engine
+from obsidian_rag.engine.health import Subject
 from obsidian_rag.errors import IndexCorrupted, OllamaUnreachable
 from obsidian_rag.tools import TOOLS, Envelope, Params, Tool, call, schemas, success
 

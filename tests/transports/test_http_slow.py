@@ -22,7 +22,7 @@ from tests.transports.http_client import (
     wait_until,
 )
 
-from obsidian_rag.engine import EventKind
+from obsidian_rag.engine.events import EventKind
 from obsidian_rag.transports.http.answers import Refusal
 from obsidian_rag.transports.http.threads import ToolThreads
 

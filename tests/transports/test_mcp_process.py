@@ -16,7 +16,8 @@ import psutil
 import pytest
 from tests.transports.mcp_client import SERVER
 
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 PATIENCE_S = 300

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from obsidian_rag.engine.engine import Engine, index_version
 from obsidian_rag.engine.memory import give_back
@@ -18,7 +19,7 @@ from obsidian_rag.vault import sweep_data_folder
 
 def run_index(
     engine: Engine,
-    mode: Mode,
+    mode: str,
     listener: Listener = lambda _: None,
     stop: Stop = lambda: False,
     paths: Sequence[str] | None = None,
@@ -27,12 +28,14 @@ def run_index(
 ) -> IndexResult:
     """Index the vault, or some files of it, and leave the outcome in sync-result.json.
 
-    `accepts_removals` is the user's word that notes which are missing are gone.
+    `mode` is a `Mode` or the name of one; `accepts_removals` is the user's word that notes which
+    are missing are gone.
 
     Raises:
         Busy: another process is at it.
         ObsidianRagError: the run could not finish; the next one goes on where it stopped.
     """
+    mode = Mode(mode)
     home = engine.config.home
     root = engine.config.vault_root
     begun = time.monotonic()
@@ -96,7 +99,7 @@ def _known(error: ObsidianRagError | OSError) -> ObsidianRagError:
     )
 
 
-def result_fields(result: IndexResult) -> dict[str, object]:
+def result_fields(result: IndexResult) -> dict[str, Any]:
     """A run's outcome with the names of the plugin design, and ours beside them."""
     tally = asdict(result.tally)
     return {

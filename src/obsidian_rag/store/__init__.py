@@ -32,7 +32,15 @@ from obsidian_rag.store.livesync import (
     TrashedFile,
 )
 from obsidian_rag.store.lock import writer_lock
-from obsidian_rag.store.lookup import Clause, Lookup, passages_of, summed, titles_of
+from obsidian_rag.store.lookup import (
+    Clause,
+    Lookup,
+    has_public_note,
+    passages_of,
+    public_titles,
+    summed,
+    titles_of,
+)
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.meaning import MeaningStore, stored_vectors, text_digest
 from obsidian_rag.store.meaning_file import packed_ids
@@ -82,6 +90,7 @@ __all__ = [
     "chunk_places",
     "embedded_chunks",
     "file_identity",
+    "has_public_note",
     "make_private",
     "now",
     "open_to_others",
@@ -89,6 +98,7 @@ __all__ = [
     "packed_ids",
     "passages_of",
     "probe_indexes",
+    "public_titles",
     "quoted",
     "salvage",
     "stored_vectors",

@@ -100,6 +100,15 @@ class IndexState:
         )
         return found is None
 
+    def searchable_after(self, link_id: str, after: str, limit: int) -> list[str]:
+        """The next files with searchable text, in the order of their paths."""
+        rows = self._database.rows(
+            f"SELECT rel_path FROM {self._table} WHERE link_id = ? AND rel_path > ?"
+            " AND embedding_status = 'indexed' AND chunk_count > 0 ORDER BY rel_path LIMIT ?",
+            (link_id, after, limit),
+        )
+        return [str(row[0]) for row in rows]
+
     def troubled(self) -> list[FileState]:
         """Every file that is not searchable, or only in part, with its reason."""
         rows = self._database.rows(

@@ -244,6 +244,22 @@ def titles_of(chunks: ChunkStore, condition: str, limit: int) -> dict[str, str]:
         return dict(zip(rows["source_file"].to_pylist(), rows["title"].to_pylist(), strict=True))
 
 
+def public_titles(chunks: ChunkStore, link_id: str, paths: Sequence[str]) -> dict[str, str]:
+    """The titles of those of these notes that are not private, as their first chunks have them."""
+    names = ", ".join(quoted(path) for path in paths)
+    condition = (
+        f"link_id = {quoted(link_id)} AND chunk_index = 0 AND is_private = false"
+        f" AND source_file IN ({names})"
+    )
+    return titles_of(chunks, condition, len(paths))
+
+
+def has_public_note(chunks: ChunkStore, folder: str) -> bool:
+    """Whether a note below this folder is not private."""
+    condition = f"starts_with(source_file, {quoted(f'{folder}/')}) AND NOT is_private"
+    return bool(Lookup(chunks).admitted(condition, 1))
+
+
 async def _fetched(query: Any, condition: str | None, limit: int) -> Any:
     """The rows of a query that the condition admits, decided before they are ranked."""
     with explained():

@@ -1,6 +1,6 @@
 """What starts the daemon at login, for each platform: one file, and commands around it.
 
-Nothing is looked at or changed here; `autostart` does that, and `launchers` has the texts.
+Nothing is looked at or changed here; `installation` does that, and `launchers` has the texts.
 """
 
 import contextlib
@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from obsidian_rag.config import ENV_PREFIX, Config, data_home, load
-from obsidian_rag.engine.launchers import (
+from obsidian_rag.autostart.launchers import (
     LABEL,
     TASK,
     UNIT,
@@ -19,6 +18,7 @@ from obsidian_rag.engine.launchers import (
     task_xml,
     unit_text,
 )
+from obsidian_rag.config import ENV_PREFIX, Config, data_home, load
 from obsidian_rag.errors import InvalidArgument
 
 # Stopping the old daemon is part of some commands, and it may finish its job first.

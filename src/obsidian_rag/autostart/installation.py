@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from obsidian_rag.autostart.entry import COMMAND_S, Entry, Platform, Step
+from obsidian_rag.autostart.launchers import MARK, TASK, UNIT
 from obsidian_rag.config import write_atomically
-from obsidian_rag.engine.entry import COMMAND_S, Entry, Platform, Step
-from obsidian_rag.engine.launchers import MARK, TASK, UNIT
 from obsidian_rag.errors import ConfigInvalid, NotFound, ReadOnly
 
 _AGAIN_S = 0.5

@@ -8,14 +8,12 @@ import datetime
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from obsidian_rag.engine.engine import Engine
-from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
-from obsidian_rag.store import Links
+from obsidian_rag.errors import InvalidArgument, NotFound
 
 # The category of questions that nothing answers.
 UNANSWERABLE = "none"
@@ -61,7 +59,7 @@ class Golden:
     unknown: tuple[str, ...]
 
 
-def load_golden(engine: Engine, file: Path) -> Golden:
+def read_golden(file: Path, indexed: Set[str]) -> Golden:
     """Read questions from a JSON list or JSON lines of `query`, `relevant`, `category` and others.
 
     A note that is not in the index stays relevant, and counts as not found.
@@ -69,9 +67,7 @@ def load_golden(engine: Engine, file: Path) -> Golden:
     Raises:
         NotFound: there is no such file.
         InvalidArgument: the file is malformed; the message names the entry.
-        IndexNotFound: there is no index yet.
     """
-    indexed = indexed_notes(engine)
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
@@ -91,18 +87,6 @@ def half_of(questions: Sequence[Question], half: Half) -> list[Question]:
     if half is Half.ALL:
         return placed
     return placed[0 if half is Half.EVEN else 1 :: 2]
-
-
-def indexed_notes(engine: Engine) -> set[str]:
-    """Every note that can be found.
-
-    Raises:
-        IndexNotFound: there is no index yet.
-    """
-    if not engine.chunks.exists():
-        raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
-    links = Links(engine.database).all()
-    return {path for link in links for path in engine.chunks.paths(link.link_id)}
 
 
 def _entries(text: str) -> Iterator[tuple[str, object]]:

@@ -17,8 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from obsidian_rag.engine.autostart import install_entry, observe_entry, remove_entry
-from obsidian_rag.engine.entry import (
+from obsidian_rag.autostart.entry import (
     Entry,
     Machine,
     Platform,
@@ -27,7 +26,8 @@ from obsidian_rag.engine.entry import (
     platform_of,
     unseen_settings,
 )
-from obsidian_rag.engine.launchers import Launch, plist_text, task_program, task_xml, unit_text
+from obsidian_rag.autostart.installation import install_entry, observe_entry, remove_entry
+from obsidian_rag.autostart.launchers import Launch, plist_text, task_program, task_xml, unit_text
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument, ObsidianRagError, ReadOnly
 
 AWKWARD = [

@@ -7,24 +7,21 @@ answer itself is there is looked up in the passages that `search` shows, ungroup
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from obsidian_rag.engine.asking import ask
-from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.golden import Question
 from obsidian_rag.errors import IndexStale, ObsidianRagError
-from obsidian_rag.search import (
-    Answer,
-    Hit,
+from obsidian_rag.search.answer import Answer, Hit, Request, Signals
+from obsidian_rag.search.evaluation.golden import Question
+from obsidian_rag.search.measures import (
     Measures,
-    Request,
-    Signals,
     mean,
     measure,
     mildest_threshold,
     share_below,
 )
 
+# Answers a request, and says what is wrong with the answer.
+Ask = Callable[[Request], tuple[Answer, ObsidianRagError | None]]
 SIGNALS = (Signals.WORDS, Signals.VECTORS, Signals.HYBRID)
 # What `leave_out` may name.
 PARTS = ("text", "code", "title", "heading", "letters", "static", "meaning", "date")
@@ -40,9 +37,6 @@ class EvalOptions:
     depth: int = 10
     ways: tuple[Signals, ...] = SIGNALS
     leave_out: frozenset[str] = frozenset()
-
-
-AS_USUAL = EvalOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +123,16 @@ class Report:
         """How many questions were answered with the help of meaning vectors."""
         return sum("meaning" in outcome.used for outcome in self.main)
 
+    def worst(self, most: int) -> list[Outcome]:
+        """The questions that the main ranking answers worst, those without a fault left out."""
+        faulty = [(_quality(one), one.position, one) for one in self.main if _quality(one) < 1]
+        return [one for _, _, one in sorted(faulty, key=lambda item: item[:2])[:most]]
 
-def evaluate(
-    engine: Engine,
+
+def evaluate_search(
+    ask: Ask,
     questions: Sequence[Question],
-    options: EvalOptions = AS_USUAL,
+    options: EvalOptions,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
     """Ask every question in every way, and measure the first `depth` notes of each answer.
@@ -146,7 +145,7 @@ def evaluate(
     for done, question in enumerate(questions):
         on_progress(done, len(questions))
         for way in list(found):
-            outcome, problem = _outcome(engine, done, question, way, options)
+            outcome, problem = _outcome(ask, done, question, way, options)
             trouble = trouble or problem
             if problem is None or isinstance(problem, IndexStale) or way is Signals.WORDS:
                 found[way].append(outcome)
@@ -154,12 +153,7 @@ def evaluate(
                 del found[way]
     on_progress(len(questions), len(questions))
     outcomes = {way: tuple(some) for way, some in found.items()}
-    store = engine.meaning_store
-    return replace(
-        report_of(outcomes, trouble),
-        meaning_vectors=None if store is None else store.count(),
-        chunks=engine.chunks.count(),
-    )
+    return report_of(outcomes, trouble)
 
 
 def report_of(
@@ -177,12 +171,6 @@ def report_of(
     )
 
 
-def worst(report: Report, most: int) -> list[Outcome]:
-    """The questions that the main ranking answers worst, those without a fault left out."""
-    faulty = [(_quality(one), one.position, one) for one in report.main if _quality(one) < 1]
-    return [one for _, _, one in sorted(faulty, key=lambda item: item[:2])[:most]]
-
-
 def _main(outcomes: Mapping[Signals, tuple[Outcome, ...]]) -> tuple[Outcome, ...]:
     ways = (Signals.HYBRID, Signals.WORDS, Signals.VECTORS)
     return next((outcomes[way] for way in ways if way in outcomes), ())
@@ -195,7 +183,7 @@ def _quality(outcome: Outcome) -> float:
 
 
 def _outcome(
-    engine: Engine, position: int, question: Question, way: Signals, options: EvalOptions
+    ask: Ask, position: int, question: Question, way: Signals, options: EvalOptions
 ) -> tuple[Outcome, ObsidianRagError | None]:
     request = Request(
         question.query,
@@ -205,8 +193,8 @@ def _outcome(
         today=question.today,
         leave_out=options.leave_out,
     )
-    asked = ask(engine, request)
-    hits = [hit for hit in asked.answer.hits if hit.source_file != question.excluded]
+    answer, trouble = ask(request)
+    hits = [hit for hit in answer.hits if hit.source_file != question.excluded]
     ranking = list(dict.fromkeys(hit.source_file for hit in hits))[: options.depth]
     ranks = (at for at, path in enumerate(ranking, 1) if question.relevant.get(path, 0.0) > 0)
     outcome = Outcome(
@@ -214,13 +202,13 @@ def _outcome(
         position=position,
         measures=measure(ranking, question.relevant),
         rank=next(ranks, None),
-        answered_at=_answered_at(engine, question, way, options),
-        is_weak=_is_weak(asked.answer),
-        confidence=asked.answer.confidence,
+        answered_at=_answered_at(ask, question, way, options),
+        is_weak=_is_weak(answer),
+        confidence=answer.confidence,
         used=frozenset(name for hit in hits for name in hit.why.signals),
         first=hits[0] if hits else None,
     )
-    return outcome, asked.trouble
+    return outcome, trouble
 
 
 def _is_weak(answer: Answer) -> bool:
@@ -228,9 +216,7 @@ def _is_weak(answer: Answer) -> bool:
     return answer.is_weak or not answer.hits
 
 
-def _answered_at(
-    engine: Engine, question: Question, way: Signals, options: EvalOptions
-) -> int | None:
+def _answered_at(ask: Ask, question: Question, way: Signals, options: EvalOptions) -> int | None:
     if question.answer is None:
         return None
     shown = Request(
@@ -241,7 +227,7 @@ def _answered_at(
         leave_out=options.leave_out,
     )
     expression = re.compile(question.answer, re.IGNORECASE | re.MULTILINE)
-    hits = ask(engine, shown).answer.hits
+    hits = ask(shown)[0].hits
     return next((at for at, hit in enumerate(hits, 1) if expression.search(hit.text)), None)
 
 

@@ -2,22 +2,11 @@
 
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.golden import Question, indexed_notes
-from obsidian_rag.errors import NoteChanged
-from obsidian_rag.notes import (
-    Link,
-    LinkKind,
-    Note,
-    NoteNames,
-    file_title,
-    kind_of,
-    parse_note,
-)
-from obsidian_rag.search import question_words
-from obsidian_rag.vault import NoteFile, read_note
+from obsidian_rag.notes import Link, LinkKind, Note, NoteNames, file_title, kind_of
+from obsidian_rag.search.evaluation.golden import Question
+from obsidian_rag.search.words import question_words
 
 # Enough for any sample, and a large vault still answers in seconds.
 _MOST_NOTES_READ = 5000
@@ -32,21 +21,23 @@ _LINK = re.compile(r"!?\[\[([^\[\]]+)\]\]|!?\[([^\[\]]*)\]\(([^()\s]*)\)")
 _MARKS = re.compile(r"[\x00\"“”„«»*_`>|#~=:\[\]]+|(?<!\S)[-+]+|https?\S+")
 
 
-def own_questions(engine: Engine, limit: int, seed: int = 0) -> list[Question]:
+def questions_from(
+    indexed: set[str],
+    notes_at: Callable[[Sequence[str]], Iterable[Note]],
+    limit: int,
+    seed: int = 0,
+) -> list[Question]:
     """At most `limit` questions of each kind, made from the vault itself, always the same ones.
 
     `title`: does a note's title find it? `alias`: does an alias? `link`: does the sentence
     around a link to a note, without the note's name, find the note? `reworded`: does the text of a
-    link that has no word of the note's names and headings?
-
-    Raises:
-        IndexNotFound: there is no index yet.
+    link that has no word of the note's names and headings? `notes_at` reads notes, and passes over
+    those that it cannot read.
     """
-    indexed = indexed_notes(engine)
     chance = random.Random(seed)
     paths = sorted(indexed)
     chance.shuffle(paths)
-    notes = list(_read(engine, paths[:_MOST_NOTES_READ]))
+    notes = list(notes_at(paths[:_MOST_NOTES_READ]))
     titles = _named((note.title, note.path) for note in notes)
     aliases = _named((alias, note.path) for note in notes for alias in note.aliases)
     by_title = {fold: found for fold, found in titles.items() if _is_telling(fold)}
@@ -60,19 +51,6 @@ def own_questions(engine: Engine, limit: int, seed: int = 0) -> list[Question]:
         _reworded_questions(notes, paths_by_name),
     )
     return [question for kind in kinds for question in chance.sample(kind, min(limit, len(kind)))]
-
-
-def _read(engine: Engine, paths: Iterable[str]) -> Iterator[Note]:
-    """The notes that can still be read; others are passed over."""
-    root = engine.config.vault_root
-    most = engine.rules.max_file_bytes
-    for path in paths:
-        try:
-            found = read_note(root, path, most)
-        except NoteChanged:
-            continue
-        if isinstance(found, NoteFile):
-            yield parse_note(path, found.text)
 
 
 def _named(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, list[str]]]:

@@ -7,24 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from obsidian_rag.engine import (
-    Engine,
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
+from obsidian_rag.index import Mode
+from obsidian_rag.search import (
     EvalOptions,
     Half,
-    Mode,
     Outcome,
     Question,
-    evaluate,
+    Signals,
     half_of,
-    load_golden,
-    own_questions,
     report_of,
-    run_index,
-    worst,
 )
-from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
-from obsidian_rag.search import Signals
 from obsidian_rag.search.measures import Measures, measure
+from obsidian_rag.tools.evaluation import evaluate, load_golden, own_questions
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -377,6 +373,6 @@ def test_weak_flags_are_counted_and_a_threshold_is_proposed() -> None:
     assert [one.category for one in report.categories] == ["some"]
     assert report.overall.questions == 20
     assert report.with_meaning == 23
-    listed = [one.question.query for one in worst(report, 10)]
+    listed = [one.question.query for one in report.worst(10)]
     assert listed == ["doubted and lost", "believed", "doubted"]
-    assert [one.question.query for one in worst(report, 1)] == ["doubted and lost"]
+    assert [one.question.query for one in report.worst(1)] == ["doubted and lost"]
