@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "relations": {"config", "notes", "vault", "store", "search"},
     "livesync": {"config", "vault", "store"},
     "engine": {"config", "process", *DATA},
-    "tools": {"notes", "search", "relations", "engine"},
+    "tools": {"notes", "search", "relations", "livesync", "engine"},
     "transports": {"config", "config_edit", "process", "engine", "tools"},
     "__init__": set(),
     "__main__": {"transports"},

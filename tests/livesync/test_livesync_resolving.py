@@ -13,7 +13,11 @@ from obsidian_rag.errors import (
     ObsidianRagError,
     ReadOnly,
 )
-from obsidian_rag.livesync import Access, Bench, Manner, Resolved, Tweaks, rehearse
+from obsidian_rag.livesync import Tweaks
+from obsidian_rag.livesync.case import Manner
+from obsidian_rag.livesync.joining import Access
+from obsidian_rag.livesync.resolving import Bench, Resolved
+from obsidian_rag.livesync.survey import rehearse
 from obsidian_rag.store import Conflict
 
 BRANCH = Manner(keeps_conflicts_as_files=False)

@@ -69,31 +69,6 @@ from obsidian_rag.engine.ids import (
 from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.jobs import Job, Jobs, JobStatus
 from obsidian_rag.engine.listing import ListedNote, list_notes
-from obsidian_rag.engine.livesync_care import (
-    LivesyncCheck,
-    Restored,
-    WaitingConflict,
-    check_livesync,
-    finish_resolving,
-    resolve_conflict,
-    restore_trashed,
-    trashed_files,
-    unlock_database,
-    waiting_conflicts,
-)
-from obsidian_rag.engine.livesync_loop import run_livesync
-from obsidian_rag.engine.livesync_restore import RestoredMany, restore_many, take_held_deletions
-from obsidian_rag.engine.livesync_setup import (
-    SetUp,
-    SetupWish,
-    livesync_setup,
-    needs_consent,
-    needs_password,
-)
-from obsidian_rag.engine.livesync_site import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE, Wish
-from obsidian_rag.engine.livesync_state import LivesyncState
-from obsidian_rag.engine.livesync_status import LivesyncStatus, livesync_status
-from obsidian_rag.engine.livesyncing import SyncResult, sync_once
 from obsidian_rag.engine.meaning import add_meaning, meaning_state, settle_meaning
 from obsidian_rag.engine.meaning_state import MEANING_PHASE, MeaningState
 from obsidian_rag.engine.own_questions import own_questions
@@ -111,8 +86,8 @@ from obsidian_rag.engine.relating import (
 from obsidian_rag.engine.relation_index import refresh_meanings, update_relations
 from obsidian_rag.engine.status import FileNotice, StatusReport, report_status
 from obsidian_rag.engine.vault_choice import IndexedVault, accept_replacement, replaced_vault
+from obsidian_rag.engine.watcher import watch_files
 from obsidian_rag.index import IndexResult, Mode, Phase, Progress, paced
-from obsidian_rag.livesync import Direction, LeftOut, NotEncrypted, Resolved, Tweaks
 from obsidian_rag.relations import AddedId, AddOutcome, IdReport, LinksFound
 from obsidian_rag.store import Fact, FoundRow, Links, Manifest, Memory, now
 from obsidian_rag.vault import (
@@ -127,15 +102,12 @@ from obsidian_rag.vault import (
 __all__ = [
     "MEANING_PHASE",
     "PARTS",
-    "PASSPHRASE_VARIABLE",
-    "PASSWORD_VARIABLE",
     "AddOutcome",
     "AddedId",
     "Asked",
     "Bus",
     "Daemon",
     "DanglingRelation",
-    "Direction",
     "Engine",
     "Entry",
     "EntryState",
@@ -159,21 +131,16 @@ __all__ = [
     "Job",
     "JobStatus",
     "Jobs",
-    "LeftOut",
     "Links",
     "LinksFound",
     "ListedNote",
     "Live",
-    "LivesyncCheck",
-    "LivesyncState",
-    "LivesyncStatus",
     "Machine",
     "Manifest",
     "MeaningState",
     "Memory",
     "Mode",
     "ModelInfo",
-    "NotEncrypted",
     "NoteFile",
     "Outcome",
     "Phase",
@@ -184,18 +151,9 @@ __all__ = [
     "RelatedAnswer",
     "RelatedNote",
     "Report",
-    "Resolved",
-    "Restored",
-    "RestoredMany",
-    "SetUp",
-    "SetupWish",
     "StatusReport",
     "Subject",
-    "SyncResult",
-    "Tweaks",
-    "WaitingConflict",
     "Weakness",
-    "Wish",
     "accept_replacement",
     "add_meaning",
     "add_model",
@@ -203,7 +161,6 @@ __all__ = [
     "announce",
     "ask",
     "assess",
-    "check_livesync",
     "check_note_ids",
     "check_relative",
     "claim",
@@ -211,7 +168,6 @@ __all__ = [
     "entry_for",
     "evaluate",
     "examine",
-    "finish_resolving",
     "folder_exists",
     "get_model",
     "half_of",
@@ -224,14 +180,10 @@ __all__ = [
     "links_found",
     "list_models",
     "list_notes",
-    "livesync_setup",
-    "livesync_status",
     "load_golden",
     "look",
     "meaning_state",
     "model_use",
-    "needs_consent",
-    "needs_password",
     "newest_note",
     "note_for_id",
     "note_passages",
@@ -254,22 +206,14 @@ __all__ = [
     "report_of",
     "report_status",
     "resolve",
-    "resolve_conflict",
-    "restore_many",
-    "restore_trashed",
     "result_fields",
     "run_index",
-    "run_livesync",
     "settle_meaning",
     "similar_titles",
-    "sync_once",
-    "take_held_deletions",
-    "trashed_files",
-    "unlock_database",
     "unseen_settings",
     "update_relations",
     "vault_roots",
-    "waiting_conflicts",
+    "watch_files",
     "worse",
     "worst",
 ]

@@ -1,5 +1,6 @@
 """One function per tool, one envelope for every door."""
 
+from obsidian_rag.tools import livesync
 from obsidian_rag.tools.citation import obsidian_link, without_files
 from obsidian_rag.tools.dispatch import TOOLS, Params, Tool, call, parse, register, run, schemas
 from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure, success
@@ -32,6 +33,7 @@ __all__ = [
     "for_agents",
     "index_outcome",
     "listed_names",
+    "livesync",
     "memory_forget",
     "memory_list",
     "obsidian_link",

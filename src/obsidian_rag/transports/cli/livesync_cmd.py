@@ -47,7 +47,7 @@ from obsidian_rag.transports.cli.stopping import stop_on_signals
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from obsidian_rag.engine import Wish
+    from obsidian_rag.tools import livesync
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -100,10 +100,10 @@ class _Asked:
     allows_deletions: bool
     configuration: Configuration
 
-    def wish(self) -> "Wish":
-        from obsidian_rag.engine import Direction, Wish
+    def wish(self) -> "livesync.Wish":
+        from obsidian_rag.tools import livesync
 
-        return Wish(
+        return livesync.Wish(
             url=self.url,
             database=self.database,
             user=self.user,
@@ -114,7 +114,7 @@ class _Asked:
             is_init=self.is_init,
             tweaks=self.configuration.tweaks(),
             encrypts=self.configuration.encrypts,
-            direction=Direction(self.direction),
+            direction=livesync.Direction(self.direction),
             is_read_only=self.is_read_only,
             is_dry=self.is_dry,
             allows_deletions=self.allows_deletions,
@@ -197,16 +197,16 @@ def _sync(asked: _Asked, json_output: bool) -> int:
 
 def _once(config: Config, asked: _Asked, json_output: bool) -> int:
     from obsidian_rag import tools
-    from obsidian_rag.engine import sync_once, take_held_deletions
+    from obsidian_rag.tools import livesync
 
     stop = stop_on_signals("files")
     try:
         with said(config.settings.livesync.logLevel), first_sync() as show:
-            result = sync_once(config, asked.wish(), show, stop.is_set)
+            result = livesync.sync_once(config, asked.wish(), show, stop.is_set)
     except Busy:
         # The daemon syncs, and holds deletions: it can be told that they are meant.
         is_meant = asked.allows_deletions and not asked.is_dry
-        if not is_meant or not (held := take_held_deletions(config, asked.wish())):
+        if not is_meant or not (held := livesync.take_held_deletions(config, asked.wish())):
             raise
         if json_output:
             print_envelope(tools.success({"accepted_deletions": held}))
@@ -223,16 +223,16 @@ def _once(config: Config, asked: _Asked, json_output: bool) -> int:
 
 
 def _until_stopped(config: Config, asked: _Asked) -> int:
-    from obsidian_rag.engine import run_livesync, sync_once
+    from obsidian_rag.tools import livesync
 
     stop = stop_on_signals("files")
     wish = asked.wish()
     with said(config.settings.livesync.logLevel), first_sync() as show:
         if wish.allows_deletions:
             # Once: what goes missing later is asked about again.
-            sync_once(config, wish, show, stop.is_set)
+            livesync.sync_once(config, wish, show, stop.is_set)
             wish = replace(wish, allows_deletions=False)
-        run_livesync(config, stop, wish, show)
+        livesync.run_until_stopped(config, stop, wish, show)
     return 0
 
 

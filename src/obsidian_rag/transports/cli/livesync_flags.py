@@ -14,7 +14,7 @@ import typer
 from obsidian_rag.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import Tweaks, Wish
+    from obsidian_rag.tools import livesync
 
 UrlOption = Annotated[
     str | None, typer.Option("--url", help="Address of the CouchDB server", show_default=False)
@@ -69,10 +69,10 @@ def takes_database(command: Callable[..., int]) -> Callable[..., int]:
     return with_options
 
 
-def _named(options: Mapping[str, Any]) -> "Wish":
-    from obsidian_rag.engine import Wish
+def _named(options: Mapping[str, Any]) -> "livesync.Wish":
+    from obsidian_rag.tools import livesync
 
-    return Wish(
+    return livesync.Wish(
         url=options["url"],
         database=options["db"],
         user=options["user"],
@@ -148,15 +148,15 @@ class Configuration:
         is_told = bool(self.e2ee or self.obfuscate or self.dynamic)
         return True if self.encrypt is None and is_told else self.encrypt
 
-    def tweaks(self) -> "Tweaks | None":
+    def tweaks(self) -> "livesync.Tweaks | None":
         """The settings for the database; None if no option says anything about them."""
-        from obsidian_rag.engine import Tweaks
+        from obsidian_rag.tools import livesync
 
         if self == Configuration():
             return None
-        usual = Tweaks.for_new_database()
+        usual = livesync.Tweaks.for_new_database()
         names = {HashAlg.LEGACY: ""}
-        return Tweaks(
+        return livesync.Tweaks(
             encrypt=bool(self.encrypts),
             use_path_obfuscation=bool(self.obfuscate),
             e2ee_algorithm="" if self.e2ee is E2ee.V1 else usual.e2ee_algorithm,

@@ -7,28 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from obsidian_rag.config import CONFIG_VERSION, Config, read_file, save, validate
-from obsidian_rag.engine.livesync_site import filters_of, place_of, split_login
-from obsidian_rag.engine.livesyncing import keep_tweaks, open_books
 from obsidian_rag.errors import ConfigInvalid, NotFound
-from obsidian_rag.livesync import (
-    Access,
-    Connection,
-    Couch,
-    FilterSettings,
-    NotEncrypted,
-    Place,
-    Remote,
-    Secrets,
-    SecretStore,
-    Survey,
-    Tweaks,
-    check_consent,
-    check_filters,
-    decode_setup_uri,
-    is_on_this_machine,
-    remote_key,
-    survey,
-)
+from obsidian_rag.livesync.consent import check_consent, is_on_this_machine
+from obsidian_rag.livesync.couch import Couch, Remote
+from obsidian_rag.livesync.filters import FilterSettings, check_filters
+from obsidian_rag.livesync.joining import Access, remote_key
+from obsidian_rag.livesync.secrets import Place, Secrets, SecretStore
+from obsidian_rag.livesync.session import keep_tweaks, open_books
+from obsidian_rag.livesync.setup_uri import Connection, decode_setup_uri
+from obsidian_rag.livesync.site import filters_of, place_of, split_login
+from obsidian_rag.livesync.survey import Survey, survey
+from obsidian_rag.livesync.tweaks import NotEncrypted, Tweaks
 from obsidian_rag.store import LivesyncRecords
 
 
@@ -84,7 +73,7 @@ def needs_password(config: Config, wish: SetupWish) -> str | None:
     return remote.user if remote.password is None else None
 
 
-def livesync_setup(config: Config, wish: SetupWish) -> SetUp:
+def set_up(config: Config, wish: SetupWish) -> SetUp:
     """Check that we could take part, then keep how; nothing is kept when that fails.
 
     Raises:

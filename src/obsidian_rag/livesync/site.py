@@ -13,16 +13,13 @@ from urllib.parse import unquote, urlsplit
 
 from obsidian_rag.config import Config
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync import (
-    Direction,
-    FilterSettings,
-    Remote,
-    Secrets,
-    SecretStore,
-    Tweaks,
-    check_consent,
-    remote_key,
-)
+from obsidian_rag.livesync.case import Direction
+from obsidian_rag.livesync.consent import check_consent
+from obsidian_rag.livesync.couch import Remote
+from obsidian_rag.livesync.filters import FilterSettings
+from obsidian_rag.livesync.joining import remote_key
+from obsidian_rag.livesync.secrets import Secrets, SecretStore
+from obsidian_rag.livesync.tweaks import Tweaks
 
 PASSWORD_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSWORD"
 PASSPHRASE_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSPHRASE"

@@ -14,23 +14,7 @@ from tests.livesync.keyrings import MemoryKeyring
 from tests.livesync.nodes import TestNode
 
 from obsidian_rag.config import Config, load
-from obsidian_rag.engine import (
-    Direction,
-    Engine,
-    Wish,
-    check_livesync,
-    finish_resolving,
-    livesync_status,
-    resolve_conflict,
-    restore_trashed,
-    run_livesync,
-    sync_once,
-    trashed_files,
-    unlock_database,
-    waiting_conflicts,
-)
-from obsidian_rag.engine.livesync_site import place_of, site_of, split_login
-from obsidian_rag.engine.livesyncing import is_node_running, node_lock
+from obsidian_rag.engine import Engine
 from obsidian_rag.errors import (
     Busy,
     ConfigInvalid,
@@ -42,9 +26,28 @@ from obsidian_rag.errors import (
     LivesyncUnreachable,
     NotFound,
 )
-from obsidian_rag.livesync import Remote, Secrets, SecretStore, Tweaks
+from obsidian_rag.livesync import (
+    Direction,
+    Tweaks,
+    Wish,
+    check_livesync,
+    finish_resolving,
+    livesync_status,
+    resolve_conflict,
+    restore_trashed,
+    sync_once,
+    trashed_files,
+    unlock_database,
+    waiting_conflicts,
+)
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
+from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.secrets import Secrets, SecretStore
+from obsidian_rag.livesync.session import is_node_running, node_lock
+from obsidian_rag.livesync.site import place_of, site_of, split_login
+from obsidian_rag.livesync.status import LivesyncStatus
 from obsidian_rag.store import Database, LivesyncRecords
+from obsidian_rag.tools import livesync
 
 Configure = Callable[[Path, Mapping[str, object]], None]
 Device = Callable[..., TestNode]
@@ -257,7 +260,7 @@ def test_the_lock_of_a_dead_process_does_not_count(joined: Callable[..., Config]
     key = place_of(config).key
     script = (
         "import os, sys\nfrom obsidian_rag.config import load\n"
-        "from obsidian_rag.engine.livesyncing import node_lock\n"
+        "from obsidian_rag.livesync.session import node_lock\n"
         f"with node_lock(load(), {key!r}):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )
     with subprocess.Popen(
@@ -393,7 +396,7 @@ def test_an_unreachable_server_is_remembered_for_the_status(
     with pytest.raises(LivesyncUnreachable):
         sync_once(config)
     engine = Engine(config)
-    told = livesync_status(engine)
+    told = status_of(engine)
     assert (told.health, told.trouble and told.trouble.code) == ("degraded", "LIVESYNC_UNREACHABLE")
     assert not told.running
     engine.close()
@@ -623,19 +626,19 @@ def test_a_node_in_the_foreground_follows_both_sides_and_tells_other_processes(
 ) -> None:
     config = joined(debounce_s=0)
     engine = Engine(config)
-    assert not livesync_status(engine).running
+    assert not status_of(engine).running
     stop = threading.Event()
-    thread = threading.Thread(target=run_livesync, args=(config, stop))
+    thread = threading.Thread(target=livesync.run_until_stopped, args=(config, stop))
     thread.start()
     try:
-        until(lambda: livesync_status(engine).connected and livesync_status(engine).watching)
+        until(lambda: status_of(engine).connected and status_of(engine).watching)
         (vault / "here.md").write_text("from here\n")
         until(lambda: device.sync() and "here.md" in device.files())
         device.write("there.md", "from the device\n")
         device.sync()
         until(lambda: (vault / "there.md").exists())
-        until(lambda: livesync_status(engine).stats["pulled"] == 1)
-        told = livesync_status(engine)
+        until(lambda: status_of(engine).stats["pulled"] == 1)
+        told = status_of(engine)
         assert (told.running, told.health, told.stats["pushed"]) == (True, "healthy", 1)
     finally:
         stop.set()
@@ -652,7 +655,7 @@ def test_a_node_goes_on_with_a_new_database_when_the_old_one_was_set_aside(
     device.write("a.md", "x\n")
     device.sync()
     stop = threading.Event()
-    thread = threading.Thread(target=run_livesync, args=(config, stop))
+    thread = threading.Thread(target=livesync.run_until_stopped, args=(config, stop))
     thread.start()
     try:
         until(lambda: (vault / "a.md").exists())
@@ -676,3 +679,8 @@ def until(is_so: Callable[[], object]) -> None:
     while not is_so():
         assert time.monotonic() < deadline, "it does not happen"
         time.sleep(0.05)
+
+
+def status_of(engine: Engine) -> LivesyncStatus:
+    """What a process without a node of its own tells."""
+    return livesync_status(engine.config, engine.database, None)

@@ -5,8 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.livesync_site import Site, Wish, filters_of, place_of, site_of
-from obsidian_rag.engine.livesyncing import (
+from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError
+from obsidian_rag.livesync.couch import Couch
+from obsidian_rag.livesync.disk import Disk
+from obsidian_rag.livesync.documents import Codec
+from obsidian_rag.livesync.filters import Filters
+from obsidian_rag.livesync.joining import Access, Membership, unlock
+from obsidian_rag.livesync.path_ids import warns
+from obsidian_rag.livesync.resolving import Bench, Resolved
+from obsidian_rag.livesync.session import (
     is_node_running,
     kept_at,
     node_lock,
@@ -14,21 +21,9 @@ from obsidian_rag.engine.livesyncing import (
     sync_once,
     trash_folder,
 )
-from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError
-from obsidian_rag.livesync import (
-    Access,
-    Bench,
-    Codec,
-    Couch,
-    Disk,
-    Filters,
-    Membership,
-    Resolved,
-    Tweaks,
-    rehearse,
-    unlock,
-    warns,
-)
+from obsidian_rag.livesync.site import Site, Wish, filters_of, place_of, site_of
+from obsidian_rag.livesync.survey import rehearse
+from obsidian_rag.livesync.tweaks import Tweaks
 from obsidian_rag.store import Conflict, LivesyncRecords, Quarantined, TrashedFile
 from obsidian_rag.vault import discard_kept, restore_file
 

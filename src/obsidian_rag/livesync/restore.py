@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.livesync_care import Restored, open_records, put_back
-from obsidian_rag.engine.livesync_site import Wish, place_of
-from obsidian_rag.engine.livesyncing import is_node_running
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
-from obsidian_rag.livesync import MOVED, Answer, answer_held, held_deletions
+from obsidian_rag.livesync.care import Restored, open_records, put_back
+from obsidian_rag.livesync.deletions import MOVED, Answer, answer_held, held_deletions
+from obsidian_rag.livesync.session import is_node_running
+from obsidian_rag.livesync.site import Wish, place_of
 from obsidian_rag.store import LivesyncRecords, TrashedFile
 
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])", re.IGNORECASE)

@@ -11,21 +11,16 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.livesync_site import Site, Wish, filters_of, site_of
-from obsidian_rag.engine.livesync_state import LivesyncState, leave_word
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, ObsidianRagError
-from obsidian_rag.livesync import (
-    Access,
-    Couch,
-    Direction,
-    LeftOut,
-    Listener,
-    Manner,
-    Node,
-    Plan,
-    Stats,
-    Tweaks,
-)
+from obsidian_rag.livesync.case import Direction, Manner
+from obsidian_rag.livesync.couch import Couch
+from obsidian_rag.livesync.joining import Access
+from obsidian_rag.livesync.left_out import LeftOut
+from obsidian_rag.livesync.node import Listener, Node, Plan
+from obsidian_rag.livesync.site import Site, Wish, filters_of, site_of
+from obsidian_rag.livesync.state import LivesyncState, leave_word
+from obsidian_rag.livesync.stats import Stats
+from obsidian_rag.livesync.tweaks import Tweaks
 from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined
 from obsidian_rag.vault import discard_kept, make_root, sweep_data_folder, sweep_folder
 
