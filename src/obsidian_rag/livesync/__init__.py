@@ -14,16 +14,16 @@ from obsidian_rag.livesync.care import (
 )
 from obsidian_rag.livesync.case import Direction
 from obsidian_rag.livesync.loop import LivesyncLoop, run_livesync
+from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.restore import RestoredMany, restore_many, take_held_deletions
 from obsidian_rag.livesync.session import SyncResult, sync_once
 from obsidian_rag.livesync.setup import (
     SetUp,
-    SetupWish,
     needs_consent,
     needs_password,
     set_up,
 )
-from obsidian_rag.livesync.site import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE, Wish
+from obsidian_rag.livesync.site import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE
 from obsidian_rag.livesync.state import LivesyncState
 from obsidian_rag.livesync.status import livesync_status
 from obsidian_rag.livesync.tweaks import NotEncrypted, Tweaks
@@ -39,11 +39,10 @@ __all__ = [
     "Restored",
     "RestoredMany",
     "SetUp",
-    "SetupWish",
     "SyncResult",
     "Tweaks",
     "WaitingConflict",
-    "Wish",
+    "Options",
     "check_livesync",
     "finish_resolving",
     "livesync_status",

@@ -17,9 +17,9 @@ from obsidian_rag.errors import Busy, IndexerFailed, LivesyncBrake, ObsidianRagE
 from obsidian_rag.livesync.case import Direction
 from obsidian_rag.livesync.left_out import LeftOut
 from obsidian_rag.livesync.node import Listener
+from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.session import OpenNode, drop_old_trash, open_node
-from obsidian_rag.livesync.site import Wish
-from obsidian_rag.livesync.state import LivesyncState, leave_word
+from obsidian_rag.livesync.state import LivesyncState, save_state
 from obsidian_rag.store import file_identity
 
 # Under the room's own name: what the node says and what is said about it are one log.
@@ -53,14 +53,14 @@ class RunningNode:
         self,
         config: Config,
         watch: Watch,
-        wish: Wish | None = None,
+        options: Options | None = None,
         listener: Listener = lambda _what, _done, _total: None,
         tell: Tell = lambda _trouble: None,
     ) -> None:
         """`tell` hears of each trouble, and None once the node is connected again."""
         self._config = config
         self._watch = watch
-        self._wish = wish or Wish()
+        self._options = options or Options()
         self._listener = listener
         self._tell = tell
         self._opened: OpenNode | None = None
@@ -74,7 +74,7 @@ class RunningNode:
         Raises:
             ObsidianRagError: only the user can help, or there is no node to be had.
         """
-        with open_node(self._config, self._wish) as opened:
+        with open_node(self._config, self._options) as opened:
             self._opened = opened
             ended = threading.Event()
             try:
@@ -85,7 +85,7 @@ class RunningNode:
                 raise
             finally:
                 self._opened = None
-                leave_word(opened.records, self._state_of(opened, is_running=False))
+                save_state(opened.records, self._state_of(opened, is_running=False))
 
     @property
     def state(self) -> LivesyncState:
@@ -160,7 +160,7 @@ class RunningNode:
             is_due = now >= word_at or state.is_connected != told.is_connected
             if is_due and state != told:
                 word_at, told = now + _WORD_EVERY_S, state
-                leave_word(opened.records, state)
+                save_state(opened.records, state)
             if now >= trash_at:
                 trash_at = now + _TRASH_EVERY_S
                 drop_old_trash(self._config, opened.records)
@@ -168,7 +168,7 @@ class RunningNode:
     @contextlib.contextmanager
     def _watching(self, opened: OpenNode) -> Iterator[None]:
         """Tell the node what happens in the vault; one that only takes changes need not know."""
-        if self._wish.direction is Direction.PULL:
+        if self._options.direction is Direction.PULL:
             yield
             return
         root, debounce_s = opened.site.root, self._config.settings.livesync.debounce_s
@@ -192,7 +192,7 @@ def run_livesync(
     watch: Watch,
     config: Config,
     stop: threading.Event,
-    wish: Wish | None = None,
+    options: Options | None = None,
     listener: Listener = lambda _what, _done, _total: None,
 ) -> None:
     """Be a node in the foreground until `stop`.
@@ -201,7 +201,7 @@ def run_livesync(
         ObsidianRagError: only the user can help, or there is no node to be had.
     """
     while not stop.is_set():
-        RunningNode(config, watch, wish, listener).run(stop)
+        RunningNode(config, watch, options, listener).run(stop)
 
 
 class LivesyncLoop:

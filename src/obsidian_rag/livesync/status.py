@@ -8,7 +8,7 @@ from obsidian_rag.config import Config
 from obsidian_rag.errors import ObsidianRagError, Status
 from obsidian_rag.livesync.session import is_node_running
 from obsidian_rag.livesync.site import is_configured, place_of
-from obsidian_rag.livesync.state import LivesyncState, read_word
+from obsidian_rag.livesync.state import LivesyncState, load_state
 from obsidian_rag.store import Database, LivesyncRecords
 
 _COUNTED = ("pulled", "pushed", "deleted_here", "deleted_there", "renamed", "merged", "waiting")
@@ -92,8 +92,8 @@ def _state(config: Config, records: LivesyncRecords, ours: LivesyncState | None)
     if ours is not None and ours.is_running:
         return ours
     if is_node_running(config, records.remote):
-        return read_word(records, is_running=True)
-    return ours or read_word(records, is_running=False)
+        return load_state(records, is_running=True)
+    return ours or load_state(records, is_running=False)
 
 
 def _stats(state: LivesyncState, records: LivesyncRecords | None) -> dict[str, object]:

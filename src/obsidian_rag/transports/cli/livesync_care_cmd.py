@@ -35,7 +35,7 @@ def resolve(
     ] = None,
     json_output: JsonFlag = False,
     *,
-    wish: "livesync.Wish",
+    options: "livesync.Options",
 ) -> int:
     """List notes that were changed in two places, or settle one
 
@@ -50,7 +50,7 @@ def resolve(
     if note is None:
         if keep is not None:
             raise InvalidArgument("--keep needs a note.", "Name the note to settle.")
-        waiting = livesync.waiting_conflicts(config, wish)
+        waiting = livesync.waiting_conflicts(config, options)
         if json_output:
             print_envelope(tools.success({"conflicts": [_conflict(one) for one in waiting]}))
         else:
@@ -60,7 +60,7 @@ def resolve(
         raise InvalidArgument(
             "Which version shall be kept?", "Add --keep ours, theirs, both, or a revision."
         )
-    done = livesync.resolve_conflict(config, note, keep, wish)
+    done = livesync.resolve_conflict(config, note, keep, options)
     if json_output:
         fields = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
         print_envelope(tools.success(fields))
@@ -69,7 +69,7 @@ def resolve(
         print(f"{plain(done.path)} is settled{beside if done.kept_as else ''}")
     try:
         with said("warning"):
-            livesync.finish_resolving(config, wish)
+            livesync.finish_resolving(config, options)
     except ObsidianRagError as error:
         print(f"It goes over with the next sync ({error.message})", file=sys.stderr)
     return 0
@@ -93,7 +93,7 @@ def restore(
     ] = False,
     json_output: JsonFlag = False,
     *,
-    wish: "livesync.Wish",
+    options: "livesync.Options",
 ) -> int:
     """List files that sync took out of the vault, or put them back
 
@@ -111,18 +111,18 @@ def restore(
         raise InvalidArgument("Name a file, or --all, or --since.", "Choose one of them.")
     if everything or since is not None:
         return _told_of_many(
-            livesync.restore_many(config, since, wish, is_dry=dry_run), dry_run, json_output
+            livesync.restore_many(config, since, options, is_dry=dry_run), dry_run, json_output
         )
     if dry_run:
         raise InvalidArgument("--dry-run needs --all or --since.", "Add one of them.")
     if file is not None:
-        done = livesync.restore_trashed(config, file, wish)
+        done = livesync.restore_trashed(config, file, options)
         if json_output:
             print_envelope(tools.success({"path": done.path, "was": done.file.path}))
         else:
             print(f"{plain(done.path)} is back; the next sync sends it to the other devices")
         return 0
-    files = livesync.trashed_files(config, wish)
+    files = livesync.trashed_files(config, options)
     if json_output:
         listed = [
             {
@@ -188,7 +188,7 @@ def _print_restored(done: "livesync.RestoredMany", is_dry: bool) -> None:
         print(f"{done.left} more in the trash; `livesync restore` lists them", file=sys.stderr)
 
 
-def unlock(json_output: JsonFlag = False, *, wish: "livesync.Wish") -> int:
+def unlock(json_output: JsonFlag = False, *, options: "livesync.Options") -> int:
     """Take part again after another device locked or rebuilt
 
     Files stay as they are. If the database was rebuilt, the next sync compares everything anew and
@@ -200,7 +200,7 @@ def unlock(json_output: JsonFlag = False, *, wish: "livesync.Wish") -> int:
     from obsidian_rag.tools import livesync
 
     config = load()
-    livesync.unlock_database(config, wish)
+    livesync.unlock_database(config, options)
     if json_output:
         print_envelope(tools.success({"unlocked": True}))
     else:

@@ -83,16 +83,16 @@ def setup(
             "A setup URI names the database itself.", "Leave out --url, --db, --user and the like."
         )
     config = load()
-    given = livesync.SetupWish(
+    given = livesync.Options(
         vault=vault,
         has_consent=consent,
         may_use_keyring=not no_keyring,
         may_be_unencrypted=no_encrypt,
     )
     if uri is not None:
-        wish = _by_uri(given, uri, passphrase_env)
+        options = _by_uri(given, uri, passphrase_env)
     else:
-        wish = replace(
+        options = replace(
             given,
             url=url,
             database=db,
@@ -101,8 +101,8 @@ def setup(
             passphrase=from_environment(passphrase_env)
             or os.environ.get(livesync.PASSPHRASE_VARIABLE),
         )
-        wish = _with_password(config, wish)
-    done = _set_up(config, _with_consent(config, wish))
+        options = _with_password(config, options)
+    done = _set_up(config, _with_consent(config, options))
     if json_output:
         print_envelope(tools.success(_fields(done)))
     else:
@@ -112,8 +112,8 @@ def setup(
 
 
 def _by_uri(
-    wish: "livesync.SetupWish", uri: str, passphrase_env: str | None
-) -> "livesync.SetupWish":
+    options: "livesync.Options", uri: str, passphrase_env: str | None
+) -> "livesync.Options":
     if uri == _FROM_STDIN:
         # Hidden, because a QR address is not encrypted.
         is_asked = sys.stdin.isatty()
@@ -121,44 +121,44 @@ def _by_uri(
     passphrase = from_environment(passphrase_env)
     if passphrase is None and _QR not in uri:
         passphrase = _asked("Passphrase of the setup URI", "--passphrase-env")
-    return replace(wish, uri=uri, uri_passphrase=passphrase)
+    return replace(options, uri=uri, uri_passphrase=passphrase)
 
 
-def _with_password(config: "Config", wish: "livesync.SetupWish") -> "livesync.SetupWish":
+def _with_password(config: "Config", options: "livesync.Options") -> "livesync.Options":
     """Ask for the password of a user; who is at a terminal may want to change a kept one."""
     from obsidian_rag.tools import livesync
 
-    user = livesync.needs_password(config, replace(wish, may_reuse=not sys.stdin.isatty()))
+    user = livesync.needs_password(config, replace(options, may_reuse=not sys.stdin.isatty()))
     if user is None:
-        return wish
-    return replace(wish, password=_asked(f"Password of {user}", "--password-env"))
+        return options
+    return replace(options, password=_asked(f"Password of {user}", "--password-env"))
 
 
-def _with_consent(config: "Config", wish: "livesync.SetupWish") -> "livesync.SetupWish":
+def _with_consent(config: "Config", options: "livesync.Options") -> "livesync.Options":
     from obsidian_rag.tools import livesync
 
-    server = livesync.needs_consent(config, wish)
+    server = livesync.needs_consent(config, options)
     if server is None or not sys.stdin.isatty():
-        return wish
+        return options
     question = f"{server} is outside this machine. May your notes go there?"
-    return replace(wish, has_consent=typer.confirm(question, err=True))
+    return replace(options, has_consent=typer.confirm(question, err=True))
 
 
-def _set_up(config: "Config", wish: "livesync.SetupWish") -> "livesync.SetUp":
+def _set_up(config: "Config", options: "livesync.Options") -> "livesync.SetUp":
     from obsidian_rag.tools import livesync
 
     try:
-        return livesync.set_up(config, wish)
+        return livesync.set_up(config, options)
     except livesync.NotEncrypted as error:
         question = f"{error.message} Go on without encryption?"
         if not sys.stdin.isatty() or not typer.confirm(question, err=True):
             raise
-        return livesync.set_up(config, replace(wish, may_be_unencrypted=True))
+        return livesync.set_up(config, replace(options, may_be_unencrypted=True))
     except LivesyncPassphrase:
-        if wish.uri is not None or wish.passphrase is not None or not sys.stdin.isatty():
+        if options.uri is not None or options.passphrase is not None or not sys.stdin.isatty():
             raise
     passphrase = _asked("The database is encrypted. Passphrase of your notes", "--passphrase-env")
-    return livesync.set_up(config, replace(wish, passphrase=passphrase))
+    return livesync.set_up(config, replace(options, passphrase=passphrase))
 
 
 def _asked(what: str, option: str) -> str:

@@ -57,7 +57,7 @@ def check(
     ] = False,
     json_output: JsonFlag = False,
     *,
-    wish: "livesync.Wish",
+    options: "livesync.Options",
 ) -> int:
     """List what is not synced, and why
 
@@ -69,7 +69,7 @@ def check(
     from obsidian_rag import tools
     from obsidian_rag.tools import livesync
 
-    found = livesync.check_livesync(load(), wish)
+    found = livesync.check_livesync(load(), options)
     if json_output:
         print_envelope(tools.success(_check_fields(found), trouble=found.trouble))
     else:
