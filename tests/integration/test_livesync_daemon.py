@@ -14,9 +14,11 @@ from tests.livesync.proxy import FaultyProxy
 from tests.transports.command_line import in_another_process
 
 from obsidian_rag.config import load
-from obsidian_rag.engine.livesync_site import place_of
-from obsidian_rag.livesync import Remote, Secrets, SecretStore, Tweaks
+from obsidian_rag.livesync import Tweaks
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
+from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.secrets import Secrets, SecretStore
+from obsidian_rag.livesync.site import place_of
 
 PATIENCE_S = 300.0
 PASSPHRASE = "daemon-pässphrase"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.livesync.keyrings import memory_keyring, no_keyring
 from tests.livesync.nodes import MakeNode, TestNode
 from tests.livesync.pouch import Server, address_of, running_server, why_not
 from tests.livesync.proxy import FaultyProxy
@@ -13,6 +14,8 @@ from tests.livesync.third import ThirdClient
 
 from obsidian_rag.livesync.couch import Couch
 from obsidian_rag.livesync.remote import Remote
+
+__all__ = ["memory_keyring", "no_keyring"]
 
 
 @pytest.fixture(scope="session")

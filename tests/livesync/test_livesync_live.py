@@ -24,8 +24,8 @@ from obsidian_rag.errors import (
     LivesyncUnreadable,
     ObsidianRagError,
 )
-from obsidian_rag.livesync import taking
-from obsidian_rag.livesync.case import Direction, Manner
+from obsidian_rag.livesync import pull
+from obsidian_rag.livesync.case import Direction, Policy
 from obsidian_rag.livesync.couch import Couch, Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, VERSION_ID
 from obsidian_rag.livesync.node import Node, Pace
@@ -247,8 +247,8 @@ def test_a_rebuilt_database_deletes_nothing_and_is_compared_anew(
     two.sync()
     (two.root / "deleted.md").unlink()
     two.sync()
-    settler = one.sync()
-    assert settler.member.is_rebuilt
+    reconciler = one.sync()
+    assert reconciler.member.is_rebuilt
     files = seen(one)
     assert files["missing.md"] == b"our missing.md"
     assert files["deleted.md"] == b"our deleted.md"
@@ -295,8 +295,8 @@ def test_a_folder_that_cannot_be_read_is_not_deleted(
     with monkeypatch.context() as patch:
         patch.setattr(os, "scandir", refused)
         third.save("closed/a.md", b"edited elsewhere")
-        settler = one.sync()
-        assert "closed" in settler.disk.left_out
+        reconciler = one.sync()
+        assert "closed" in reconciler.disk.left_out
     assert not any(entry.get("deleted") for entry in third.entries().values())
     one.sync()  # as a new process: what was owed is not forgotten
     assert seen(one)["closed/a.md"] == b"edited elsewhere"
@@ -313,8 +313,8 @@ def test_a_file_that_grows_too_large_is_not_deleted(
     two.sync()
     for number in range(20):
         one.write(f"{number}.bin", b"x" * (2**20 + 1))
-    settler = one.sync()
-    assert len(settler.disk.left_out) == 20
+    reconciler = one.sync()
+    assert len(reconciler.disk.left_out) == 20
     two.sync()
     assert len(seen(two)) == 20 and not two.trashed()
     one.write("0.bin", b"x" * 2**20)
@@ -470,7 +470,7 @@ def test_a_dry_run_tells_and_changes_nothing(
     third.save("late.md", b"late", is_late=True)
     files = seen(one)
     before = (third.update_seq(), couch.get_local(MILESTONE_NAME), one.records.get_fact("since"))
-    one.manner = replace(one.manner, is_dry=True)
+    one.policy = replace(one.policy, is_dry=True)
     planned = one.sync().stats.planned
     assert set(planned) == {
         "push edited.md",
@@ -539,9 +539,9 @@ def test_an_edit_that_looks_like_the_old_file_is_taken_after_a_crash(
             one.sync()
         if seen(one)["a.md"] == b"two":
             break
-    settler = one.sync()
+    reconciler = one.sync()
     assert seen(one) == {"a.md": b"two"}
-    assert not settler.owed
+    assert not reconciler.owed
     one.write("a.md", "six")
     one.sync()
     two = make_node("two")
@@ -556,7 +556,7 @@ def test_a_disk_that_keeps_its_spelling_gets_the_content(
         raise IndexerFailed("The disk keeps the old spelling.", "Rename the file by hand.")
 
     # No disk of the tests is like that.
-    monkeypatch.setattr(taking, "rename_file", keeps_it)
+    monkeypatch.setattr(pull, "rename_file", keeps_it)
     one = make_node("one")
     third.save("note.md", b"old")
     one.sync()
@@ -607,7 +607,7 @@ def test_a_conflict_is_over_when_its_file_is_gone(make_node: MakeNode) -> None:
 def test_one_portion_after_the_other_gives_the_same(
     make_node: MakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("obsidian_rag.livesync.settling._MOST_BYTES", 100)
+    monkeypatch.setattr("obsidian_rag.livesync.reconcile._MOST_BYTES", 100)
     one, two = make_node("one"), make_node("two")
     for number in range(12):
         one.write(f"{number}.md", "x" * (number * 17))
@@ -617,8 +617,8 @@ def test_one_portion_after_the_other_gives_the_same(
 
 
 def test_branches_are_kept_for_who_wants_no_conflict_files(make_node: MakeNode) -> None:
-    manner = Manner(keeps_conflicts_as_files=False)
-    one, two = make_node("one", manner=manner), make_node("two", manner=manner)
+    policy = Policy(keeps_conflicts_as_files=False)
+    one, two = make_node("one", policy=policy), make_node("two", policy=policy)
     one.write("n.md", "a\n")
     one.sync()
     two.sync()

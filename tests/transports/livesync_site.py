@@ -13,7 +13,8 @@ from pathlib import Path
 from tests.livesync.nodes import TestNode
 from tests.transports.command_line import COMMAND, PATIENCE_S, Done
 
-from obsidian_rag.livesync import Remote, Tweaks
+from obsidian_rag.livesync import Tweaks
+from obsidian_rag.livesync.remote import Remote
 
 PASSPHRASE = "nötig-geheim"
 

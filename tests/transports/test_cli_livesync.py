@@ -14,7 +14,8 @@ from tests.livesync.nodes import TestNode
 from tests.transports.command_line import COMMAND, Done, in_another_process, on_terminal
 from tests.transports.livesync_site import PASSPHRASE, device_of, forms_of, options_of
 
-from obsidian_rag.livesync import Remote, Tweaks
+from obsidian_rag.livesync import Tweaks
+from obsidian_rag.livesync.remote import Remote
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -17,7 +17,8 @@ from tests.livesync.vectors import VECTORS
 from tests.transports.command_line import COMMAND, Done
 from tests.transports.livesync_site import PASSPHRASE, answering, device_of, options_of
 
-from obsidian_rag.livesync import Remote, Tweaks
+from obsidian_rag.livesync import Tweaks
+from obsidian_rag.livesync.remote import Remote
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -14,9 +14,11 @@ from tests.transports.command_line import COMMAND, Done
 from tests.transports.livesync_site import PASSPHRASE, answering, device_of, forms_of
 
 from obsidian_rag.config import load, read_file
-from obsidian_rag.engine.livesync_site import place_of, site_of
-from obsidian_rag.livesync import Remote, SecretStore, Tweaks
+from obsidian_rag.livesync import Tweaks
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
+from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.secrets import SecretStore
+from obsidian_rag.livesync.site import place_of, site_of
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -14,23 +14,7 @@ from tests.livesync.keyrings import MemoryKeyring
 from tests.livesync.nodes import TestNode
 
 from obsidian_rag.config import Config, load
-from obsidian_rag.engine import (
-    Direction,
-    Engine,
-    Wish,
-    check_livesync,
-    finish_resolving,
-    livesync_status,
-    resolve_conflict,
-    restore_trashed,
-    run_livesync,
-    sync_once,
-    trashed_files,
-    unlock_database,
-    waiting_conflicts,
-)
-from obsidian_rag.engine.livesync_site import place_of, site_of, split_login
-from obsidian_rag.engine.livesyncing import is_node_running, node_lock
+from obsidian_rag.engine import Engine
 from obsidian_rag.errors import (
     Busy,
     ConfigInvalid,
@@ -42,9 +26,28 @@ from obsidian_rag.errors import (
     LivesyncUnreachable,
     NotFound,
 )
-from obsidian_rag.livesync import Remote, Secrets, SecretStore, Tweaks
+from obsidian_rag.livesync import (
+    Direction,
+    Options,
+    Tweaks,
+    check_livesync,
+    finish_resolving,
+    livesync_status,
+    resolve_conflict,
+    restore_trashed,
+    sync_once,
+    trashed_files,
+    unlock_database,
+    waiting_conflicts,
+)
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
+from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.secrets import Secrets, SecretStore
+from obsidian_rag.livesync.session import is_node_running, node_lock
+from obsidian_rag.livesync.site import place_of, site_of, split_login
+from obsidian_rag.livesync.status import LivesyncStatus
 from obsidian_rag.store import Database, LivesyncRecords
+from obsidian_rag.tools import livesync
 
 Configure = Callable[[Path, Mapping[str, object]], None]
 Device = Callable[..., TestNode]
@@ -159,17 +162,19 @@ def test_what_is_given_on_the_command_line_wins(settings: Callable[..., Config])
     config = settings(
         couchdbUrl="http://localhost:1", couchdbUser="alice", couchdbPassword="p", dbName="notes"
     )
-    wish = Wish(url="http://b%20b:s%40cret@localhost:2/couch/", database="other", passphrase="x")
-    site = site_of(config, wish)
+    options = Options(
+        url="http://b%20b:s%40cret@localhost:2/couch/", database="other", passphrase="x"
+    )
+    site = site_of(config, options)
     assert (site.remote.url, site.remote.database) == ("http://localhost:2/couch", "other")
     assert (site.remote.user, site.remote.password, site.passphrase) == ("b b", "s@cret", "x")
-    wish = Wish(url="http://b:c@localhost:2", user="eve", password="z")
-    assert (site_of(config, wish).remote.user, site_of(config, wish).remote.password) == (
+    options = Options(url="http://b:c@localhost:2", user="eve", password="z")
+    assert (site_of(config, options).remote.user, site_of(config, options).remote.password) == (
         "eve",
         "z",
     )
-    assert "c@" not in repr(wish)
-    assert "'z'" not in repr(wish)
+    assert "c@" not in repr(options)
+    assert "'z'" not in repr(options)
 
 
 def test_the_password_of_the_settings_goes_to_no_other_server(
@@ -178,9 +183,9 @@ def test_the_password_of_the_settings_goes_to_no_other_server(
     config = settings(
         couchdbUrl="http://localhost:1", couchdbUser="alice", couchdbPassword="p", dbName="notes"
     )
-    other = site_of(config, Wish(url="http://localhost:2"))
+    other = site_of(config, Options(url="http://localhost:2"))
     assert (other.remote.user, other.remote.password) == (None, None)
-    same = site_of(config, Wish(url="http://localhost:1/", database="second"))
+    same = site_of(config, Options(url="http://localhost:1/", database="second"))
     assert (same.remote.user, same.remote.password) == ("alice", "p")
 
 
@@ -199,9 +204,9 @@ def test_a_server_elsewhere_needs_consent_and_local_only_does_not_matter(
 def test_consent_is_for_one_server(settings: Callable[..., Config]) -> None:
     config = settings(couchdbUrl="https://couch.example.com", dbName="notes", remote_consent=True)
     with pytest.raises(LivesyncRefused):
-        site_of(config, Wish(url="https://evil.example.com"))
-    wish = Wish(url="https://other.example.com", has_consent=True)
-    assert site_of(config, wish).remote.url == "https://other.example.com"
+        site_of(config, Options(url="https://evil.example.com"))
+    options = Options(url="https://other.example.com", has_consent=True)
+    assert site_of(config, options).remote.url == "https://other.example.com"
 
 
 def test_a_data_folder_in_the_synced_folder_is_refused(
@@ -228,7 +233,7 @@ def test_an_address_that_is_none_is_refused_without_quoting_it(
     settings: Callable[..., Config], url: str
 ) -> None:
     with pytest.raises(ConfigInvalid) as caught:
-        site_of(settings(dbName="notes"), Wish(url=url))
+        site_of(settings(dbName="notes"), Options(url=url))
     assert "u:p" not in caught.value.message
 
 
@@ -257,7 +262,7 @@ def test_the_lock_of_a_dead_process_does_not_count(joined: Callable[..., Config]
     key = place_of(config).key
     script = (
         "import os, sys\nfrom obsidian_rag.config import load\n"
-        "from obsidian_rag.engine.livesyncing import node_lock\n"
+        "from obsidian_rag.livesync.session import node_lock\n"
         f"with node_lock(load(), {key!r}):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )
     with subprocess.Popen(
@@ -299,10 +304,10 @@ def test_each_direction_leaves_the_other_side_alone(
     device.write("there.md", "from the device\n")
     device.sync()
     (vault / "here.md").write_text("from here\n")
-    sync_once(config, Wish(direction=Direction.PUSH))
+    sync_once(config, Options(direction=Direction.PUSH))
     assert [file.name for file in vault.iterdir()] == ["here.md"]
     (vault / "more.md").write_text("more\n")
-    sync_once(config, Wish(direction=Direction.PULL))
+    sync_once(config, Options(direction=Direction.PULL))
     device.sync()
     assert sorted(device.files()) == ["here.md", "there.md"]
     assert (vault / "there.md").read_text() == "from the device\n"
@@ -312,7 +317,7 @@ def test_read_only_sends_nothing_by_setting_or_by_wish(
     joined: Callable[..., Config], device: TestNode, vault: Path
 ) -> None:
     (vault / "here.md").write_text("from here\n")
-    sync_once(joined(), Wish(is_read_only=True))
+    sync_once(joined(), Options(is_read_only=True))
     sync_once(joined(read_only=True))
     device.sync()
     assert device.files() == {}
@@ -325,7 +330,7 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(
     device.write("there.md", "x\n")
     device.sync()
     (vault / "here.md").write_text("y\n")
-    result = sync_once(config, Wish(is_dry=True))
+    result = sync_once(config, Options(is_dry=True))
     assert result.planned == ("push here.md", "write there.md")
     assert [file.name for file in vault.iterdir()] == ["here.md"]
     device.sync()
@@ -363,7 +368,7 @@ def test_the_brake_is_released_once_when_the_user_says_so(
         (vault / f"{number}.md").unlink()
     with pytest.raises(LivesyncBrake):
         sync_once(config)
-    result = sync_once(config, Wish(allows_deletions=True))
+    result = sync_once(config, Options(allows_deletions=True))
     assert result.stats.deleted_there == 25
     device.sync(allows_deletions=True)
     assert len(device.files()) == 5
@@ -376,12 +381,12 @@ def test_an_empty_database_is_set_up_only_when_asked_to(
     (vault / "n.md").write_text("x\n")
     with pytest.raises(LivesyncIncompatible):
         sync_once(config)
-    wish = Wish(tweaks=Tweaks(enable_compression=True), is_init=True, passphrase="secret")
-    sync_once(config, wish)
+    options = Options(tweaks=Tweaks(enable_compression=True), is_init=True, passphrase="secret")
+    sync_once(config, options)
     other = TestNode(tmp_path / "other", remote, passphrase="secret")
-    settler = other.sync()
-    assert settler.member.tweaks.encrypt
-    assert settler.member.tweaks.enable_compression
+    reconciler = other.sync()
+    assert reconciler.member.tweaks.encrypt
+    assert reconciler.member.tweaks.enable_compression
     assert other.files() == {"n.md": b"x\n"}
     other.close()
 
@@ -393,7 +398,7 @@ def test_an_unreachable_server_is_remembered_for_the_status(
     with pytest.raises(LivesyncUnreachable):
         sync_once(config)
     engine = Engine(config)
-    told = livesync_status(engine)
+    told = status_of(engine)
     assert (told.health, told.trouble and told.trouble.code) == ("degraded", "LIVESYNC_UNREACHABLE")
     assert not told.running
     engine.close()
@@ -623,19 +628,19 @@ def test_a_node_in_the_foreground_follows_both_sides_and_tells_other_processes(
 ) -> None:
     config = joined(debounce_s=0)
     engine = Engine(config)
-    assert not livesync_status(engine).running
+    assert not status_of(engine).running
     stop = threading.Event()
-    thread = threading.Thread(target=run_livesync, args=(config, stop))
+    thread = threading.Thread(target=livesync.run_until_stopped, args=(config, stop))
     thread.start()
     try:
-        until(lambda: livesync_status(engine).connected and livesync_status(engine).watching)
+        until(lambda: status_of(engine).connected and status_of(engine).watching)
         (vault / "here.md").write_text("from here\n")
         until(lambda: device.sync() and "here.md" in device.files())
         device.write("there.md", "from the device\n")
         device.sync()
         until(lambda: (vault / "there.md").exists())
-        until(lambda: livesync_status(engine).stats["pulled"] == 1)
-        told = livesync_status(engine)
+        until(lambda: status_of(engine).stats["pulled"] == 1)
+        told = status_of(engine)
         assert (told.running, told.health, told.stats["pushed"]) == (True, "healthy", 1)
     finally:
         stop.set()
@@ -652,7 +657,7 @@ def test_a_node_goes_on_with_a_new_database_when_the_old_one_was_set_aside(
     device.write("a.md", "x\n")
     device.sync()
     stop = threading.Event()
-    thread = threading.Thread(target=run_livesync, args=(config, stop))
+    thread = threading.Thread(target=livesync.run_until_stopped, args=(config, stop))
     thread.start()
     try:
         until(lambda: (vault / "a.md").exists())
@@ -676,3 +681,8 @@ def until(is_so: Callable[[], object]) -> None:
     while not is_so():
         assert time.monotonic() < deadline, "it does not happen"
         time.sleep(0.05)
+
+
+def status_of(engine: Engine) -> LivesyncStatus:
+    """What a process without a node of its own tells."""
+    return livesync_status(engine.config, engine.database, None)

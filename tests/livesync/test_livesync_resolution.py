@@ -13,16 +13,20 @@ from obsidian_rag.errors import (
     ObsidianRagError,
     ReadOnly,
 )
-from obsidian_rag.livesync import Access, Bench, Manner, Resolved, Tweaks, rehearse
+from obsidian_rag.livesync import Tweaks
+from obsidian_rag.livesync.case import Policy
+from obsidian_rag.livesync.membership import Access
+from obsidian_rag.livesync.resolution import Resolved, Resolver
+from obsidian_rag.livesync.survey import rehearse
 from obsidian_rag.store import Conflict
 
-BRANCH = Manner(keeps_conflicts_as_files=False)
+BRANCH = Policy(keeps_conflicts_as_files=False)
 
 
-def bench(node: TestNode, *, is_read_only: bool = False) -> Bench:
+def resolver(node: TestNode, *, is_read_only: bool = False) -> Resolver:
     access = Access(node.remote, node.passphrase, "vault", node.tweaks)
     codec = rehearse(node.couch, access, node.records).codec
-    return Bench(
+    return Resolver(
         node.root, node.home / "trash", node.couch, codec, node.records, is_read_only=is_read_only
     )
 
@@ -33,13 +37,13 @@ def conflict_of(node: TestNode) -> Conflict:
 
 
 def resolve(node: TestNode, keep: str, *, is_read_only: bool = False) -> Resolved:
-    return bench(node, is_read_only=is_read_only).resolve(conflict_of(node), keep)
+    return resolver(node, is_read_only=is_read_only).resolve(conflict_of(node), keep)
 
 
 def two_branches(make_node: MakeNode, **options: object) -> tuple[TestNode, TestNode]:
     """Two devices that changed the same line; the second one stored its version as a rival."""
-    one = make_node("one", manner=BRANCH, **options)
-    two = make_node("two", manner=BRANCH, **options)
+    one = make_node("one", policy=BRANCH, **options)
+    two = make_node("two", policy=BRANCH, **options)
     one.write("n.md", "a\n")
     one.sync()
     two.sync()
@@ -233,7 +237,7 @@ def test_a_conflict_that_is_over_is_forgotten(make_node: MakeNode) -> None:
 def test_a_rival_that_moved_on_is_not_dropped(make_node: MakeNode) -> None:
     _, two = two_branches(make_node)
     conflict = conflict_of(two)
-    late = replace(bench(two), couch=_Late(two))  # type: ignore[arg-type]
+    late = replace(resolver(two), couch=_Late(two))  # type: ignore[arg-type]
     with pytest.raises(ObsidianRagError) as caught:
         late.resolve(conflict, "ours")
     assert caught.value.code == "LIVESYNC_CONFLICT"

@@ -2,53 +2,24 @@
 
 import contextlib
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from obsidian_rag.config import CONFIG_VERSION, Config, read_file, save, validate
-from obsidian_rag.engine.livesync_site import filters_of, place_of, split_login
-from obsidian_rag.engine.livesyncing import keep_tweaks, open_books
 from obsidian_rag.errors import ConfigInvalid, NotFound
-from obsidian_rag.livesync import (
-    Access,
-    Connection,
-    Couch,
-    FilterSettings,
-    NotEncrypted,
-    Place,
-    Remote,
-    Secrets,
-    SecretStore,
-    Survey,
-    Tweaks,
-    check_consent,
-    check_filters,
-    decode_setup_uri,
-    is_on_this_machine,
-    remote_key,
-    survey,
-)
+from obsidian_rag.livesync.consent import check_consent, is_on_this_machine
+from obsidian_rag.livesync.couch import Couch, Remote
+from obsidian_rag.livesync.filters import FilterSettings, check_filters
+from obsidian_rag.livesync.membership import Access, remote_key
+from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.secrets import Place, Secrets, SecretStore
+from obsidian_rag.livesync.session import keep_tweaks, open_database
+from obsidian_rag.livesync.setup_uri import Connection, decode_setup_uri
+from obsidian_rag.livesync.site import filters_of, place_of, split_login
+from obsidian_rag.livesync.survey import Survey, survey
+from obsidian_rag.livesync.tweaks import NotEncrypted, Tweaks
 from obsidian_rag.store import LivesyncRecords
-
-
-@dataclass(frozen=True, slots=True)
-class SetupWish:
-    """What a user wants to sync with: a setup URI, or an address; and where to."""
-
-    uri: str | None = field(default=None, repr=False)
-    uri_passphrase: str | None = field(default=None, repr=False)
-    url: str | None = field(default=None, repr=False)
-    database: str | None = None
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    passphrase: str | None = field(default=None, repr=False)
-    vault: Path | None = None
-    has_consent: bool = False
-    may_use_keyring: bool = True
-    may_reuse: bool = True
-    # The database need not be encrypted, whatever passphrase was given or kept.
-    may_be_unencrypted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +39,23 @@ class SetUp:
     has_customization: bool
 
 
-def needs_consent(config: Config, wish: SetupWish) -> str | None:
+def needs_consent(config: Config, options: Options) -> str | None:
     """The server that the user must be asked about; None if there is nothing to ask."""
-    remote = _connection(config, wish).remote
-    if is_on_this_machine(remote.url) or _has_consent(config, wish, remote):
+    remote = _connection(config, options).remote
+    if is_on_this_machine(remote.url) or _has_consent(config, options, remote):
         return None
     return remote.url
 
 
-def needs_password(config: Config, wish: SetupWish) -> str | None:
+def needs_password(config: Config, options: Options) -> str | None:
     """The user whose password nobody has told us; None if there is no need of one."""
-    if wish.uri is not None:
+    if options.uri is not None:
         return None
-    remote = _connection(config, wish).remote
+    remote = _connection(config, options).remote
     return remote.user if remote.password is None else None
 
 
-def livesync_setup(config: Config, wish: SetupWish) -> SetUp:
+def set_up(config: Config, options: Options) -> SetUp:
     """Check that we could take part, then keep how; nothing is kept when that fails.
 
     Raises:
@@ -95,17 +66,17 @@ def livesync_setup(config: Config, wish: SetupWish) -> SetUp:
         LivesyncIncompatible: LiveSync's filters cannot be followed; the setting is named.
         ObsidianRagError: the database cannot be reached or used.
     """
-    vault = _existing(wish.vault) if wish.vault is not None else None
-    found = _connection(config, wish)
-    has_consent = _has_consent(config, wish, found.remote)
+    vault = _existing(options.vault) if options.vault is not None else None
+    found = _connection(config, options)
+    has_consent = _has_consent(config, options, found.remote)
     check_consent(found.remote, has_consent)
     check_filters(found.filters, found.tweaks)
-    seen = _surveyed(wish, found)
+    seen = _surveyed(options, found)
     tree = _tree(config, found, vault, has_consent=has_consent)
     root = _root(Config(config.home, config.file, validate(tree, config.file)))
     # The folder must be there before the secrets are, and a database makes its own.
-    with contextlib.closing(open_books(config)) as database:
-        if wish.uri is not None:
+    with contextlib.closing(open_database(config)) as database:
+        if options.uri is not None:
             keep_tweaks(LivesyncRecords(database, remote_key(found.remote)), found.tweaks)
     place = SecretStore(config.home).put(
         remote_key(found.remote),
@@ -115,7 +86,7 @@ def livesync_setup(config: Config, wish: SetupWish) -> SetUp:
             found.remote.headers,
             found.remote.jwt,
         ),
-        may_use_keyring=wish.may_use_keyring,
+        may_use_keyring=options.may_use_keyring,
     )
     save(tree, config.file)
     return SetUp(
@@ -132,8 +103,8 @@ def livesync_setup(config: Config, wish: SetupWish) -> SetUp:
     )
 
 
-def _surveyed(wish: SetupWish, found: Connection) -> Survey:
-    tweaks = found.tweaks if wish.uri else None
+def _surveyed(options: Options, found: Connection) -> Survey:
+    tweaks = found.tweaks if options.uri else None
     access = Access(found.remote, found.passphrase, "vault", tweaks)
     # A setup URI may hold a passphrase that its device does not use.
     is_unused = tweaks is not None and not tweaks.encrypt
@@ -141,31 +112,33 @@ def _surveyed(wish: SetupWish, found: Connection) -> Survey:
         try:
             return survey(couch, access)
         except NotEncrypted:
-            if not (wish.may_be_unencrypted or is_unused):
+            if not (options.may_be_unencrypted or is_unused):
                 raise
             return survey(couch, replace(access, passphrase=None))
 
 
-def _connection(config: Config, wish: SetupWish) -> Connection:
-    if wish.uri is not None:
-        told = Connection.from_settings(decode_setup_uri(wish.uri, wish.uri_passphrase))
+def _connection(config: Config, options: Options) -> Connection:
+    if options.uri is not None:
+        told = Connection.from_settings(decode_setup_uri(options.uri, options.uri_passphrase))
         return replace(told, filters=_both(filters_of(config), told.filters))
     settings = config.settings.livesync
-    url, user, password = split_login(wish.url) if wish.url else (settings.couchdbUrl, None, None)
-    database = wish.database or settings.dbName
+    url, user, password = (
+        split_login(options.url) if options.url else (settings.couchdbUrl, None, None)
+    )
+    database = options.database or settings.dbName
     if not url or not database:
         raise ConfigInvalid(
             "No database was named.",
             "Give a setup URI from LiveSync in Obsidian, or --url and --db.",
         )
     is_known = url.rstrip("/") == (settings.couchdbUrl or "").rstrip("/")
-    user = wish.user or user or (settings.couchdbUser if is_known else None)
-    remote = Remote(url, database, user, wish.password or password)
-    # Who sets up the same database again need not tell what has not changed.
+    user = options.user or user or (settings.couchdbUser if is_known else None)
+    remote = Remote(url, database, user, options.password or password)
+    # A second setup of the same database keeps what is not given anew.
     kept = _kept(config, remote) or Secrets()
-    given = remote.password or (kept.password if wish.may_reuse else None)
+    given = remote.password or (kept.password if options.may_reuse else None)
     remote = replace(remote, password=given, headers=kept.headers, jwt=kept.jwt)
-    passphrase = wish.passphrase or kept.passphrase
+    passphrase = options.passphrase or kept.passphrase
     return Connection(remote, Tweaks(), passphrase, filters_of(config))
 
 
@@ -186,10 +159,10 @@ def _kept(config: Config, remote: Remote) -> Secrets | None:
         return None  # what is locked or damaged is about to be replaced
 
 
-def _has_consent(config: Config, wish: SetupWish, remote: Remote) -> bool:
+def _has_consent(config: Config, options: Options, remote: Remote) -> bool:
     """Consent given now, or before for the same server."""
     settings = config.settings.livesync
-    return wish.has_consent or (settings.remote_consent and settings.couchdbUrl == remote.url)
+    return options.has_consent or (settings.remote_consent and settings.couchdbUrl == remote.url)
 
 
 def _tree(

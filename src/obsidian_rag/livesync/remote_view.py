@@ -46,7 +46,7 @@ class View:
     trouble: LivesyncUnreadable | None = None
 
 
-class Looker:
+class RemoteReader:
     """Reads documents and puts files together."""
 
     def __init__(self, couch: Couch, codec: Codec, max_bytes: int = sys.maxsize) -> None:

@@ -1,7 +1,7 @@
-"""Join a network: read the database's papers, check everything, and only then sign our name.
+"""Join a network: read what the database says of itself, check it, and only then register.
 
 Threat: a wrong passphrase, salt or setting makes notes unreadable for every device. So nothing is
-written before the papers are read, understood and found to fit, and never over what others wrote.
+written before that is read, understood and found to fit, and never over what others wrote.
 """
 
 import hashlib
@@ -19,7 +19,6 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.livesync.couch import Couch, Document, Remote
 from obsidian_rag.livesync.documents import Codec
-from obsidian_rag.livesync.looking import encrypted_sample
 from obsidian_rag.livesync.milestone import (
     MILESTONE_NAME,
     VERSION_ID,
@@ -37,6 +36,7 @@ from obsidian_rag.livesync.milestone import (
     version_document,
     version_verdict,
 )
+from obsidian_rag.livesync.remote_view import encrypted_sample
 from obsidian_rag.livesync.salt import (
     SYNC_PARAMETERS_NAME,
     SaltVerdict,
@@ -100,9 +100,9 @@ def join(
     is_read_only: bool,
     is_dry: bool = False,
 ) -> Membership:
-    """Check that we may take part, and how; sign the list of devices if we are to write at all.
+    """Check that we may take part, and how; join the list of devices if we are to write at all.
 
-    A dry run signs nothing, and is told apart from being read-only: it plans what would be sent.
+    A dry run writes nothing, but is not read-only: it plans what would be sent.
 
     Raises:
         LivesyncIncompatible: the database is none we can work with.
@@ -150,7 +150,7 @@ def check(couch: Couch, records: LivesyncRecords, member: Membership) -> None:
 
 
 def refresh(couch: Couch, records: LivesyncRecords, access: Access, member: Membership) -> None:
-    """Look at all the papers again now and then, and sign that we are here.
+    """Check the database info again, and say in the list of devices that we are here.
 
     Raises:
         LivesyncLocked: the database was locked, or made anew, or has us no longer.
@@ -345,14 +345,16 @@ def _register(couch: Couch, records: LivesyncRecords, node_id: str, access: Acce
     """Write our lines into the list of devices; some servers refuse when two do so at once."""
     for _ in range(_TRIES - 1):
         try:
-            _sign(couch, records, node_id, access)
+            _update_registration(couch, records, node_id, access)
         except LivesyncRefused:
             continue
         return
-    _sign(couch, records, node_id, access)
+    _update_registration(couch, records, node_id, access)
 
 
-def _sign(couch: Couch, records: LivesyncRecords, node_id: str, access: Access) -> None:
+def _update_registration(
+    couch: Couch, records: LivesyncRecords, node_id: str, access: Access
+) -> None:
     # Last writer wins there: read at the last moment, and change only our own lines.
     milestone = couch.get_local(MILESTONE_NAME)
     if milestone is None:
@@ -364,7 +366,7 @@ def _sign(couch: Couch, records: LivesyncRecords, node_id: str, access: Access) 
             "If it shall sync again, run `obsidian-rag livesync unlock`.",
         )
     info = couch.info() or {}
-    signed = registered(
+    updated = registered(
         milestone,
         node_id,
         NodeInfo(
@@ -376,8 +378,8 @@ def _sign(couch: Couch, records: LivesyncRecords, node_id: str, access: Access) 
             last_connected_ms=_now_ms(),
         ),
     )
-    if signed != milestone:
-        couch.put_local(MILESTONE_NAME, signed)
+    if updated != milestone:
+        couch.put_local(MILESTONE_NAME, updated)
     if is_listed and not records.get_fact(_REGISTERED):
         # Another device may have written over our first lines; that is no removal.
         records.put_fact(_REGISTERED, "1")

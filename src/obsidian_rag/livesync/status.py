@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.livesync_site import is_configured, place_of
-from obsidian_rag.engine.livesync_state import LivesyncState, read_word
-from obsidian_rag.engine.livesyncing import is_node_running
+from obsidian_rag.config import Config
 from obsidian_rag.errors import ObsidianRagError, Status
-from obsidian_rag.store import LivesyncRecords
+from obsidian_rag.livesync.session import is_node_running
+from obsidian_rag.livesync.site import is_configured, place_of
+from obsidian_rag.livesync.state import LivesyncState, load_state
+from obsidian_rag.store import Database, LivesyncRecords
 
 _COUNTED = ("pulled", "pushed", "deleted_here", "deleted_there", "renamed", "merged", "waiting")
 _SINCE = "since"
@@ -41,14 +41,18 @@ class LivesyncStatus:
     trouble: ObsidianRagError | None = None
 
 
-def livesync_status(engine: Engine) -> LivesyncStatus:
+def livesync_status(
+    config: Config, database: Database, ours: LivesyncState | None
+) -> LivesyncStatus:
     """How the sync of this installation is doing; asks no server.
+
+    `ours` is the node of this process, if it is to have one.
 
     Raises:
         IndexCorrupted: the books cannot be read.
     """
-    settings = engine.config.settings.livesync
-    if not is_configured(engine.config):
+    settings = config.settings.livesync
+    if not is_configured(config):
         return LivesyncStatus(
             configured=False,
             enabled=settings.enabled,
@@ -59,11 +63,11 @@ def livesync_status(engine: Engine) -> LivesyncStatus:
             stats=_stats(LivesyncState(), None),
         )
     try:
-        site = place_of(engine.config)
+        site = place_of(config)
     except ObsidianRagError as error:
         return _unusable(settings.enabled, error)
-    records = LivesyncRecords(engine.database, site.key)
-    live = _state(engine, records, site.key)
+    records = LivesyncRecords(database, site.key)
+    live = _state(config, records, ours)
     return LivesyncStatus(
         configured=True,
         enabled=settings.enabled,
@@ -84,13 +88,12 @@ def livesync_status(engine: Engine) -> LivesyncStatus:
     )
 
 
-def _state(engine: Engine, records: LivesyncRecords, key: str) -> LivesyncState:
-    ours = engine.live.livesync() if engine.live else None
+def _state(config: Config, records: LivesyncRecords, ours: LivesyncState | None) -> LivesyncState:
     if ours is not None and ours.is_running:
         return ours
-    if is_node_running(engine.config, key):
-        return read_word(records, is_running=True)
-    return ours or read_word(records, is_running=False)
+    if is_node_running(config, records.remote):
+        return load_state(records, is_running=True)
+    return ours or load_state(records, is_running=False)
 
 
 def _stats(state: LivesyncState, records: LivesyncRecords | None) -> dict[str, object]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from obsidian_rag.livesync.case import Case
-    from obsidian_rag.livesync.settling import Settler
+    from obsidian_rag.livesync.reconcile import Reconciler
 
 _log = logging.getLogger(__name__)
 _WRITERS = 4
@@ -47,11 +47,11 @@ class _Blocked(LivesyncUnreadable):
         )
 
 
-class Taker:
-    """Changes files for one settler; never one whose content is not what was decided on."""
+class Puller:
+    """Changes files for one reconciler; never one whose content is not what was decided on."""
 
-    def __init__(self, settler: "Settler") -> None:
-        self._settler = settler
+    def __init__(self, reconciler: "Reconciler") -> None:
+        self._reconciler = reconciler
 
     def write(self, cases: "Sequence[Case]") -> list[str]:
         """Write files; the documents that must be looked at again."""
@@ -69,58 +69,58 @@ class Taker:
                 if not is_spelled or isinstance(case.view.state, Conflicted):
                     again.append(case.doc_id)
             elif isinstance(outcome, _Blocked):
-                self._settler.wait_for_place(case, outcome)
+                self._reconciler.wait_for_place(case, outcome)
             elif isinstance(outcome, NoteChanged):
-                self._settler.disk.doubt(case.doc_id)
+                self._reconciler.disk.doubt(case.doc_id)
                 again.append(case.doc_id)
             else:
-                self._settler.fail(case, outcome)
-        self._settler.records.put(*written)
+                self._reconciler.fail(case, outcome)
+        self._reconciler.records.put(*written)
         for file in written:
-            self._settler.release(file.doc_id)
-        self._settler.stats.add(pulled=len(written))
+            self._reconciler.release(file.doc_id)
+        self._reconciler.stats.add(pulled=len(written))
         return again
 
     def trash(self, case: "Case") -> None:
         """Take a file out of the vault, since it was deleted elsewhere."""
-        settler, local, entry = self._settler, case.sight.local, case.sight.entry
+        reconciler, local, entry = self._reconciler, case.file.local, case.file.entry
         assert isinstance(local, Present) and entry is not None
-        kept = settler.manner.trash / _fresh_name()
+        kept = reconciler.policy.trash / _fresh_name()
         # The row first: a file in the trash that nobody lists is as good as lost.
-        row = settler.records.add_trash(
+        row = reconciler.records.add_trash(
             entry.rel_path,
             str(kept),
             entry.size_bytes,
             now(),
-            settler.deletions.reason(case),
+            reconciler.deletions.reason(case),
         )
         try:
-            remove_file(settler.disk.root, entry.rel_path, local.content_hash, kept)
+            remove_file(reconciler.disk.root, entry.rel_path, local.content_hash, kept)
         except ObsidianRagError:
             if not kept.exists():
-                settler.records.drop_trash(row)
+                reconciler.records.drop_trash(row)
             raise
-        settler.disk.drop(case.doc_id)
-        settler.records.put(settler.deleted_at(case, case.rev))
-        settler.stats.add(deleted_here=1)
+        reconciler.disk.drop(case.doc_id)
+        reconciler.records.put(reconciler.deleted_at(case, case.rev))
+        reconciler.stats.add(deleted_here=1)
         _log.info("Deleted here: %s (`livesync restore` brings it back)", case.path)
 
     def keep_copy(self, path: str, content: bytes, mtime_ns: int, reason: str) -> None:
         """Put a copy of a version into the trash, from where it can be restored."""
-        settler = self._settler
-        kept = settler.manner.trash / _fresh_name()
-        settler.records.add_trash(path, str(kept), len(content), now(), reason)
-        keep_copy(settler.disk.root, content, mtime_ns, kept)
+        reconciler = self._reconciler
+        kept = reconciler.policy.trash / _fresh_name()
+        reconciler.records.add_trash(path, str(kept), len(content), now(), reason)
+        keep_copy(reconciler.disk.root, content, mtime_ns, kept)
 
     def respell(self, case: "Case") -> bool:
         """Spell a file's path as the document does; whether to look again."""
-        settler, local, entry = self._settler, case.sight.local, case.sight.entry
+        reconciler, local, entry = self._reconciler, case.file.local, case.file.entry
         assert isinstance(local, Present) and entry is not None and case.view.entry is not None
         wanted = case.view.entry.path
         try:
-            moved = rename_file(settler.disk.root, entry.rel_path, wanted, local.content_hash)
+            moved = rename_file(reconciler.disk.root, entry.rel_path, wanted, local.content_hash)
         except NoteChanged:
-            if wanted not in settler.disk.left_out:
+            if wanted not in reconciler.disk.left_out:
                 raise
             raise LivesyncUnreadable(
                 f"'{wanted}' and '{entry.rel_path}' differ only in case, and both are here.",
@@ -128,19 +128,19 @@ class Taker:
             ) from None
         except IndexerFailed:
             # The disk knows one spelling only: what is in the file matters more.
-            settler.disk.stubborn.add(case.doc_id)
+            reconciler.disk.case_locked.add(case.doc_id)
             return True
-        settler.disk.put(case.doc_id, moved)
-        settler.stats.add(renamed=1)
+        reconciler.disk.put(case.doc_id, moved)
+        reconciler.stats.add(renamed=1)
         return True
 
     def _write(self, case: "Case") -> FileEntry | ObsidianRagError:
         assert case.content is not None and case.view.entry is not None
-        local, entry = case.sight.local, case.sight.entry
+        local, entry = case.file.local, case.file.entry
         expected = local.content_hash if isinstance(local, Present) else None
         path = entry.rel_path if entry is not None else case.view.entry.path
         mtime_ns = case.view.entry.mtime_ms * 1_000_000
-        root = self._settler.disk.root
+        root = self._reconciler.disk.root
         try:
             return replace_file(root, path, expected, case.content, mtime_ns)
         except ObsidianRagError as error:
@@ -148,17 +148,17 @@ class Taker:
                 return error
             if (obstacle := in_the_way(root, path)) is not None:
                 return _Blocked(path, obstacle)
-            twin = self._settler.disk.owner_of(path) if isinstance(error, NoteChanged) else None
+            twin = self._reconciler.disk.owner_of(path) if isinstance(error, NoteChanged) else None
             return error if twin in (None, case.doc_id) else _twin_error(path)
 
     def _written(self, case: "Case", entry: FileEntry) -> SyncedFile:
         assert case.content is not None
-        settler, content = self._settler, content_hash(case.content)
-        settler.disk.put(case.doc_id, entry)
+        reconciler, content = self._reconciler, content_hash(case.content)
+        reconciler.disk.put(case.doc_id, entry)
         if case.known is None or case.known.content_hash is None:
-            settler.deletions.arrived(content)
+            reconciler.deletions.arrived(content)
         _log.info("Pulled: %s", case.path)
-        return settler.synced(case, content, entry)
+        return reconciler.synced(case, content, entry)
 
 
 def _twin_error(path: str) -> LivesyncUnreadable:

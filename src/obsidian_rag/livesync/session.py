@@ -11,21 +11,17 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.livesync_site import Site, Wish, filters_of, site_of
-from obsidian_rag.engine.livesync_state import LivesyncState, leave_word
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, ObsidianRagError
-from obsidian_rag.livesync import (
-    Access,
-    Couch,
-    Direction,
-    LeftOut,
-    Listener,
-    Manner,
-    Node,
-    Plan,
-    Stats,
-    Tweaks,
-)
+from obsidian_rag.livesync.case import Direction, Policy
+from obsidian_rag.livesync.couch import Couch
+from obsidian_rag.livesync.left_out import LeftOut
+from obsidian_rag.livesync.membership import Access
+from obsidian_rag.livesync.node import Listener, Node, Plan
+from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.site import Site, filters_of, site_of
+from obsidian_rag.livesync.state import LivesyncState, save_state
+from obsidian_rag.livesync.stats import Stats
+from obsidian_rag.livesync.tweaks import Tweaks
 from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined
 from obsidian_rag.vault import discard_kept, make_root, sweep_data_folder, sweep_folder
 
@@ -111,7 +107,7 @@ def is_node_running(config: Config, key: str) -> bool:
 
 
 @contextlib.contextmanager
-def open_node(config: Config, wish: Wish | None = None) -> Iterator[OpenNode]:
+def open_node(config: Config, options: Options | None = None) -> Iterator[OpenNode]:
     """A node for the settings and what a command asks for besides.
 
     Raises:
@@ -119,24 +115,24 @@ def open_node(config: Config, wish: Wish | None = None) -> Iterator[OpenNode]:
         NotFound: there is no such folder.
         ObsidianRagError: as for `site_of`.
     """
-    wish = wish or Wish()
-    site = site_of(config, wish)
-    with contextlib.closing(open_books(config)) as database, node_lock(config, site.key):
+    options = options or Options()
+    site = site_of(config, options)
+    with contextlib.closing(open_database(config)) as database, node_lock(config, site.key):
         records = LivesyncRecords(database, site.key)
-        if wish.vault is not None and wish.direction is Direction.PULL:
+        if options.vault is not None and options.direction is Direction.PULL:
             make_root(site.root)  # to take a vault into a new folder is what it is for
         _note_root(site, records)
         drop_old_trash(config, records)
         sweep_folder(trash_folder(config))
         sweep_data_folder(config.home)
         with contextlib.closing(Couch(site.remote)) as couch:
-            plan = _plan(config, site, wish, _tweaks(site, wish, records))
+            plan = _plan(config, site, options, _tweaks(site, options, records))
             yield OpenNode(Node(plan, couch, records), couch, records, site)
 
 
 def sync_once(
     config: Config,
-    wish: Wish | None = None,
+    options: Options | None = None,
     listener: Listener = lambda _what, _done, _total: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> SyncResult:
@@ -145,23 +141,23 @@ def sync_once(
     Raises:
         ObsidianRagError: as for `open_node` and `Node.sync_once`.
     """
-    with open_node(config, wish) as opened:
+    with open_node(config, options) as opened:
         stats = opened.node.stats
         try:
-            settler = opened.node.sync_once(listener, stop)
+            reconciler = opened.node.sync_once(listener, stop)
         except ObsidianRagError as error:
-            leave_word(opened.records, LivesyncState(counts=stats.fields(), trouble=error))
+            save_state(opened.records, LivesyncState(counts=stats.fields(), trouble=error))
             raise
-        if not opened.node.plan.manner.is_dry:
-            leave_word(opened.records, LivesyncState(counts=stats.fields()))
+        if not opened.node.plan.policy.is_dry:
+            save_state(opened.records, LivesyncState(counts=stats.fields()))
         return SyncResult(
             stats=stats,
             planned=tuple(sorted(stats.planned)),
-            owed=len(settler.owed),
+            owed=len(reconciler.owed),
             quarantined=tuple(opened.records.quarantined()),
             conflicts=tuple(opened.records.conflicts()),
-            left_out=dict(settler.disk.left_out),
-            not_synced=settler.not_synced(),
+            left_out=dict(reconciler.disk.left_out),
+            not_synced=reconciler.not_synced(),
             is_stopped=stop(),
         )
 
@@ -181,22 +177,22 @@ def keep_tweaks(records: LivesyncRecords, tweaks: Tweaks) -> None:
     records.put_fact(_TWEAKS, json.dumps(tweaks.to_settings()))
 
 
-def _tweaks(site: Site, wish: Wish, records: LivesyncRecords) -> Tweaks | None:
+def _tweaks(site: Site, options: Options, records: LivesyncRecords) -> Tweaks | None:
     """How to keep notes in a database that does not say so; None if nobody told us."""
-    if wish.tweaks is not None:
-        tweaks = wish.tweaks
-    elif not wish.is_init:
+    if options.tweaks is not None:
+        tweaks = options.tweaks
+    elif not options.is_init:
         return None
     elif told := records.get_fact(_TWEAKS):
         return Tweaks.from_settings(json.loads(told))
     else:
         tweaks = Tweaks.for_new_database()
-    # Who has a passphrase means to use it.
-    encrypts = site.passphrase is not None if wish.encrypts is None else wish.encrypts
+    # A passphrase is there to be used, unless the options say otherwise.
+    encrypts = site.passphrase is not None if options.encrypts is None else options.encrypts
     return replace(tweaks, encrypt=encrypts)
 
 
-def open_books(config: Config) -> Database:
+def open_database(config: Config) -> Database:
     """The SQLite file, on a connection of our own."""
     try:
         return Database(config.database)
@@ -206,20 +202,20 @@ def open_books(config: Config) -> Database:
         return Database(config.database)
 
 
-def _plan(config: Config, site: Site, wish: Wish, tweaks: Tweaks | None) -> Plan:
+def _plan(config: Config, site: Site, options: Options, tweaks: Tweaks | None) -> Plan:
     settings = config.settings.livesync
     return Plan(
         root=site.root,
         access=Access(site.remote, site.passphrase, site.root.name, tweaks),
-        manner=Manner(
-            direction=wish.direction,
-            is_dry=wish.is_dry,
+        policy=Policy(
+            direction=options.direction,
+            is_dry=options.is_dry,
             may_merge=settings.merge,
             keeps_conflicts_as_files=settings.conflicts == "file",
             trash=trash_folder(config),
         ),
-        max_deleted_percent=100.0 if wish.allows_deletions else settings.max_deleted_percent,
-        is_read_only=wish.is_read_only or settings.read_only,
+        max_deleted_percent=100.0 if options.allows_deletions else settings.max_deleted_percent,
+        is_read_only=options.is_read_only or settings.read_only,
         filters=filters_of(config),
     )
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.livesync_care import Restored, open_records, put_back
-from obsidian_rag.engine.livesync_site import Wish, place_of
-from obsidian_rag.engine.livesyncing import is_node_running
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
-from obsidian_rag.livesync import MOVED, Answer, answer_held, held_deletions
+from obsidian_rag.livesync.care import Restored, open_records, put_back
+from obsidian_rag.livesync.deletions import MOVED, Answer, answer_held, held_deletions
+from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.session import is_node_running
+from obsidian_rag.livesync.site import place_of
 from obsidian_rag.store import LivesyncRecords, TrashedFile
 
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])", re.IGNORECASE)
@@ -29,7 +30,11 @@ class RestoredMany:
 
 
 def restore_many(
-    config: Config, since: str | None = None, wish: Wish | None = None, *, is_dry: bool = False
+    config: Config,
+    since: str | None = None,
+    options: Options | None = None,
+    *,
+    is_dry: bool = False,
 ) -> RestoredMany:
     """Put back every file that was deleted on other devices, or those deleted since then.
 
@@ -43,7 +48,7 @@ def restore_many(
     begin = moment_of(since) if since is not None else None
     restored: list[Restored] = []
     failed: list[tuple[TrashedFile, ObsidianRagError]] = []
-    with open_records(config, wish) as kept:
+    with open_records(config, options) as kept:
         trash = kept.records.trash()
         chosen = _latest(trash, begin)
         for file in chosen:
@@ -59,11 +64,11 @@ def restore_many(
     return RestoredMany(tuple(restored), tuple(failed), held, len(trash) - len(chosen))
 
 
-def take_held_deletions(config: Config, wish: Wish) -> int:
+def take_held_deletions(config: Config, options: Options) -> int:
     """Tell a node of another process that the deletions it holds are meant; how many they are."""
     with open_records(config) as kept:
         held = held_deletions(kept.records)
-        is_meant = place_of(config, wish).key == kept.site.key
+        is_meant = place_of(config, options).key == kept.site.key
         if not held or not is_meant or not is_node_running(config, kept.site.key):
             return 0
         answer_held(kept.records, Answer.TAKE)

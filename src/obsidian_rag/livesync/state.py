@@ -1,4 +1,4 @@
-"""How a node is doing, as one process knows it and as it leaves word for the others."""
+"""How a node is doing, and how other processes read it from the records."""
 
 import contextlib
 import json
@@ -29,8 +29,8 @@ class LivesyncState:
     trouble: ObsidianRagError | None = None
 
 
-def leave_word(records: LivesyncRecords, state: LivesyncState) -> None:
-    """Write down how the node is doing, for processes that ask the records."""
+def save_state(records: LivesyncRecords, state: LivesyncState) -> None:
+    """Record how the node is doing, for other processes."""
     progress = list(state.progress) if state.progress else None
     told = {
         "pid": os.getpid(),
@@ -42,11 +42,11 @@ def leave_word(records: LivesyncRecords, state: LivesyncState) -> None:
         "progress": progress,
         "trouble": dict(state.trouble.body) if state.trouble else None,
     }
-    with contextlib.suppress(ObsidianRagError):  # it is only word of mouth
+    with contextlib.suppress(ObsidianRagError):  # the next heartbeat repeats it
         records.put_fact(_STATE, json.dumps(told))
 
 
-def read_word(records: LivesyncRecords, *, is_running: bool) -> LivesyncState:
+def load_state(records: LivesyncRecords, *, is_running: bool) -> LivesyncState:
     """How a node of another process is doing, or how the last one ended."""
     try:
         told: dict[str, Any] = json.loads(records.get_fact(_STATE) or "{}")

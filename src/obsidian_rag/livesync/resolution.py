@@ -20,7 +20,7 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.livesync.couch import Couch
 from obsidian_rag.livesync.documents import Codec, Entry
-from obsidian_rag.livesync.looking import Looker
+from obsidian_rag.livesync.remote_view import RemoteReader
 from obsidian_rag.store import Conflict, LivesyncRecords, now
 from obsidian_rag.vault import (
     content_hash,
@@ -53,7 +53,7 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class Resolver:
     """What it takes to settle conflicts of one database and one vault."""
 
     root: Path
@@ -113,8 +113,8 @@ class Bench:
         return Resolved(conflict.path, kept, tuple(beside))
 
     def _version(self, conflict: Conflict, rev: str) -> tuple[Entry, bytes]:
-        looker = Looker(self.couch, self.codec)
-        found = looker.revision(conflict.doc_id, rev)
+        reader = RemoteReader(self.couch, self.codec)
+        found = reader.revision(conflict.doc_id, rev)
         if found is None:
             raise LivesyncUnreadable(
                 f"The version {rev} of '{conflict.path}' cannot be read, so it is not dropped.",

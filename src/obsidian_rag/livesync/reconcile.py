@@ -19,7 +19,7 @@ from obsidian_rag.errors import (
     NoteChanged,
     ObsidianRagError,
 )
-from obsidian_rag.livesync.case import Case, Direction, Manner
+from obsidian_rag.livesync.case import Case, Direction, Policy
 from obsidian_rag.livesync.conflicts import Conflicts
 from obsidian_rag.livesync.decision import (
     Absent,
@@ -32,14 +32,14 @@ from obsidian_rag.livesync.decision import (
 )
 from obsidian_rag.livesync.deletions import Deletions
 from obsidian_rag.livesync.disk import Disk
-from obsidian_rag.livesync.joining import Membership
 from obsidian_rag.livesync.left_out import IgnoredDocuments, LeftOut, summarised
-from obsidian_rag.livesync.looking import Looker, View, is_missing
+from obsidian_rag.livesync.membership import Membership
 from obsidian_rag.livesync.path_ids import in_the_way_of, normalise
-from obsidian_rag.livesync.pushing import Pusher
+from obsidian_rag.livesync.pull import Puller
+from obsidian_rag.livesync.push import Pusher
+from obsidian_rag.livesync.remote_view import RemoteReader, View, is_missing
 from obsidian_rag.livesync.spellings import in_form_of
 from obsidian_rag.livesync.stats import Stats
-from obsidian_rag.livesync.taking import Taker
 from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import FileEntry, content_hash, sweep
 
@@ -59,7 +59,7 @@ _DISPUTES = {Action.MERGE_OR_CONFLICT, Action.REPORT_CONFLICT}
 _ENDS = (LivesyncUnreachable, LivesyncRefused, LivesyncPassphrase, LivesyncBrake)
 
 
-class Settler:
+class Reconciler:
     """Works through documents, a page at a time."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Settler:
         records: LivesyncRecords,
         member: Membership,
         disk: Disk,
-        manner: Manner,
+        policy: Policy,
         stats: Stats,
         max_deleted_percent: float = 20.0,
     ) -> None:
@@ -76,15 +76,15 @@ class Settler:
         self.records = records
         self.member = member
         self.disk = disk
-        self.manner = manner
+        self.policy = policy
         self.stats = stats
-        self.looker = Looker(couch, member.codec, member.max_bytes)
+        self.reader = RemoteReader(couch, member.codec, member.max_bytes)
         self.owed: set[str] = set()
         self.ignored = IgnoredDocuments(records)
         self._max_deleted_percent = max_deleted_percent
         self._conflicts = Conflicts(self)
         self.pusher = Pusher(self)
-        self.taker = Taker(self)
+        self.puller = Puller(self)
         self.deletions = Deletions(self, max_deleted_percent)
         # Documents that wait for a place that a deletion may free; None: they wait no longer.
         self._blocked: set[str] | None = None
@@ -94,12 +94,12 @@ class Settler:
     @property
     def is_sending_only(self) -> bool:
         """Whether the vault must not be changed."""
-        return self.manner.direction is Direction.PUSH
+        return self.policy.direction is Direction.PUSH
 
     @property
     def is_read_only(self) -> bool:
         """Whether the database must not be written to."""
-        return self.member.is_read_only or self.manner.direction is Direction.PULL
+        return self.member.is_read_only or self.policy.direction is Direction.PULL
 
     def look(self) -> list[str]:
         """Walk the vault; the documents whose files are new, changed or gone.
@@ -108,7 +108,7 @@ class Settler:
             LivesyncBrake: so many files are gone that somebody must be asked.
         """
         walk = self.disk.look(self._live_documents)
-        if not self.manner.is_dry and not self.is_sending_only:
+        if not self.policy.is_dry and not self.is_sending_only:
             sweep(self.disk.root, walk.leftovers)
         known = {file.doc_id: file for file in self.records.files()}
         self._forget_filtered(known)
@@ -135,7 +135,7 @@ class Settler:
         """Of these documents, those that the database has; each is asked about once."""
         asked = [doc_id for doc_id in ids if doc_id not in self._is_there]
         if asked:
-            for doc_id, view in self.looker.look(asked, {}).items():
+            for doc_id, view in self.reader.look(asked, {}).items():
                 self._note_document(doc_id, view)
         return {doc_id for doc_id in ids if self._is_there[doc_id]}
 
@@ -143,7 +143,7 @@ class Settler:
         is_live = isinstance(view.state, Live | Conflicted) and view.trouble is None
         self._is_there[doc_id] = is_live
 
-    def settle(
+    def reconcile(
         self,
         ids: Iterable[str],
         listener: Callable[[int, int], None] = lambda _done, _total: None,
@@ -158,7 +158,7 @@ class Settler:
         """
         self._blocked = blocked = set[str]()
         try:
-            self._settle_pages(list(dict.fromkeys(ids)), listener, stop)
+            self._reconcile_pages(list(dict.fromkeys(ids)), listener, stop)
         finally:
             self._blocked = None
         if stop():
@@ -167,21 +167,21 @@ class Settler:
             return
         # Deletions come last, when all of them are known, and then what needed their places.
         due = self.deletions.clear()
-        self._settle_pages([*due, *sorted(blocked.difference(due))], lambda *_: None, stop)
+        self._reconcile_pages([*due, *sorted(blocked.difference(due))], lambda *_: None, stop)
         if due:
             self.deletions.finish(due)
 
-    def _settle_pages(
+    def _reconcile_pages(
         self, wanted: list[str], listener: Callable[[int, int], None], stop: Callable[[], bool]
     ) -> None:
         for start in range(0, len(wanted), _PAGE):
             if stop():
                 self.owed.update(wanted[start:])
                 return
-            self._settle_page(wanted[start : start + _PAGE])
+            self._reconcile_page(wanted[start : start + _PAGE])
             listener(min(start + _PAGE, len(wanted)), len(wanted))
 
-    def _settle_page(self, ids: Sequence[str]) -> None:
+    def _reconcile_page(self, ids: Sequence[str]) -> None:
         self.owed.difference_update(ids)
         self.disk.refresh_filters()
         waiting = list(ids)
@@ -196,14 +196,14 @@ class Settler:
     def _round(self, ids: Sequence[str]) -> list[str]:
         """Look at both sides once, and do what is to be done; what must be looked at again."""
         known = {doc_id: record for doc_id in ids if (record := self.records.file(doc_id))}
-        views = self.looker.look(ids, known)
+        views = self.reader.look(ids, known)
         again: list[str] = []
         for some in self._portions(ids, views):
             cases = self._with_content(self._decided(some, views, known))
-            if self.manner.is_dry:
+            if self.policy.is_dry:
                 self._plan(cases)
             ready = [case for case in cases if self.deletions.may_act(case)]
-            if not self.manner.is_dry:
+            if not self.policy.is_dry:
                 again += self._act(ready)
         return again
 
@@ -234,16 +234,16 @@ class Settler:
             if view.trouble is not None:
                 self._set_aside(doc_id, view, view.trouble)
                 continue
-            sight = self.disk.see(doc_id, record, view.entry.path if view.entry else None)
-            if sight is None:
+            file = self.disk.see(doc_id, record, view.entry.path if view.entry else None)
+            if file is None:
                 self.owed.add(doc_id)
                 continue
-            cases.append(self._with_action(Case(doc_id, view, sight, record)))
+            cases.append(self._with_action(Case(doc_id, view, file, record)))
         return cases
 
     def _with_action(self, case: Case) -> Case:
-        state, local = case.view.state, case.sight.local
-        if case.doc_id in self.disk.stubborn and isinstance(state, Live):
+        state, local = case.view.state, case.file.local
+        if case.doc_id in self.disk.case_locked and isinstance(state, Live):
             state = replace(state, path=local.path if isinstance(local, Present) else state.path)
         action = decide(local, state, case.known, is_read_only=self.is_read_only)
         is_new = case.known is None and isinstance(local, Absent) and isinstance(state, Conflicted)
@@ -263,7 +263,7 @@ class Settler:
             for case in cases
             if case.action in _NEEDS_CONTENT and case.view.entry is not None
         }
-        found = self.looker.contents(entries.values()) if entries else {}
+        found = self.reader.contents(entries.values()) if entries else {}
         self.stats.add(chunks_fetched=sum(len(entry.children) for entry in entries.values()))
         complete = []
         for case in cases:
@@ -294,7 +294,7 @@ class Settler:
             by_action.setdefault(case.action, []).append(case)
         removals = by_action.pop(Action.TRASH, [])
         again = [case.doc_id for case in removals if self._one(case)]
-        again += self.taker.write(by_action.pop(Action.WRITE, []))
+        again += self.puller.write(by_action.pop(Action.WRITE, []))
         pushes = [case for action in _PUSHES for case in by_action.pop(action, [])]
         again += self._push(pushes, by_action.pop(Action.SOFT_DELETE, []))
         for some in by_action.values():
@@ -336,9 +336,9 @@ class Settler:
             case Action.REBASE | Action.WARN_TOMBSTONE:
                 return self._rebase(case)
             case Action.RENAME_LOCAL:
-                return self.taker.respell(case)
+                return self.puller.respell(case)
             case Action.TRASH:
-                self.taker.trash(case)
+                self.puller.trash(case)
             case Action.MERGE_OR_CONFLICT:
                 return self._conflicts.merge_or_keep(case)
             case Action.REPORT_CONFLICT:
@@ -351,12 +351,12 @@ class Settler:
 
     def _record(self, case: Case) -> bool:
         """Both sides agree; a spelling that was changed here is still to be sent."""
-        local, entry = case.sight.local, case.sight.entry
+        local, entry = case.file.local, case.file.entry
         if isinstance(local, Absent) or entry is None:
             self.records.put(self.deleted_at(case, case.rev))
             return False
         self.records.put(self.synced(case, local.content_hash, entry))
-        is_spelled = case.doc_id in self.disk.stubborn or local.path == normalise(case.path)
+        is_spelled = case.doc_id in self.disk.case_locked or local.path == normalise(case.path)
         return not is_spelled and not self.is_read_only
 
     def _rebase(self, case: Case) -> bool:
@@ -369,8 +369,8 @@ class Settler:
     def synced(self, case: Case, content: str, entry: FileEntry) -> SyncedFile:
         """The record of a file that is what the document says."""
         assert case.view.entry is not None
-        is_stubborn = case.doc_id in self.disk.stubborn
-        told = normalise(entry.rel_path if is_stubborn else case.view.entry.path)
+        is_case_locked = case.doc_id in self.disk.case_locked
+        told = normalise(entry.rel_path if is_case_locked else case.view.entry.path)
         path = in_form_of(told, entry.rel_path)
         return SyncedFile(case.doc_id, path, case.rev, content, entry.size_bytes, entry.mtime_ns)
 
@@ -380,7 +380,7 @@ class Settler:
 
     def _seen(self, case: Case) -> None:
         """Nothing to do; a file that was only touched need not be read again next time."""
-        known, entry, local = case.known, case.sight.entry, case.sight.local
+        known, entry, local = case.known, case.file.entry, case.file.local
         if known is None or entry is None or not isinstance(local, Present):
             return
         is_same = local.content_hash == known.content_hash
@@ -413,7 +413,7 @@ class Settler:
             known.pop(file.doc_id)
             if file.content_hash is not None:
                 self.ignored.put(file.doc_id, file.path)
-        if filtered and not self.manner.is_dry:
+        if filtered and not self.policy.is_dry:
             self.ignored.save()  # before we forget: the feed will not tell of them again
             for file in filtered:
                 self.records.forget(file.doc_id)
@@ -457,7 +457,7 @@ class Settler:
         self, doc_id: str, rev: str, path: str | None, trouble: ObsidianRagError
     ) -> None:
         self._aside.add(doc_id)
-        if not self.manner.is_dry:
+        if not self.policy.is_dry:
             self.records.quarantine(doc_id, rev, path, trouble.code, trouble.message)
 
     def release(self, doc_id: str) -> None:

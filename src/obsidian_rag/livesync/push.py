@@ -15,7 +15,7 @@ from obsidian_rag.vault import FileEntry
 
 if TYPE_CHECKING:
     from obsidian_rag.livesync.case import Case
-    from obsidian_rag.livesync.settling import Settler
+    from obsidian_rag.livesync.reconcile import Reconciler
 
 _log = logging.getLogger(__name__)
 Document = dict[str, object]
@@ -31,10 +31,10 @@ class _Draft:
 
 
 class Pusher:
-    """Writes to the database for one settler; each entry is a child of what it was decided on."""
+    """Writes to the database; each entry is a child of what it was decided on."""
 
-    def __init__(self, settler: "Settler") -> None:
-        self._settler = settler
+    def __init__(self, reconciler: "Reconciler") -> None:
+        self._reconciler = reconciler
 
     def push(self, cases: "Iterable[Case]") -> list[str]:
         """Send files and deletions; the documents that must be looked at again."""
@@ -44,7 +44,7 @@ class Pusher:
             try:
                 draft = self._draft(case)
             except ObsidianRagError as error:
-                self._settler.fail(case, error)
+                self._reconciler.fail(case, error)
                 continue
             if draft is None:
                 again.append(case.doc_id)
@@ -55,7 +55,7 @@ class Pusher:
     def send_chunks(self, chunks: Iterable[Document]) -> dict[str, str]:
         """Write chunks, each once; what the server refuses, and its word for why."""
         once = list({str(chunk["_id"]): chunk for chunk in chunks}.values())
-        rows = self._settler.couch.bulk_docs(once) if once else []
+        rows = self._reconciler.couch.bulk_docs(once) if once else []
         # A chunk that is there already is the same: its id is made from its content.
         return {
             row.id: row.error or "unknown"
@@ -65,19 +65,19 @@ class Pusher:
 
     def _draft(self, case: "Case") -> _Draft | None:
         """What to write; None if the file is not what it was a moment ago."""
-        settler = self._settler
+        reconciler = self._reconciler
         if case.action is Action.SOFT_DELETE:
             assert case.view.document is not None and case.known is not None
-            if not settler.disk.is_still_gone(case.known.path):
+            if not reconciler.disk.is_still_gone(case.known.path):
                 return None
-            deleted = settler.member.codec.deleted(case.view.document, mtime_ms=_now_ms())
+            deleted = reconciler.member.codec.deleted(case.view.document, mtime_ms=_now_ms())
             return _Draft(case, deleted)
-        data = settler.disk.bytes_of(case.doc_id, case.sight)
-        entry, before = case.sight.entry, case.view.entry
+        data = reconciler.disk.bytes_of(case.doc_id, case.file)
+        entry, before = case.file.entry, case.view.entry
         if data is None or entry is None:
             return None
         mtime_ms = _mtime_to_send(case, entry)
-        encoded = settler.member.codec.encode(
+        encoded = reconciler.member.codec.encode(
             _path_to_send(case, entry),
             data,
             ctime_ms=before.ctime_ms if before and before.ctime_ms else _mtime_ms(entry),
@@ -97,16 +97,16 @@ class Pusher:
                 refused[name] for chunk in draft.chunks if (name := str(chunk["_id"])) in refused
             }
             if words:
-                self._settler.fail(draft.case, _refused_chunk(draft.case, min(words)))
+                self._reconciler.fail(draft.case, _refused_chunk(draft.case, min(words)))
             else:
                 ready.append(draft)
         return ready
 
     def _send(self, drafts: Sequence[_Draft]) -> list[str]:
-        settler = self._settler
+        reconciler = self._reconciler
         if not drafts:
             return []
-        rows = settler.couch.bulk_docs([draft.entry for draft in drafts])
+        rows = reconciler.couch.bulk_docs([draft.entry for draft in drafts])
         synced: list[SyncedFile] = []
         again: list[str] = []
         deleted = 0
@@ -114,22 +114,22 @@ class Pusher:
             if row.error == "conflict":
                 again.append(draft.case.doc_id)
             elif row.rev is None:
-                settler.fail(draft.case, _refused(draft.case, row))
+                reconciler.fail(draft.case, _refused(draft.case, row))
             else:
                 synced.append(self._sent(draft, row.rev))
                 deleted += synced[-1].content_hash is None
-        settler.records.put(*synced)
+        reconciler.records.put(*synced)
         for file in synced:
-            settler.release(file.doc_id)
-        settler.stats.add(pushed=len(synced) - deleted, deleted_there=deleted)
+            reconciler.release(file.doc_id)
+        reconciler.stats.add(pushed=len(synced) - deleted, deleted_there=deleted)
         return again
 
     def _sent(self, draft: _Draft, rev: str) -> SyncedFile:
         case = draft.case
         if case.action is Action.SOFT_DELETE:
             _log.info("Deleted there: %s", case.path)
-            return self._settler.deleted_at(case, rev)
-        local, entry = case.sight.local, case.sight.entry
+            return self._reconciler.deleted_at(case, rev)
+        local, entry = case.file.local, case.file.entry
         assert isinstance(local, Present) and entry is not None
         count = len(draft.chunks)
         _log.info("Pushed: %s (%d chunk%s)", case.path, count, "" if count == 1 else "s")
@@ -159,7 +159,7 @@ def _mtime_to_send(case: "Case", entry: FileEntry) -> int:
     that time, was deleted there; so one that comes back is as new as its return.
     """
     mtime_ms = _mtime_ms(entry)
-    before, known, local = case.view.entry, case.known, case.sight.local
+    before, known, local = case.view.entry, case.known, case.file.local
     if case.action is Action.PUSH_REVIVED:
         mtime_ms = max(mtime_ms, _now_ms())
     is_renamed_only = (

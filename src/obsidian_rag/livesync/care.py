@@ -5,30 +5,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.livesync_site import Site, Wish, filters_of, place_of, site_of
-from obsidian_rag.engine.livesyncing import (
+from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError
+from obsidian_rag.livesync.couch import Couch
+from obsidian_rag.livesync.disk import Disk
+from obsidian_rag.livesync.documents import Codec
+from obsidian_rag.livesync.filters import Filters
+from obsidian_rag.livesync.membership import Access, Membership, unlock
+from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.path_ids import warns
+from obsidian_rag.livesync.resolution import Resolved, Resolver
+from obsidian_rag.livesync.session import (
     is_node_running,
     kept_at,
     node_lock,
-    open_books,
+    open_database,
     sync_once,
     trash_folder,
 )
-from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError
-from obsidian_rag.livesync import (
-    Access,
-    Bench,
-    Codec,
-    Couch,
-    Disk,
-    Filters,
-    Membership,
-    Resolved,
-    Tweaks,
-    rehearse,
-    unlock,
-    warns,
-)
+from obsidian_rag.livesync.site import Site, filters_of, place_of, site_of
+from obsidian_rag.livesync.survey import rehearse
+from obsidian_rag.livesync.tweaks import Tweaks
 from obsidian_rag.store import Conflict, LivesyncRecords, Quarantined, TrashedFile
 from obsidian_rag.vault import discard_kept, restore_file
 
@@ -77,18 +73,18 @@ class CareRecords:
     records: LivesyncRecords = field(repr=False)
 
 
-def check_livesync(config: Config, wish: Wish | None = None) -> LivesyncCheck:
+def check_livesync(config: Config, options: Options | None = None) -> LivesyncCheck:
     """Look at the vault, the records and the database; nothing is changed.
 
     Raises:
         ConfigInvalid: LiveSync is not set up.
     """
-    with open_records(config, wish) as kept:
+    with open_records(config, options) as kept:
         records = kept.records
         member: Membership | None = None
         trouble: ObsidianRagError | None = None
         try:
-            with _couch(config, wish) as (site, couch):
+            with _couch(config, options) as (site, couch):
                 member = rehearse(couch, _access(site), records)
         except ObsidianRagError as error:
             trouble = error
@@ -104,31 +100,35 @@ def check_livesync(config: Config, wish: Wish | None = None) -> LivesyncCheck:
         )
 
 
-def waiting_conflicts(config: Config, wish: Wish | None = None) -> tuple[WaitingConflict, ...]:
+def waiting_conflicts(
+    config: Config, options: Options | None = None
+) -> tuple[WaitingConflict, ...]:
     """Every conflict that waits for the user, the oldest first.
 
     Raises:
         ConfigInvalid: LiveSync is not set up.
     """
-    with open_records(config, wish) as kept:
+    with open_records(config, options) as kept:
         return tuple(
             WaitingConflict(one, known.rev if (known := kept.records.file(one.doc_id)) else None)
             for one in kept.records.conflicts()
         )
 
 
-def resolve_conflict(config: Config, note: str, keep: str, wish: Wish | None = None) -> Resolved:
+def resolve_conflict(
+    config: Config, note: str, keep: str, options: Options | None = None
+) -> Resolved:
     """Settle the conflict of one note; `keep` is ours, theirs, both or a revision.
 
     Raises:
         NotFound: the note is in no conflict.
-        ObsidianRagError: as for `Bench.resolve`, or the database cannot be reached or used.
+        ObsidianRagError: as for `Resolver.resolve`, or the database cannot be reached or used.
     """
-    with open_records(config, wish) as kept:
+    with open_records(config, options) as kept:
         conflict = _named(kept.records.conflicts(), note)
-        with _couch(config, wish) as (site, couch):
+        with _couch(config, options) as (site, couch):
             member = rehearse(couch, _access(site), kept.records)
-            bench = Bench(
+            resolver = Resolver(
                 root=site.root,
                 trash=trash_folder(config),
                 couch=couch,
@@ -136,37 +136,37 @@ def resolve_conflict(config: Config, note: str, keep: str, wish: Wish | None = N
                 records=kept.records,
                 is_read_only=config.settings.livesync.read_only,
             )
-            return bench.resolve(conflict, keep)
+            return resolver.resolve(conflict, keep)
 
 
-def finish_resolving(config: Config, wish: Wish | None = None) -> None:
+def finish_resolving(config: Config, options: Options | None = None) -> None:
     """Bring what was settled to both sides; a node that runs does so by itself.
 
     Raises:
         ObsidianRagError: as for `sync_once`.
     """
-    if not is_node_running(config, place_of(config, wish).key):
-        sync_once(config, wish)
+    if not is_node_running(config, place_of(config, options).key):
+        sync_once(config, options)
 
 
-def trashed_files(config: Config, wish: Wish | None = None) -> tuple[TrashedFile, ...]:
+def trashed_files(config: Config, options: Options | None = None) -> tuple[TrashedFile, ...]:
     """What can be restored, the latest first.
 
     Raises:
         ConfigInvalid: LiveSync is not set up.
     """
-    with open_records(config, wish) as kept:
+    with open_records(config, options) as kept:
         return tuple(kept.records.trash())
 
 
-def restore_trashed(config: Config, wanted: str, wish: Wish | None = None) -> Restored:
+def restore_trashed(config: Config, wanted: str, options: Options | None = None) -> Restored:
     """Put a file back into the vault, by its number or path; the latest one of a path.
 
     Raises:
         NotFound: the trash has none.
         ObsidianRagError: it cannot be written.
     """
-    with open_records(config, wish) as kept:
+    with open_records(config, options) as kept:
         return put_back(config, kept, _chosen(kept.records.trash(), wanted))
 
 
@@ -184,7 +184,7 @@ def put_back(config: Config, kept: CareRecords, file: TrashedFile) -> Restored:
     return Restored(file, entry.rel_path)
 
 
-def unlock_database(config: Config, wish: Wish | None = None) -> None:
+def unlock_database(config: Config, options: Options | None = None) -> None:
     """Have this device accepted by a database that was locked or rebuilt; files stay as they are.
 
     Raises:
@@ -192,28 +192,28 @@ def unlock_database(config: Config, wish: Wish | None = None) -> None:
         ObsidianRagError: the database cannot be reached or used.
     """
     with (
-        open_records(config, wish) as kept,
-        _couch(config, wish) as (site, couch),
+        open_records(config, options) as kept,
+        _couch(config, options) as (site, couch),
         node_lock(config, site.key),
     ):
         unlock(couch, kept.records)
 
 
 @contextlib.contextmanager
-def open_records(config: Config, wish: Wish | None = None) -> Iterator[CareRecords]:
+def open_records(config: Config, options: Options | None = None) -> Iterator[CareRecords]:
     """What we remember of the database of the settings; whether a node works with it or not.
 
     Raises:
         ConfigInvalid: LiveSync is not set up.
     """
-    site = place_of(config, wish)
-    with contextlib.closing(open_books(config)) as database:
+    site = place_of(config, options)
+    with contextlib.closing(open_database(config)) as database:
         yield CareRecords(site, LivesyncRecords(database, site.key))
 
 
 @contextlib.contextmanager
-def _couch(config: Config, wish: Wish | None) -> Iterator[tuple[Site, Couch]]:
-    site = site_of(config, wish)
+def _couch(config: Config, options: Options | None) -> Iterator[tuple[Site, Couch]]:
+    site = site_of(config, options)
     with contextlib.closing(Couch(site.remote)) as couch:
         yield site, couch
 

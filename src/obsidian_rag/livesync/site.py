@@ -1,7 +1,7 @@
 """Where a node works: from the settings, and what a command asks for besides, to a database.
 
 The settings name one server. Its password, and the consent to use it, are for that server only:
-who names another one on the command line brings both along.
+another one on the command line needs its own.
 """
 
 import os
@@ -13,42 +13,17 @@ from urllib.parse import unquote, urlsplit
 
 from obsidian_rag.config import Config
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync import (
-    Direction,
-    FilterSettings,
-    Remote,
-    Secrets,
-    SecretStore,
-    Tweaks,
-    check_consent,
-    remote_key,
-)
+from obsidian_rag.livesync.consent import check_consent
+from obsidian_rag.livesync.couch import Remote
+from obsidian_rag.livesync.filters import FilterSettings
+from obsidian_rag.livesync.membership import remote_key
+from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.secrets import Secrets, SecretStore
 
 PASSWORD_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSWORD"
 PASSPHRASE_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSPHRASE"
 _FROM_ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SETUP = "Run `obsidian-rag livesync setup`, or name the database with --url and --db."
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a command asks for besides the settings; what it leaves out is as they say."""
-
-    url: str | None = field(default=None, repr=False)  # it may hold a user and a password
-    database: str | None = None
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    passphrase: str | None = field(default=None, repr=False)
-    vault: Path | None = None
-    has_consent: bool = False
-    # How a database shall be kept that does not say so itself.
-    is_init: bool = False
-    tweaks: Tweaks | None = None
-    encrypts: bool | None = None
-    direction: Direction = Direction.BOTH
-    is_read_only: bool = False
-    is_dry: bool = False
-    allows_deletions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,27 +56,27 @@ def is_configured(config: Config) -> bool:
     return bool(config.settings.livesync.couchdbUrl and config.settings.livesync.dbName)
 
 
-def place_of(config: Config, wish: Wish | None = None) -> Site:
+def place_of(config: Config, options: Options | None = None) -> Site:
     """The database and the folder, without what opens the database.
 
     Raises:
         ConfigInvalid: they are not named, or cannot be used.
     """
-    wish = wish or Wish()
+    options = options or Options()
     settings = config.settings.livesync
-    url, user, _ = split_login(wish.url) if wish.url else (settings.couchdbUrl, None, None)
-    database = wish.database or settings.dbName
+    url, user, _ = split_login(options.url) if options.url else (settings.couchdbUrl, None, None)
+    database = options.database or settings.dbName
     if not url or not database:
         raise ConfigInvalid("LiveSync is not set up.", _SETUP)
-    if _is_settings_server(config, wish):
-        user = wish.user or user or settings.couchdbUser
+    if _is_settings_server(config, options):
+        user = options.user or user or settings.couchdbUser
     else:
-        user = wish.user or user
-    return Site(Remote(url, database, user), _root(config, wish))
+        user = options.user or user
+    return Site(Remote(url, database, user), _root(config, options))
 
 
 def site_of(
-    config: Config, wish: Wish | None = None, environ: Mapping[str, str] = os.environ
+    config: Config, options: Options | None = None, environ: Mapping[str, str] = os.environ
 ) -> Site:
     """The database and the folder, with what opens the database.
 
@@ -109,25 +84,25 @@ def site_of(
         ConfigInvalid: they are not named or cannot be used, or a secret cannot be had.
         LivesyncRefused: the server is outside this machine, and nobody has consented to it.
     """
-    wish = wish or Wish()
-    place = place_of(config, wish)
-    is_ours = _is_settings_server(config, wish)
+    options = options or Options()
+    place = place_of(config, options)
+    is_ours = _is_settings_server(config, options)
     check_consent(
-        place.remote, wish.has_consent or (is_ours and config.settings.livesync.remote_consent)
+        place.remote, options.has_consent or (is_ours and config.settings.livesync.remote_consent)
     )
     kept = SecretStore(config.home).get(place.key) or Secrets()
-    given = wish.password or (split_login(wish.url)[2] if wish.url else None)
+    given = options.password or (split_login(options.url)[2] if options.url else None)
     written = _written_password(config, environ) if is_ours and given is None else None
     password = given or written or kept.password or environ.get(PASSWORD_VARIABLE)
     remote = replace(
         place.remote,
         password=password,
         headers=kept.headers,
-        # Who brings a password does not mean the token.
+        # A password that is given replaces the token.
         jwt=kept.jwt if given is None and written is None else None,
     )
-    passphrase = wish.passphrase or kept.passphrase or environ.get(PASSPHRASE_VARIABLE)
-    if wish.encrypts is False:
+    passphrase = options.passphrase or kept.passphrase or environ.get(PASSPHRASE_VARIABLE)
+    if options.encrypts is False:
         passphrase = None
     return Site(remote, place.root, passphrase)
 
@@ -143,10 +118,10 @@ def split_login(url: str) -> tuple[str, str | None, str | None]:
     return bare, unquote(user) if user else None, unquote(password) if password else None
 
 
-def _is_settings_server(config: Config, wish: Wish) -> bool:
+def _is_settings_server(config: Config, options: Options) -> bool:
     """Whether a command means the server of the settings."""
     known = config.settings.livesync.couchdbUrl
-    return wish.url is None or (known or "").rstrip("/") == split_login(wish.url)[0]
+    return options.url is None or (known or "").rstrip("/") == split_login(options.url)[0]
 
 
 def _written_password(config: Config, environ: Mapping[str, str]) -> str | None:
@@ -165,10 +140,10 @@ def _written_password(config: Config, environ: Mapping[str, str]) -> str | None:
     return environ[named[1]]
 
 
-def _root(config: Config, wish: Wish) -> Path:
+def _root(config: Config, options: Options) -> Path:
     written = config.settings.livesync.vaultPath
-    if wish.vault is not None:
-        root = Path(os.path.abspath(wish.vault.expanduser()))  # noqa: PTH100  (keeps symlinks)
+    if options.vault is not None:
+        root = Path(os.path.abspath(options.vault.expanduser()))  # noqa: PTH100  (keeps symlinks)
     elif written is not None:
         from_file = config.file.parent / Path(written).expanduser()
         root = Path(os.path.abspath(from_file))  # noqa: PTH100

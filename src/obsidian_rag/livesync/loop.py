@@ -1,7 +1,7 @@
-"""A node at work: fed by a watcher, looked at by a pulse, and started again when it can be.
+"""A node at work: told what happens in the vault, observed, and started again when it can be.
 
-Threads: the node works in the thread that calls `run`; the watcher has one and only leaves
-messages; the pulse has one, reads the node's counts, and is the only one that tells how it goes.
+Threads: the node works in the thread that calls `run`; whoever watches the vault only leaves
+messages; the heartbeat has a thread, reads the node's counts, and is the only one that reports.
 """
 
 import contextlib
@@ -10,20 +10,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
-from obsidian_rag.config import Config, WatcherSettings
-from obsidian_rag.engine.livesync_site import Wish
-from obsidian_rag.engine.livesync_state import LivesyncState, leave_word
-from obsidian_rag.engine.livesyncing import OpenNode, drop_old_trash, open_node
-from obsidian_rag.engine.watcher import Watcher
+from obsidian_rag.config import Config
 from obsidian_rag.errors import Busy, IndexerFailed, LivesyncBrake, ObsidianRagError
-from obsidian_rag.livesync import Direction, LeftOut, Listener
+from obsidian_rag.livesync.case import Direction
+from obsidian_rag.livesync.left_out import LeftOut
+from obsidian_rag.livesync.node import Listener
+from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.session import OpenNode, drop_old_trash, open_node
+from obsidian_rag.livesync.state import LivesyncState, save_state
 from obsidian_rag.store import file_identity
-from obsidian_rag.vault import Rules
 
 # Under the room's own name: what the node says and what is said about it are one log.
 _log = logging.getLogger("obsidian_rag.livesync")
-_PULSE_S = 0.25
+_HEARTBEAT_S = 0.25
 _WORD_EVERY_S = 5.0
 _TRASH_EVERY_S = 3600.0
 _WATCHER_PATIENCE_S = 10.0
@@ -36,25 +37,34 @@ _PASSING = (Busy, IndexerFailed, LivesyncBrake)
 _TRIES_APART_S = 5.0
 
 Tell = Callable[[ObsidianRagError | None], None]
+# Waits so many seconds for the vault to be watched; whether it is.
+IsWatched = Callable[[float], bool]
+# Calls back for changes of files below a folder, as long as the context is open.
+Watch = Callable[
+    [Path, float, Callable[[frozenset[str] | None], None]],
+    contextlib.AbstractContextManager[IsWatched],
+]
 
 
-class Session:
+class RunningNode:
     """One node from its start to its end."""
 
     def __init__(
         self,
         config: Config,
-        wish: Wish | None = None,
+        watch: Watch,
+        options: Options | None = None,
         listener: Listener = lambda _what, _done, _total: None,
         tell: Tell = lambda _trouble: None,
     ) -> None:
         """`tell` hears of each trouble, and None once the node is connected again."""
         self._config = config
-        self._wish = wish or Wish()
+        self._watch = watch
+        self._options = options or Options()
         self._listener = listener
         self._tell = tell
         self._opened: OpenNode | None = None
-        self._watcher: Watcher | None = None
+        self._is_watched: IsWatched | None = None
         self._progress: tuple[str, int, int] | None = None
         self._trouble: ObsidianRagError | None = None
 
@@ -64,18 +74,18 @@ class Session:
         Raises:
             ObsidianRagError: only the user can help, or there is no node to be had.
         """
-        with open_node(self._config, self._wish) as opened:
+        with open_node(self._config, self._options) as opened:
             self._opened = opened
             ended = threading.Event()
             try:
-                with self._beating(opened, stop, ended), self._watching(opened, ended):
+                with self._observed(opened, stop, ended), self._watching(opened):
                     opened.node.run(ended, self._heard)
             except ObsidianRagError as error:
                 self._trouble = error
                 raise
             finally:
                 self._opened = None
-                leave_word(opened.records, self._state_of(opened, is_running=False))
+                save_state(opened.records, self._state_of(opened, is_running=False))
 
     @property
     def state(self) -> LivesyncState:
@@ -84,10 +94,10 @@ class Session:
         return self._state_of(opened, is_running=True) if opened else LivesyncState()
 
     def _state_of(self, opened: OpenNode, *, is_running: bool) -> LivesyncState:
-        stats, watcher = opened.node.stats, self._watcher
+        stats, is_watched = opened.node.stats, self._is_watched
         return LivesyncState(
             is_running=is_running,
-            is_watching=is_running and watcher is not None and watcher.is_watching,
+            is_watching=is_running and is_watched is not None and is_watched(0),
             is_connected=is_running and stats.is_connected,
             counts=stats.fields(),
             lag=self._lag(opened) if is_running else None,
@@ -106,21 +116,24 @@ class Session:
         self._listener(what, done, total)
 
     @contextlib.contextmanager
-    def _beating(
+    def _observed(
         self, opened: OpenNode, stop: threading.Event, ended: threading.Event
     ) -> Iterator[None]:
         over = threading.Event()
-        pulse = threading.Thread(
-            target=self._beat, args=(opened, stop, ended, over), name="livesync pulse", daemon=True
+        heartbeat = threading.Thread(
+            target=self._heartbeat,
+            args=(opened, stop, ended, over),
+            name="livesync heartbeat",
+            daemon=True,
         )
-        pulse.start()
+        heartbeat.start()
         try:
             yield
         finally:
             over.set()
-            pulse.join(_JOIN_S)
+            heartbeat.join(_JOIN_S)
 
-    def _beat(
+    def _heartbeat(
         self,
         opened: OpenNode,
         stop: threading.Event,
@@ -131,7 +144,7 @@ class Session:
         word_at, trash_at = 0.0, time.monotonic() + _TRASH_EVERY_S
         told = LivesyncState()
         left_out: tuple[LeftOut, ...] = ()
-        while not over.wait(_PULSE_S):
+        while not over.wait(_HEARTBEAT_S):
             if stop.is_set() or file_identity(self._config.database) != identity:
                 ended.set()
             stats, now = opened.node.stats, time.monotonic()
@@ -147,36 +160,24 @@ class Session:
             is_due = now >= word_at or state.is_connected != told.is_connected
             if is_due and state != told:
                 word_at, told = now + _WORD_EVERY_S, state
-                leave_word(opened.records, state)
+                save_state(opened.records, state)
             if now >= trash_at:
                 trash_at = now + _TRASH_EVERY_S
                 drop_old_trash(self._config, opened.records)
 
     @contextlib.contextmanager
-    def _watching(self, opened: OpenNode, ended: threading.Event) -> Iterator[None]:
+    def _watching(self, opened: OpenNode) -> Iterator[None]:
         """Tell the node what happens in the vault; one that only takes changes need not know."""
-        if self._wish.direction is Direction.PULL:
+        if self._options.direction is Direction.PULL:
             yield
             return
-        over = threading.Event()
-        self._watcher = watcher = Watcher(
-            opened.site.root,
-            Rules(file_patterns=("*",)),
-            WatcherSettings(debounce_s=self._config.settings.livesync.debounce_s, collect_s=0),
-            lambda _paths: opened.node.changed(),
-        )
-        thread = threading.Thread(
-            target=watcher.run, args=(over,), name="livesync watcher", daemon=True
-        )
-        thread.start()
-        try:
-            # What changes before it watches is found by the node's first look.
-            if watcher.ready.wait(_WATCHER_PATIENCE_S):
-                _log.info("Watching %s", opened.site.root)
+        root, debounce_s = opened.site.root, self._config.settings.livesync.debounce_s
+        with self._watch(root, debounce_s, lambda _paths: opened.node.changed()) as is_watched:
+            self._is_watched = is_watched
+            # What changes before it is watched is found by the node's first look.
+            if is_watched(_WATCHER_PATIENCE_S):
+                _log.info("Watching %s", root)
             yield
-        finally:
-            over.set()
-            thread.join(_JOIN_S)
 
 
 def _say_not_synced(now: tuple[LeftOut, ...], before: tuple[LeftOut, ...]) -> None:
@@ -188,9 +189,10 @@ def _say_not_synced(now: tuple[LeftOut, ...], before: tuple[LeftOut, ...]) -> No
 
 
 def run_livesync(
+    watch: Watch,
     config: Config,
     stop: threading.Event,
-    wish: Wish | None = None,
+    options: Options | None = None,
     listener: Listener = lambda _what, _done, _total: None,
 ) -> None:
     """Be a node in the foreground until `stop`.
@@ -199,18 +201,19 @@ def run_livesync(
         ObsidianRagError: only the user can help, or there is no node to be had.
     """
     while not stop.is_set():
-        Session(config, wish, listener).run(stop)
+        RunningNode(config, watch, options, listener).run(stop)
 
 
 class LivesyncLoop:
     """The daemon's node: whatever stops it is told, and tried again later or when asked."""
 
-    def __init__(self, config: Config, tell: Tell) -> None:
+    def __init__(self, config: Config, watch: Watch, tell: Tell) -> None:
         self._config = config
+        self._watch = watch
         self._tell_health = tell
         self._lock = threading.Lock()
         self._woken = threading.Event()
-        self._session: Session | None = None
+        self._node: RunningNode | None = None
         self._trouble: ObsidianRagError | None = None
         self._tried_at = 0.0
 
@@ -230,7 +233,7 @@ class LivesyncLoop:
 
     def look_soon(self) -> None:
         """What stopped the node may be over."""
-        if self._session is None and self._trouble is not None:
+        if self._node is None and self._trouble is not None:
             self._woken.set()
 
     def wake(self) -> None:
@@ -240,18 +243,17 @@ class LivesyncLoop:
     @property
     def state(self) -> LivesyncState:
         """How the node is doing."""
-        session = self._session
-        state = session.state if session is not None else LivesyncState()
+        node = self._node
+        state = node.state if node is not None else LivesyncState()
         # A new try heals nothing before it has come through.
         is_well = state.is_connected or state.trouble is not None
         return state if is_well else replace(state, trouble=self._trouble)
 
     def _try(self, stop: threading.Event) -> None:
-        session = Session(self._config, tell=self._tell)
-        self._session = session
+        self._node = node = RunningNode(self._config, self._watch, tell=self._tell)
         trouble: ObsidianRagError | None = None
         try:
-            session.run(stop)
+            node.run(stop)
         except ObsidianRagError as error:
             _log.warning("LiveSync has stopped: %s", error.message)
             trouble = error
@@ -262,7 +264,7 @@ class LivesyncLoop:
                 "It is tried again by itself; logs/daemon.log has the details to report.",
             )
         finally:
-            self._session = None
+            self._node = None
         if trouble is not None:
             self._tell(trouble)
 
