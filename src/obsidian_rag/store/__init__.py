@@ -47,7 +47,7 @@ from obsidian_rag.store.meaning_file import packed_ids
 from obsidian_rag.store.memory import Fact, Memory
 from obsidian_rag.store.probing import probe_indexes
 from obsidian_rag.store.properties import Properties
-from obsidian_rag.store.queue import Change, ChangeType, Queue
+from obsidian_rag.store.queue import Change, ChangeType, Consumer, Queue
 from obsidian_rag.store.rows import ChunkRow, FoundRow, NoteRow
 from obsidian_rag.store.salvage import salvage
 
@@ -65,6 +65,7 @@ __all__ = [
     "ChunkStore",
     "Clause",
     "Conflict",
+    "Consumer",
     "Database",
     "EmbeddedChunk",
     "EmbeddingStatus",

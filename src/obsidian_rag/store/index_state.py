@@ -51,6 +51,15 @@ class IndexState:
         )
         return {str(path): None if found is None else str(found) for path, found in rows}
 
+    def contents(self, link_id: str) -> dict[str, str | None]:
+        """The content hash of each searchable file."""
+        rows = self._database.rows(
+            f"SELECT rel_path, index_hash FROM {self._table}"
+            " WHERE link_id = ? AND embedding_status = 'indexed'",
+            (link_id,),
+        )
+        return {str(path): None if found is None else str(found) for path, found in rows}
+
     def put(self, link_id: str, states: Iterable[FileState]) -> None:
         """Record outcomes, replacing earlier ones of the same files."""
         at = now()
