@@ -14,6 +14,11 @@ from obsidian_rag.engine import Engine
 _LOUD = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
 _PLACES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "APPDATA")
 
+# Where the environment forbids to keep bytecode, every process that a test starts would compile all
+# it imports; the workers of pytest too. It is kept aside instead, so nothing stands beside a source.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parent.parent / ".cache" / "bytecode")
+
 # A test must not fail because others keep the machine busy; `pytest-timeout` ends what hangs.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")

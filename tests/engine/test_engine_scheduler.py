@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.embed.embedding_doubles import Answer, fake_ollama
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.engine import Bus, Engine, Health, Jobs, Live, Mode, run_index
 from obsidian_rag.engine.events import Event, EventKind
@@ -15,7 +16,6 @@ from obsidian_rag.engine.scheduler import Scheduler
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
-PATIENCE_S = 300.0
 SLOW = {
     "embedding.provider": "ollama",
     "embedding.model": "tiny",

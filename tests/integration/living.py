@@ -13,11 +13,11 @@ from typing import Any
 
 import psutil
 from tests.transports.command_line import COMMAND
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import data_home
 from obsidian_rag.transports.running import DaemonGone, RunningDaemon, find_daemon
 
-PATIENCE_S = 300.0
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.relations.related_vault import RelatedVault, indexed
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import NotFound
@@ -387,7 +388,7 @@ def test_a_run_that_is_killed_loses_no_more_than_its_last_transaction(tmp_path: 
         "with vault.rows() as rows:"
         " update(rows, vault.ground, listener=lambda done, total: os._exit(9))"
     )
-    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], timeout=300)
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], timeout=PATIENCE_S)
     assert killed.returncode == 9
     assert 0 < len(titles(vault)) < MANY
     assert vault.update().is_complete

@@ -19,12 +19,12 @@ from tests.embed.embedding_doubles import fake_ollama, tiny_model
 from tests.integration.living import Living, living
 from tests.security.sockets import PROXIES, Audit, can_trace, is_outside
 from tests.transports.command_line import COMMAND
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.transports.running import RunningDaemon, find_daemon
 
 Configure = Callable[[Path, Mapping[str, object]], None]
 SAMPLE = Path(__file__).parents[2] / "samples" / "vault"
-PATIENCE_S = 300
 # The default embedder, because it is the one whose library knows how to download.
 LOCAL: dict[str, object] = {
     "embedding.provider": "builtin",

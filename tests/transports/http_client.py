@@ -8,13 +8,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag import __version__, config
 from obsidian_rag.engine import Bus, Engine, Health, Jobs, Live, Presence
@@ -25,7 +25,6 @@ from obsidian_rag.transports.http.server import DoorServer
 from obsidian_rag.transports.running import RunningDaemon, find_daemon
 
 T = TypeVar("T")
-PATIENCE_S = 300.0
 TOKEN = "a-token-for-tests"
 NOTES = {
     "Finance/Debts.md": "# Debts\n\nI owe Sreenivas two hundred dollars.\n",
@@ -204,14 +203,6 @@ class OpenDoor(Address):
         self.over.set()
         self.thread.join(PATIENCE_S)
         assert not self.thread.is_alive()
-
-
-def wait_until(found: Callable[[], T]) -> T:
-    """Ask again and again until the answer is yes, where nothing tells when."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (value := found()):
-        assert time.monotonic() < deadline, "it never came true"
-    return value
 
 
 def encoded(body: object) -> bytes:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
-from tests.integration.living import PATIENCE_S, QUICK, Configure, Living, MakeVault, living
+from tests.integration.living import QUICK, Configure, Living, MakeVault, living
 from tests.transports.command_line import COMMAND, in_another_process
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load
 from obsidian_rag.errors import Busy
