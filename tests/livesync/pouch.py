@@ -33,7 +33,6 @@ _USER = "admin"
 _PASSWORD = "a-password-för-tests"
 # The limit that CouchDB 3 has, unless its administrator set another.
 MAX_DOCUMENT_SIZE = 8_000_000
-_INSTALL_S = 240.0
 # A test process that is killed closes the pipe, and the server leaves.
 _LEAVE_WITH_US = "process.stdin.on('end', () => process.exit(0)).resume();"
 
@@ -117,7 +116,7 @@ def install() -> None:
     texts = [(_HERE / name).read_bytes() for name in _INSTALLED_FROM]
     wanted = hashlib.sha256(b"\0".join(texts)).hexdigest()
     ready = _CACHE / "ready"
-    with FileLock(_CACHE.with_suffix(".lock"), timeout=_INSTALL_S):
+    with FileLock(_CACHE.with_suffix(".lock"), timeout=2 * PATIENCE_S):
         if ready.is_file() and ready.read_text() == wanted:
             return
         ready.unlink(missing_ok=True)
@@ -129,7 +128,7 @@ def install() -> None:
             env=_ENVIRONMENT,
             capture_output=True,
             text=True,
-            timeout=_INSTALL_S,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == 0, f"npm ci: {done.stderr or done.stdout}"
         ready.write_text(wanted)

@@ -21,6 +21,7 @@ from tests.security.sockets import PROXIES, Audit, can_trace, is_outside
 from tests.transports.command_line import COMMAND
 from tests.waiting import PATIENCE_S
 
+from obsidian_rag.engine import Engine, Mode, run_index
 from obsidian_rag.transports.running import RunningDaemon, find_daemon
 
 Configure = Callable[[Path, Mapping[str, object]], None]
@@ -50,10 +51,11 @@ def vault(tmp_path: Path, configure: Configure) -> Path:
 
 
 @pytest.fixture
-def indexed(vault: Path) -> Path:
+def indexed(vault: Path, engine: Callable[..., Engine]) -> Path:
     """The vault with an index, made before the audit."""
-    made = subprocess.run(words("index"), capture_output=True, timeout=PATIENCE_S)
-    assert made.returncode == 0
+    made = engine(vault, LOCAL)
+    assert run_index(made, Mode.FULL).exit_code == 0
+    made.close()
     return vault
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
+from tests.folders import write_notes
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag import __version__, config
@@ -232,9 +233,7 @@ def installed(
 ) -> Engine:
     """An engine of a small vault below `root`, with the hash embedder."""
     vault = root / "vault"
-    for path, text in notes.items():
-        (vault / path).parent.mkdir(parents=True, exist_ok=True)
-        (vault / path).write_text(text, encoding="utf-8")
+    write_notes(vault, notes)
     flags = {"vault_path": str(vault), "embedding.provider": "hash", **(settings or {})}
     engine = Engine(config.load(flags, {"OBSIDIAN_RAG_HOME": str(root / "home")}))
     if is_indexed:
