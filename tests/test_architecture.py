@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import PATIENCE_S
 
 import obsidian_rag
 
@@ -376,6 +377,6 @@ def _writes(call: ast.Call, position: int) -> bool:
 def test_no_heavy_library_is_loaded_until_it_must(door: str, heavy: tuple[str, ...]) -> None:
     script = f"import sys, obsidian_rag.{door}\nprint(sorted(set({heavy!r}) & set(sys.modules)))"
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert (done.stdout.strip(), done.stderr) == ("[]", "")

@@ -16,6 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.autostart.entry import (
     Entry,
@@ -88,7 +89,11 @@ def test_a_unit_starts_a_python_in_any_folder_with_any_data_folder(
     assert words_of(environment, is_command=False) == [f"OBSIDIAN_RAG_HOME=/data/{name}"]
     (command,) = lines_of(text, "ExecStart")
     done = subprocess.run(
-        words_of(command, is_command=True), capture_output=True, text=True, timeout=300, check=True
+        words_of(command, is_command=True),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
     )
     assert done.stdout.splitlines() == [str(python), "-P", "-m", "obsidian_rag", "serve"]
 
@@ -119,7 +124,7 @@ def complaints(text: str, folder: Path) -> list[str]:
         env={**os.environ, "XDG_RUNTIME_DIR": str(runtime)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     lines = done.stderr.splitlines()
     return [line for line in lines if unit.name in line]
@@ -154,7 +159,7 @@ def test_the_task_of_windows_runs_the_daemon_with_its_environment_and_a_log(
     *python, last = windows_words(arguments)
     assert (python, last) == (["-P", "-c", task_program(wanted)], "serve")
     done = subprocess.run(
-        [sys.executable, *python, "config", "path"], capture_output=True, timeout=300
+        [sys.executable, *python, "config", "path"], capture_output=True, timeout=PATIENCE_S
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert log.read_text(encoding="utf-8") == f"{data}/config.json\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.embed.embedding_doubles import Answer, fake_ollama
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.engine import Bus, Engine, run_index
 from obsidian_rag.engine.engine import Live
@@ -19,7 +20,6 @@ from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
-PATIENCE_S = 300.0
 SLOW = {
     "embedding.provider": "ollama",
     "embedding.model": "tiny",

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.livesync.keyrings import MemoryKeyring
 from tests.livesync.nodes import TestNode
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.engine import Engine
@@ -51,7 +51,6 @@ from obsidian_rag.tools import livesync
 
 Configure = Callable[[Path, Mapping[str, object]], None]
 Device = Callable[..., TestNode]
-PATIENCE_S = 300.0
 
 pytestmark = pytest.mark.usefixtures("no_keyring")
 
@@ -673,14 +672,6 @@ def test_a_node_goes_on_with_a_new_database_when_the_old_one_was_set_aside(
         stop.set()
         thread.join(PATIENCE_S)
     assert sorted(file.name for file in vault.iterdir()) == ["a.md", "b.md"]
-
-
-def until(is_so: Callable[[], object]) -> None:
-    """Wait for what another thread does."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.05)
 
 
 def status_of(engine: Engine) -> LivesyncStatus:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.relations.related_vault import RelatedVault, indexed
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import VaultAway
@@ -388,7 +389,7 @@ def test_a_run_that_is_killed_loses_no_more_than_its_last_transaction(tmp_path: 
         "vault = RelatedVault(Path(sys.argv[1]));\n"
         "vault.update(listener=lambda told: told.phase is Phase.STORING and os._exit(9))"
     )
-    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], timeout=300)
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], timeout=PATIENCE_S)
     assert killed.returncode == 9
     assert 0 < len(titles(vault)) < MANY
     assert vault.update().is_complete

@@ -8,13 +8,14 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
+from tests.folders import write_notes
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag import __version__, config
 from obsidian_rag.engine import Bus, Engine
@@ -28,7 +29,6 @@ from obsidian_rag.transports.http.server import DoorServer
 from obsidian_rag.transports.running import RunningDaemon, find_daemon
 
 T = TypeVar("T")
-PATIENCE_S = 300.0
 TOKEN = "a-token-for-tests"
 NOTES = {
     "Finance/Debts.md": "# Debts\n\nI owe Sreenivas two hundred dollars.\n",
@@ -209,14 +209,6 @@ class OpenDoor(Address):
         assert not self.thread.is_alive()
 
 
-def wait_until(found: Callable[[], T]) -> T:
-    """Ask again and again until the answer is yes, where nothing tells when."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (value := found()):
-        assert time.monotonic() < deadline, "it never came true"
-    return value
-
-
 def encoded(body: object) -> bytes:
     return json.dumps(body).encode()
 
@@ -244,9 +236,7 @@ def installed(
 ) -> Engine:
     """An engine of a small vault below `root`, with the hash embedder."""
     vault = root / "vault"
-    for path, text in notes.items():
-        (vault / path).parent.mkdir(parents=True, exist_ok=True)
-        (vault / path).write_text(text, encoding="utf-8")
+    write_notes(vault, notes)
     flags = {"vault_path": str(vault), "embedding.provider": "hash", **(settings or {})}
     engine = Engine(config.load(flags, {"OBSIDIAN_RAG_HOME": str(root / "home")}))
     if is_indexed:

@@ -10,14 +10,8 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from tests.transports.http_client import (
-    PATIENCE_S,
-    OpenDoor,
-    encoded,
-    installed,
-    open_door,
-    reply_of,
-)
+from tests.transports.http_client import OpenDoor, encoded, installed, open_door, reply_of
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag import __version__
 from obsidian_rag.engine import Engine
