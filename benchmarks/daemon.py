@@ -22,7 +22,8 @@ import psutil
 from benchmarks.index import CACHE, put_between, shared_vaults
 
 from obsidian_rag.config import load, save
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 from obsidian_rag.transports.running import RunningDaemon, find_daemon
 

@@ -55,10 +55,10 @@ def child(home: Path) -> None:
     told = json.loads((home / "remote.json").read_text(encoding="utf-8"))
     node = TestNode(home, Remote(**told))
     started = time.perf_counter()
-    settler = node.sync()
+    reconciler = node.sync()
     took = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps([took, peak, settler.stats.chunks_fetched]))
+    print(json.dumps([took, peak, reconciler.stats.chunks_fetched]))
 
 
 def synced(home: Path, remote: Remote) -> tuple[float, float, int]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.index import CACHE, put_between
-from tests.openclaw.gateway import TOKEN, Gateway, Place, gateway, until
+from tests.openclaw.gateway import TOKEN, Gateway, Place, gateway
+from tests.waiting import until
 
 from obsidian_rag.transports.running import RunningDaemon
 

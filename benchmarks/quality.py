@@ -21,20 +21,19 @@ from pathlib import Path
 from benchmarks.index import ROOT, put_between
 from benchmarks.search import collection, indexed, say
 
-from obsidian_rag.engine import (
+from obsidian_rag.engine import Engine
+from obsidian_rag.search import (
     PARTS,
-    Engine,
     EvalOptions,
     Evaluated,
     Half,
     Question,
     Report,
-    evaluate,
+    Signals,
     half_of,
-    load_golden,
     report_of,
 )
-from obsidian_rag.search import Signals
+from obsidian_rag.tools.evaluation import evaluate, load_golden
 
 MARKS = ("<!-- quality benchmark -->", "<!-- end of quality benchmark -->")
 MODEL = "minilm"

@@ -22,20 +22,16 @@ import numpy as np
 from benchmarks.index import CACHE, best, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import RelationsSettings, Settings, load
-from obsidian_rag.engine import (
-    Engine,
-    Mode,
-    add_meaning,
-    links_found,
-    relations_state,
-    run_index,
-)
-from obsidian_rag.notes import parse_note
+from obsidian_rag.engine import Engine, links_found, relations_state, run_index
+from obsidian_rag.engine.meaning import add_meaning
+from obsidian_rag.index import Mode, Source, hand_over
+from obsidian_rag.notes import ChunkLimits, parse_note
 from obsidian_rag.relations import (
     Ground,
     Kind,
     LinksFound,
     Loaded,
+    RelatedNotes,
     Rows,
     explain,
     format_of,
@@ -43,7 +39,6 @@ from obsidian_rag.relations import (
     note_source,
     open_rows,
     related,
-    update,
     weights_of,
 )
 from obsidian_rag.vault import NoteFile, Rules, read_note, scan
@@ -128,15 +123,24 @@ def parse_all(ground: Ground) -> None:
 
 
 def index(ground: Ground, home: Path) -> float:
-    """Seconds of a first index of related notes, vectors aside."""
-    with closing(open_rows(home, format_of(SETTINGS))) as rows:
-        return best(lambda: update(rows, ground), times=1)
+    """Seconds of a first index of related notes, chunks and vectors aside."""
+    with closing(RelatedNotes(home, ground)) as notes:
+        notes.begin("")
+        return best(lambda: take_up(ground, notes, None), times=1)
+
+
+def take_up(ground: Ground, notes: RelatedNotes, paths: list[str] | None) -> None:
+    """Read notes as an index run does, for their relations alone."""
+    limit, held = ground.rules.max_file_bytes, notes.contents(paths)
+    source = Source("", ground.root, limit, ChunkLimits(), notes.make_content)
+    hand_over(source, ground.rules, notes, held, paths)
+    notes.settle()
 
 
 def give_vectors(rows: Rows) -> None:
     """A vector for each note, as an embedder would give it: what it says costs the same."""
     chance = np.random.default_rng(1)
-    paths = list(rows.seen())
+    paths = list(rows.contents())
     matrix = chance.standard_normal((len(paths), WIDTH)).astype(np.float32)
     rows.expect_meanings_of(MODEL)
     for kind in Kind:
@@ -223,10 +227,12 @@ def editing(ground: Ground, rows: Rows) -> list[tuple[str, str]]:
             note.write_bytes(before + f"\n\nquixotic{turn}\n".encode())
             parsed.append(best(lambda: parse_note(card.path, note.read_text("utf-8")), 1) * 1000)
             started = time.perf_counter()
-            done = update(rows, ground, [card.path])
+            with closing(RelatedNotes(rows.database.path.parent, ground)) as notes:
+                assert notes.begin_early()
+                take_up(ground, notes, [card.path])
+                assert notes.written == 1
             loaded.follow()
             written.append((time.perf_counter() - started) * 1000)
-            assert done.written == 1
             ask(loaded, loaded.by_path[card.path])
             answered.append((time.perf_counter() - started) * 1000)
     finally:

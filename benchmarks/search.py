@@ -26,11 +26,13 @@ from pathlib import Path
 from benchmarks.index import CACHE, ROOT, command, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import load, save
-from obsidian_rag.engine import Engine, EvalOptions, Mode, Question, ask, evaluate, run_index
+from obsidian_rag.engine import Engine, ask, run_index
 from obsidian_rag.errors import EmbeddingMismatch, IndexCorrupted
-from obsidian_rag.search import Filters, Request
+from obsidian_rag.index import Mode
+from obsidian_rag.search import EvalOptions, Filters, Question, Request
 from obsidian_rag.search.measures import Measures, mean, measure
 from obsidian_rag.store import Clause, Lookup
+from obsidian_rag.tools.evaluation import evaluate
 
 EVAL = ROOT.parent / "shared" / "data" / "eval"
 MARKS = ("<!-- search benchmark -->", "<!-- end of search benchmark -->")

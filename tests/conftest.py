@@ -6,13 +6,24 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.folders import write_config, write_notes
+from tests.livesync.databases import far_remote, pouch, proxy, remote
+from tests.livesync.keyrings import memory_keyring, no_keyring
 from tests.transports.command_line import Done, in_process
 
 from obsidian_rag import config
 from obsidian_rag.engine import Engine
 
+# One server of LiveSync in a process is enough for all rooms, so its fixture stands here only.
+__all__ = ["far_remote", "memory_keyring", "no_keyring", "pouch", "proxy", "remote"]
+
 _LOUD = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
 _PLACES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "APPDATA")
+
+# Where the environment forbids to keep bytecode, every process that a test starts would compile
+# all it imports. So it is kept, but aside.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parent.parent / ".cache" / "bytecode")
 
 # A test must not fail because others keep the machine busy; `pytest-timeout` ends what hangs.
 settings.register_profile("no deadline", deadline=None)
@@ -37,11 +48,7 @@ def make_vault(tmp_path: Path) -> Callable[[Mapping[str, str | bytes]], Path]:
 
     def make(notes: Mapping[str, str | bytes]) -> Path:
         root = tmp_path / "vault"
-        root.mkdir(exist_ok=True)
-        for path, content in notes.items():
-            file = root / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content.encode() if isinstance(content, str) else content)
+        write_notes(root, notes)
         return root
 
     return make
@@ -52,13 +59,7 @@ def configure(home: Path) -> Callable[[Path, Mapping[str, object]], None]:
     """Write config.json for a vault, with dotted settings; the hash embedder unless told."""
 
     def write(vault: Path, settings: Mapping[str, object]) -> None:
-        tree: dict[str, object] = {"vault_path": str(vault)}
-        for key, value in {"embedding.provider": "hash", **settings}.items():
-            section, _, name = key.partition(".")
-            below = tree.setdefault(section, {})
-            assert isinstance(below, dict)
-            below[name] = value
-        config.save(tree, home / "config.json")
+        write_config(home, vault, settings)
 
     return write
 

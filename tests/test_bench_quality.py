@@ -9,7 +9,7 @@ import pytest
 from benchmarks import quality
 from benchmarks.search import collection
 
-from obsidian_rag.engine import PARTS, Question
+from obsidian_rag.search import PARTS, Question
 
 NOTES = {
     "Boiler.md": "# Gas boiler\n\nPress reset for a while.",

@@ -19,7 +19,8 @@ from tests.doc_examples import Example, examples, settled
 from tests.scripts import imported
 
 from obsidian_rag.config import CONFIG_VERSION, Config, save, setting_names, validate
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import TOOLS
 from obsidian_rag.transports.cli import main
 

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.transports.running import find_daemon, is_locked
 
 ROOT = Path(__file__).parents[1]
-PATIENCE_S = 300
 
 
 @pytest.fixture

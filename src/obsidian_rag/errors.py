@@ -32,8 +32,9 @@ it; the instance carries one sentence and the user's next step. A failure that i
 alone says nothing about the engine: whoever answers sets its `status` to the engine's health.
 """
 
-from typing import ClassVar, Literal, TypedDict
+from typing import ClassVar, Literal, TypedDict, get_args
 
+# From good to bad.
 Status = Literal["healthy", "degraded", "unavailable"]
 
 
@@ -275,3 +276,8 @@ def error_from(code: str, message: str, suggestion: str = "") -> ObsidianRagErro
             return kind(message, suggestion)
         kinds += kind.__subclasses__()
     return IndexerFailed(message, suggestion)
+
+
+def worse(one: Status, other: Status) -> Status:
+    """The worse of two states of health."""
+    return max(one, other, key=get_args(Status).index)

@@ -12,7 +12,8 @@ from mcp import Client
 from tests.integration.living import living
 from tests.transports.mcp_client import envelope_of, talk
 
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import TOOLS, call
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -21,8 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from tests.embed.embedding_doubles import FakeOllama, error, fake_ollama
 
 from obsidian_rag import config, errors
-from obsidian_rag.engine import Engine, Mode, Phase, Progress, run_index
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.index import Mode, Phase, Progress
 from obsidian_rag.tools import call
 
 SEARCH = "obsidian_rag_search"

@@ -19,6 +19,7 @@ from schemathesis.config import (
     ProjectsConfig,
 )
 from tests.transports.http_client import OpenDoor, installed, open_door
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.transports.http.openapi import openapi
 
@@ -28,7 +29,7 @@ CONFIG = schemathesis.Config(
     seed=4,
     projects=ProjectsConfig(
         default=ProjectConfig(
-            request_timeout=300,
+            request_timeout=PATIENCE_S,
             generation=GenerationConfig(max_examples=EXAMPLES, deterministic=True),
             checks=ChecksConfig(
                 positive_data_acceptance=PositiveDataAcceptanceConfig(expected_statuses=ACCEPTED)

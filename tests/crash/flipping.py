@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from obsidian_rag.config import load
-from obsidian_rag.engine import Engine, Mode, examine, run_index
+from obsidian_rag.engine import Engine, examine, run_index
 from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.index import Mode
 from obsidian_rag.process import begin_process
 from obsidian_rag.tools import call
 

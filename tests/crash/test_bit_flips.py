@@ -17,7 +17,8 @@ import pytest
 from tests.crash.flipping import MARKER, Child, answers, copies, damage, place_of, write_vault
 
 from obsidian_rag import config
-from obsidian_rag.engine import Engine, Mode, examine, run_index
+from obsidian_rag.engine import Engine, examine, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 
 CASES = 300

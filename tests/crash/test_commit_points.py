@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from obsidian_rag.config import load
-from obsidian_rag.engine import Engine, Mode, ask, run_index
+from obsidian_rag.engine import Engine, ask, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.index.run import IndexRun
 from obsidian_rag.index.target import LiveTarget, RebuildTarget
+from obsidian_rag.relations import RelatedNotes, find_rows, format_of
 from obsidian_rag.search import Request, Signals
 from obsidian_rag.store import ChunkStore, Queue, chunks
 from obsidian_rag.store.manifest import Manifest
@@ -40,6 +42,11 @@ POINTS: dict[str, Point] = {
     "before the outcome is recorded": (LiveTarget, "commit", False),
     "inside the recording": (Queue, "finish", False),
     "after the first group": (LiveTarget, "commit", True),
+    "before the related notes are written": (RelatedNotes, "take", False),
+    "with the related notes written but owed": (LiveTarget, "hand_over", False),
+    "before their lines are counted": (RelatedNotes, "settle", False),
+    "before they have their vectors": (RelatedNotes, "finish", False),
+    "before the index knows that they agree": (RelatedNotes, "finish", True),
 }
 SWEEP_POINTS: dict[str, Point] = {
     "before the sweep": (ChunkStore, "maintain", False),
@@ -54,6 +61,8 @@ REBUILD_POINTS: dict[str, Point] = {
     "before the switch": (IndexRun, "_switch", False),
     "before the folders are swapped": (ChunkStore, "promote", False),
     "after the folders are swapped": (ChunkStore, "promote", True),
+    "before the related notes are swapped": (RelatedNotes, "finish", False),
+    "after the related notes are swapped": (RelatedNotes, "finish", True),
 }
 
 
@@ -75,14 +84,23 @@ def run(home: Path, vault: Path, mode: Mode = Mode.SYNC, dimensions: int = 32) -
         opened.close()
 
 
-def contents(home: Path, vault: Path) -> list[tuple[Any, ...]]:
+def contents(home: Path, vault: Path) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """What is in the index, and what is known of related notes."""
     opened = engine(home, vault)
     rows = opened.chunks.table.to_arrow().to_pylist()
-    opened.close()
-    return sorted(
+    chunks = sorted(
         (row["source_file"], row["chunk_index"], row["chunk_text"], row["title"], row["vector"])
         for row in rows
     )
+    related = find_rows(home, format_of(opened.config.settings.relations), is_strict=True)
+    assert related is not None
+    notes = related.database.rows(
+        "SELECT path, title, content_hash, words, vector, vector_hash FROM note"
+        " WHERE is_gone = 0 ORDER BY path"
+    )
+    related.close()
+    opened.close()
+    return chunks, notes
 
 
 def write(vault: Path, files: dict[str, str]) -> None:

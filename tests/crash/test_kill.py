@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.waiting import until
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine
@@ -98,9 +99,7 @@ def test_reader_processes_end_with_the_process_they_serve(tmp_path: Path, vault:
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert readers
-    deadline = time.monotonic() + 300
-    while any(is_running(pid) for pid in readers):
-        assert time.monotonic() < deadline, "a reader outlived its run"
+    until(lambda: not any(is_running(pid) for pid in readers), "the end of the readers")
 
 
 def children(parent: int) -> list[int]:

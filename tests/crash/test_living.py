@@ -11,6 +11,7 @@ import psutil
 import pytest
 from tests.integration.living import QUICK, Configure, Living, living, wait_until_gone
 from tests.transports.command_line import COMMAND, in_another_process
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine
@@ -45,7 +46,7 @@ def expected(vault: Path, home: Path, tmp_path: Path) -> list[tuple[Any, ...]]:
         [*COMMAND, "index"],
         env={**os.environ, "OBSIDIAN_RAG_HOME": str(clean)},
         capture_output=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0
     return contents(clean)

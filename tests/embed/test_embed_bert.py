@@ -21,6 +21,7 @@ from tests.embed.tiny_bert import (
     bert_weights,
     tiny_bert,
 )
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import Settings
 from obsidian_rag.embed import add_model, list_models, make_meaning_embedder, model_use
@@ -296,6 +297,6 @@ made.embed_query("the dog")
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     assert done.stdout.splitlines() == ["set()", "import 1"], done.stderr

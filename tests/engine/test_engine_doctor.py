@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from obsidian_rag.config import load
-from obsidian_rag.engine import Engine, Finding, Mode, examine, run_index
+from obsidian_rag.engine import Engine, examine, run_index
+from obsidian_rag.engine.doctor import Finding
+from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

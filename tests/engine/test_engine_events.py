@@ -2,7 +2,8 @@
 
 import threading
 
-from obsidian_rag.engine import Bus, Event, EventKind
+from obsidian_rag.engine import Bus, Event
+from obsidian_rag.engine.events import EventKind
 
 
 def test_every_listener_hears_every_event_in_order() -> None:

@@ -7,8 +7,16 @@ from typing import get_args
 
 import pytest
 
-from obsidian_rag.engine import Bus, Event, Health, HealthFacts, Subject, assess
-from obsidian_rag.engine.health import Unfinished, VaultFacts, VaultPlace
+from obsidian_rag.engine import Bus, Event
+from obsidian_rag.engine.health import (
+    Health,
+    HealthFacts,
+    Subject,
+    Unfinished,
+    VaultFacts,
+    VaultPlace,
+    assess,
+)
 from obsidian_rag.errors import (
     ConfigInvalid,
     EmbeddingMismatch,

@@ -13,7 +13,6 @@ from obsidian_rag.engine import (
     AddOutcome,
     DanglingRelation,
     Engine,
-    Mode,
     add_note_ids,
     check_note_ids,
     has_id,
@@ -23,6 +22,7 @@ from obsidian_rag.engine import (
     run_index,
 )
 from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound, SecurityViolation
+from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

@@ -13,8 +13,9 @@ import pytest
 from tests.engine.soundness import assert_sound, stored_files
 from tests.search.indexed import indexed
 
-from obsidian_rag.engine import Engine, Mode, Phase, Progress, report_status, run_index
+from obsidian_rag.engine import Engine, report_status, run_index
 from obsidian_rag.errors import VaultAway
+from obsidian_rag.index import Mode, Phase, Progress
 from obsidian_rag.tools import call as call_tool
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -15,16 +15,19 @@ from typing import Any
 import psutil
 import pytest
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag import config, errors
-from obsidian_rag.engine import Bus, Engine, Event, EventKind, Job, Jobs, JobStatus, Mode, run_index
-from obsidian_rag.engine.jobs import job_fields
+from obsidian_rag.engine import Bus, Engine, Event, Job, run_index
+from obsidian_rag.engine.events import EventKind
+from obsidian_rag.engine.job import JobStatus
+from obsidian_rag.engine.jobs import Jobs, job_fields
 from obsidian_rag.errors import Busy, NotFound, error_from
+from obsidian_rag.index import Mode
 from obsidian_rag.store import writer_lock
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
-PATIENCE_S = 300.0
 NOTES = 400
 
 
@@ -102,7 +105,7 @@ def server() -> Iterator[FakeOllama]:
 
         def hold(request: dict[str, Any]) -> Answer:
             if sum(len(batch) for batch in fake.inputs) > 256:
-                fake.release.wait(300)
+                fake.release.wait(PATIENCE_S)
             return fake.vectors(request)
 
         fake.on_embed = hold
@@ -535,9 +538,7 @@ def test_stopping_at_once_cancels_the_running_job(slow: Living, server: FakeOlla
     slow.until_stored()
     server.on_embed = server.vectors
     with in_thread(lambda: slow.jobs.stop(0)):
-        pause = threading.Event()
-        while not slow.jobs._is_cancelling:
-            pause.wait(0.01)
+        until(lambda: slow.jobs._is_cancelling)
         server.release.set()
     assert slow.done(job).status is JobStatus.CANCELLED
     assert slow.outcome()["status"] == "cancelled"

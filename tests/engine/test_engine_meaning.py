@@ -10,19 +10,10 @@ import pytest
 from filelock import FileLock
 from tests.engine.transformers import assert_complete, install, words
 
-from obsidian_rag.engine import (
-    Engine,
-    MeaningState,
-    Mode,
-    add_meaning,
-    ask,
-    examine,
-    meaning_state,
-    report_status,
-    run_index,
-    settle_meaning,
-)
-from obsidian_rag.engine.meaning import MeaningPass
+from obsidian_rag.engine import Engine, ask, examine, report_status, run_index
+from obsidian_rag.engine.meaning import MeaningPass, add_meaning, meaning_state, settle_meaning
+from obsidian_rag.engine.meaning_state import MeaningState
+from obsidian_rag.index import Mode
 from obsidian_rag.search import Request
 from obsidian_rag.store import embedded_chunks, now
 

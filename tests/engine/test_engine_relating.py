@@ -16,10 +16,6 @@ from obsidian_rag import config
 from obsidian_rag.engine import (
     Bus,
     Engine,
-    Health,
-    Jobs,
-    Live,
-    Mode,
     RelatedAnswer,
     related_notes,
     relation_troubles,
@@ -27,8 +23,12 @@ from obsidian_rag.engine import (
     run_index,
     update_relations,
 )
+from obsidian_rag.engine.engine import Live
+from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.relating import links_found, loaded_relations, similar_titles
 from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
+from obsidian_rag.index import Mode
 from obsidian_rag.relations import format_of, open_rows
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -343,9 +343,7 @@ def test_a_text_is_related_by_words_when_the_embedder_is_down(
 
 def test_a_few_changed_notes_are_taken_up_at_once(made: Engine) -> None:
     write(made, "Marsh.md", "# Marsh\n\nfox sedge and marsh marigold\n")
-    done = update_relations(made, ["Marsh.md"])
-    assert done is not None
-    assert done.written == 1
+    assert update_relations(made, ["Marsh.md"]) == (1, 0)
     assert "Marsh.md" in asked(made)
 
 

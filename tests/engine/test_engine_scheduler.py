@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from tests.embed.embedding_doubles import Answer, fake_ollama
+from tests.waiting import PATIENCE_S
 
-from obsidian_rag.engine import Bus, Engine, Health, Jobs, Live, Mode, run_index
+from obsidian_rag.engine import Bus, Engine, run_index
+from obsidian_rag.engine.engine import Live
 from obsidian_rag.engine.events import Event, EventKind
+from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.scheduler import Scheduler
+from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
-PATIENCE_S = 300.0
 SLOW = {
     "embedding.provider": "ollama",
     "embedding.model": "tiny",

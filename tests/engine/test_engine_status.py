@@ -10,8 +10,10 @@ import pytest
 from tests.embed.embedding_doubles import fake_ollama
 
 from obsidian_rag.config import load
-from obsidian_rag.engine import Engine, FileNotice, Mode, report_status, run_index
+from obsidian_rag.engine import Engine, report_status, run_index
+from obsidian_rag.engine.status import FileNotice
 from obsidian_rag.errors import ConfigInvalid, EmbeddingMismatch
+from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

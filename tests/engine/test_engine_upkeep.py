@@ -1,14 +1,15 @@
 """Upkeep: what a storm of edits leaves on disk comes back while nothing else is to be done."""
 
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from tests.integration.living import QUICK, living
+from tests.waiting import until
 
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.engine.upkeep import tidy_up
+from obsidian_rag.index import Mode
 from obsidian_rag.store import writer_lock
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -69,10 +70,5 @@ def test_the_space_comes_back_to_an_idle_daemon_within_minutes(
             (root / f"{number % 20}.md").write_text(f"# Edit {number}\n\ncopper{number}\n" * 50)
             daemon.index("sync")
         assert size(home) > 3 * clean
-        pause = threading.Event()
-        for _ in range(LONGEST_S):
-            if size(home) <= 3 * clean:
-                break
-            pause.wait(1)
-        assert size(home) <= 3 * clean
+        until(lambda: size(home) <= 3 * clean, "the space", LONGEST_S)
         assert daemon.call("status")["status"] == "healthy"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.config import WatcherSettings
 from obsidian_rag.engine import lookout
@@ -25,7 +26,6 @@ from obsidian_rag.engine.watcher import Watcher
 from obsidian_rag.vault import Rules, replace_note
 from obsidian_rag.vault.folders import Folders, list_folders
 
-BOUND_S = 300
 QUICK = WatcherSettings(debounce_s=0.05, collect_s=0)
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks at Linux's own books")
 
@@ -55,7 +55,7 @@ class Watched(logging.Handler):
 
     def wait(self, condition: Callable[[], bool]) -> None:
         with self.news:
-            assert self.news.wait_for(condition, BOUND_S), (self.told, self.warnings)
+            assert self.news.wait_for(condition, PATIENCE_S), (self.told, self.warnings)
 
     @property
     def paths(self) -> set[str]:
@@ -98,14 +98,14 @@ def watch() -> Iterator[Callable[..., Watched]]:
         log.addHandler(one)
         one.thread.start()
         if root.exists():
-            assert one.watcher.ready.wait(BOUND_S)
+            assert one.watcher.ready.wait(PATIENCE_S)
         return one
 
     yield start
     for one in started:
         log.removeHandler(one)
         one.stop.set()
-        one.thread.join(BOUND_S)
+        one.thread.join(PATIENCE_S)
         assert not one.thread.is_alive()
 
 
@@ -590,13 +590,13 @@ def test_a_name_that_cannot_be_told_costs_a_look_at_everything_and_no_more(
 def seen_by(one: lookout.Lookout, *paths: str) -> set[str]:
     """All that a lookout sees until it has seen these; it has to be asked again and again."""
     seen: set[str] = set()
-    pause = threading.Event()
-    for _ in range(BOUND_S * 100):
-        seen |= one.take()
-        if seen >= set(paths):
-            return seen
-        pause.wait(0.01)
-    raise AssertionError(seen)
+
+    def has_seen() -> bool:
+        seen.update(one.take())
+        return seen >= set(paths)
+
+    until(has_seen, f"{paths}")
+    return seen
 
 
 def test_a_vault_that_is_polled_is_told_like_any_other(
@@ -682,11 +682,11 @@ def test_when_the_system_cannot_watch_any_more_the_vault_is_polled_and_the_user_
         most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (free + 2, most[1]))
         thread.start()
-        assert watcher.ready.wait(300) and watcher.is_watching
+        assert watcher.ready.wait(PATIENCE_S) and watcher.is_watching
         resource.setrlimit(resource.RLIMIT_NOFILE, most)
         assert "max_user_instances" in watcher.trouble, watcher.trouble
         (root / "seen.md").write_text("x")
-        assert news.wait(300)
+        assert news.wait(PATIENCE_S)
         stop.set()
         thread.join(10)
     """
@@ -694,7 +694,7 @@ def test_when_the_system_cannot_watch_any_more_the_vault_is_polled_and_the_user_
         [sys.executable, "-c", textwrap.dedent(script), str(vault)],
         capture_output=True,
         text=True,
-        timeout=3 * BOUND_S,
+        timeout=3 * PATIENCE_S,
     )
     assert (done.returncode, done.stdout) == (0, "seen.md\n"), done.stderr
     assert done.stderr.count("\n") == 1

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -17,9 +16,11 @@ import psutil
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
 from tests.engine.soundness import assert_sound, stored_files
 from tests.search.indexed import indexed
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag import config
-from obsidian_rag.engine import Engine, Mode, result_fields, run_index
+from obsidian_rag.engine import Engine, result_fields, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -53,7 +54,6 @@ embed.HashEmbedder = Clumsy
 """
 # One that has not to wait long until it is quiet.
 QUICK = "import obsidian_rag.engine.worker as worker; worker._QUIET_S = 0.05; worker.serve()"
-PATIENCE_S = 300
 
 
 class Worker:
@@ -123,7 +123,7 @@ def holding(engine: MakeEngine, vault: Path) -> Iterator[tuple[Engine, FakeOllam
     with fake_ollama() as server:
 
         def hold(request: dict[str, Any]) -> Answer:
-            server.release.wait(300)
+            server.release.wait(PATIENCE_S)
             return server.vectors(request)
 
         server.on_embed = hold
@@ -392,10 +392,7 @@ def test_a_worker_with_nothing_to_do_brings_the_search_indexes_up_to_date(
     with working(made.config, QUICK) as worker:
         worker.run()
         assert worker.end_of_run()["changed"] == 6
-        deadline = time.monotonic() + PATIENCE_S
-        while made.database.get("commits_since_maintenance") != "0":
-            assert time.monotonic() < deadline
-            threading.Event().wait(0.05)
+        until(lambda: made.database.get("commits_since_maintenance") == "0")
         worker.run("2", mode="full")
         assert worker.end_of_run()["unchanged"] == 12
     with closing(indexed(vault.with_name("clean"), vault)) as clean:

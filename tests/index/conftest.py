@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from obsidian_rag.config import load
-from obsidian_rag.engine import Engine, IndexResult, Mode, Progress, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import IndexResult, Mode, Progress
 
 
 @dataclass

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from obsidian_rag.engine import Phase, Progress
 from obsidian_rag.errors import IndexIncomplete, ObsidianRagError, VaultAway
-from obsidian_rag.index import Root, is_away
+from obsidian_rag.index import Phase, Progress, Root, is_away
 
 if TYPE_CHECKING:
     from tests.index.conftest import World

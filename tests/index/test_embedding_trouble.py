@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from tests.embed.embedding_doubles import Answer, FakeOllama, error, fake_ollama
 
 from obsidian_rag.embed.hashing import HashEmbedder
-from obsidian_rag.engine import Mode
 from obsidian_rag.errors import ObsidianRagError, OllamaUnreachable
-from obsidian_rag.index import IndexRun
+from obsidian_rag.index import IndexRun, Mode
 
 if TYPE_CHECKING:
     from tests.index.conftest import World

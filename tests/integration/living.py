@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
+from tests.folders import write_config, write_notes
 from tests.transports.command_line import COMMAND
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import data_home
 from obsidian_rag.transports.running import DaemonGone, RunningDaemon, find_daemon
 
-PATIENCE_S = 300.0
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
 
@@ -27,6 +29,7 @@ class Living:
     def __init__(self, process: "subprocess.Popen[str]", door: RunningDaemon) -> None:
         self.process = process
         self.door = door
+        self.home = data_home()
         self.events: list[tuple[str, dict[str, Any]]] = []
         self._heard: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue()
         self._ready = threading.Event()
@@ -121,6 +124,23 @@ def wait_until_gone(pids: list[int]) -> None:
     alive = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
     _, left = psutil.wait_procs(alive, timeout=PATIENCE_S)
     assert left == []
+
+
+@contextlib.contextmanager
+def living_below(
+    root: Path, notes: Mapping[str, str], settings: Mapping[str, object]
+) -> Iterator[Living]:
+    """A daemon for several tests, whose folders are not those of any of them.
+
+    A test that asks it by a command sets OBSIDIAN_RAG_HOME to its `home`.
+    """
+    write_notes(root / "vault", notes)
+    write_config(root / "home", root / "vault", settings)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(root / "user"))
+        patch.setenv("OBSIDIAN_RAG_HOME", str(root / "home"))
+        with living() as one:
+            yield one
 
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

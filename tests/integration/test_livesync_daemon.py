@@ -1,7 +1,6 @@
 """A real daemon that takes part in a LiveSync network, beside another device."""
 
 import stat
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,15 @@ from tests.integration.living import QUICK, Configure, Living, MakeVault, living
 from tests.livesync.nodes import TestNode
 from tests.livesync.proxy import FaultyProxy
 from tests.transports.command_line import in_another_process
+from tests.waiting import until
 
 from obsidian_rag.config import load
-from obsidian_rag.engine.livesync_site import place_of
-from obsidian_rag.livesync import Remote, Secrets, SecretStore, Tweaks
+from obsidian_rag.livesync import Tweaks
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
+from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.secrets import Secrets, SecretStore
+from obsidian_rag.livesync.site import place_of
 
-PATIENCE_S = 300.0
 PASSPHRASE = "daemon-pässphrase"
 TWEAKS = Tweaks(encrypt=True, use_path_obfuscation=True)
 NOTES = {"Debts.md": "# Debts\nI owe Sreenivas 40 dollars.\n", "Garden.md": "# Garden\nFerns.\n"}
@@ -62,14 +63,6 @@ def set_up(
 
 def sync_status(daemon: Living) -> Any:
     return daemon.door.call("obsidian_sync_status", {})
-
-
-def until(is_so: Callable[[], object]) -> None:
-    """Wait for what another process does."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.1)
 
 
 def connected(daemon: Living) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from tests.embed.embedding_doubles import FakeOllama, fake_ollama
 from tests.integration.living import QUICK, Configure, Living, MakeVault, living
 from tests.transports.command_line import in_another_process
+from tests.waiting import PATIENCE_S
 
 NOTES = {
     "Debts.md": "# Debts\nI owe Sreenivas 40 dollars.\n",
@@ -187,7 +188,7 @@ def held() -> Iterator[tuple[FakeOllama, threading.Event]]:
 
         def wait(request: dict[str, object]) -> object:
             asked.set()
-            server.release.wait(300)
+            server.release.wait(PATIENCE_S)
             return vectors(request)
 
         server.on_embed = wait  # type: ignore[assignment]
@@ -212,7 +213,7 @@ def test_a_run_under_way_goes_on_with_the_new_rules(
     configure(root, {**QUICK, **embedding})
     with living() as daemon:
         daemon.call("index", mode="full")
-        assert asked.wait(300)
+        assert asked.wait(PATIENCE_S)
         set_by_hand(home, "indexing.deny_dirs", ["Secret"])
         daemon.call("status")
         ollama.release.set()

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from obsidian_rag.livesync.case import Direction, Manner
+from obsidian_rag.livesync.case import Direction, Policy
 from obsidian_rag.livesync.couch import Couch, Remote
-from obsidian_rag.livesync.joining import Access, remote_key
+from obsidian_rag.livesync.membership import Access, remote_key
 from obsidian_rag.livesync.node import Node, Plan
-from obsidian_rag.livesync.settling import Settler
+from obsidian_rag.livesync.reconcile import Reconciler
 from obsidian_rag.livesync.tweaks import Tweaks
 from obsidian_rag.store import Database, LivesyncRecords
 
@@ -26,7 +26,7 @@ class TestNode:
         *,
         passphrase: str | None = None,
         tweaks: Tweaks | None = None,
-        manner: Manner | None = None,
+        policy: Policy | None = None,
         filters: Any = None,
     ) -> None:
         self.home = home
@@ -36,7 +36,7 @@ class TestNode:
         self.passphrase = passphrase
         self.tweaks = tweaks if tweaks is not None else Tweaks()
         self.filters = filters
-        self.manner = replace(manner or Manner(), trash=home / "trash")
+        self.policy = replace(policy or Policy(), trash=home / "trash")
         self.database = Database(home / "state.db")
         self.records = LivesyncRecords(self.database, remote_key(remote))
         self.couch = Couch(remote)
@@ -52,7 +52,7 @@ class TestNode:
         plan = Plan(
             self.root,
             Access(self.remote, self.passphrase, "vault", self.tweaks),
-            replace(self.manner, direction=direction),
+            replace(self.policy, direction=direction),
             is_read_only=is_read_only,
             max_deleted_percent=100.0 if allows_deletions else 20.0,
         )
@@ -60,7 +60,7 @@ class TestNode:
             plan = replace(plan, filters=self.filters)
         return Node(plan, self.couch, self.records)
 
-    def sync(self, **options: object) -> Settler:
+    def sync(self, **options: object) -> Reconciler:
         """Make both sides agree once."""
         return self.node(**options).sync_once()  # type: ignore[arg-type]
 

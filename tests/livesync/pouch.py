@@ -12,7 +12,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from filelock import FileLock
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.livesync.remote import Remote
 
@@ -33,8 +33,6 @@ _USER = "admin"
 _PASSWORD = "a-password-för-tests"
 # The limit that CouchDB 3 has, unless its administrator set another.
 MAX_DOCUMENT_SIZE = 8_000_000
-_INSTALL_S = 240.0
-_START_S = 60.0
 # A test process that is killed closes the pipe, and the server leaves.
 _LEAVE_WITH_US = "process.stdin.on('end', () => process.exit(0)).resume();"
 
@@ -67,7 +65,7 @@ class Server:
         kind = (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         )
-        connection = kind(self.host, self.port, timeout=300)
+        connection = kind(self.host, self.port, timeout=PATIENCE_S)
         token = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
         headers = {"Authorization": f"Basic {token}", "Accept": "application/json"}
         if body is not None:
@@ -106,10 +104,10 @@ def running_server(folder: Path) -> Iterator[Server]:
         process.stdin.close()
         process.terminate()
         try:
-            process.wait(300)
+            process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(300)
+            process.wait(PATIENCE_S)
 
 
 def install() -> None:
@@ -118,7 +116,7 @@ def install() -> None:
     texts = [(_HERE / name).read_bytes() for name in _INSTALLED_FROM]
     wanted = hashlib.sha256(b"\0".join(texts)).hexdigest()
     ready = _CACHE / "ready"
-    with FileLock(_CACHE.with_suffix(".lock"), timeout=_INSTALL_S):
+    with FileLock(_CACHE.with_suffix(".lock"), timeout=2 * PATIENCE_S):
         if ready.is_file() and ready.read_text() == wanted:
             return
         ready.unlink(missing_ok=True)
@@ -130,7 +128,7 @@ def install() -> None:
             env=_ENVIRONMENT,
             capture_output=True,
             text=True,
-            timeout=_INSTALL_S,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == 0, f"npm ci: {done.stderr or done.stdout}"
         ready.write_text(wanted)
@@ -172,15 +170,14 @@ def _start(folder: Path, port: int) -> "subprocess.Popen[bytes]":
 def _wait_until_it_answers(
     server: Server, process: "subprocess.Popen[bytes]", folder: Path
 ) -> None:
-    deadline = time.monotonic() + _START_S
-    while True:
-        with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-            if server.request("GET", "/_all_dbs")[0] == 200:
-                return
+    def answers() -> bool:
         said = (folder / "said.txt").read_text("utf-8", "replace")
         assert process.poll() is None, f"pouchdb-server ended: {said}"
-        assert time.monotonic() < deadline, f"pouchdb-server does not answer: {said}"
-        time.sleep(0.05)
+        with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+            return server.request("GET", "/_all_dbs")[0] == 200
+        return False
+
+    until(answers, "an answer of pouchdb-server")
 
 
 def _free_port() -> int:

@@ -4,8 +4,9 @@ import time
 
 import pytest
 from tests.livesync.nodes import MakeNode, TestNode
-from tests.livesync.test_livesync_live import running, seen, wait_until
+from tests.livesync.test_livesync_live import running, seen
 from tests.livesync.third import ThirdClient
+from tests.waiting import until
 
 from obsidian_rag.errors import LivesyncBrake
 from obsidian_rag.livesync.deletions import Answer, answer_held, held_deletions
@@ -132,15 +133,15 @@ def test_a_node_at_work_holds_deletions_and_goes_on(
 ) -> None:
     device = filled(make_node)
     with running(device) as (one,):
-        wait_until(lambda: one.node.stats.is_connected)
+        until(lambda: one.node.stats.is_connected)
         for number in range(29):
             third.delete(f"{number:02}.md")
         # They come in batches: the first ten may be gone before it is known how many there are.
-        wait_until(lambda: len(held_deletions(device.records)) + len(device.trashed()) == 29)
+        until(lambda: len(held_deletions(device.records)) + len(device.trashed()) == 29)
         assert one.node.stats.brake is not None and len(device.trashed()) <= 10
         third.save("later.md", b"still synced")
-        wait_until(lambda: "later.md" in seen(device))
+        until(lambda: "later.md" in seen(device))
         assert len(seen(device)) + len(device.trashed()) == 31
         answer_held(device.records, Answer.TAKE)
-        wait_until(lambda: one.node.stats.brake is None and len(seen(device)) == 2)
+        until(lambda: one.node.stats.brake is None and len(seen(device)) == 2)
     assert len(device.trashed()) == 29

@@ -4,7 +4,7 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.livesync.pouch import Server
 from tests.livesync.proxy import FaultyProxy
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable, ObsidianRagError
 from obsidian_rag.livesync.change_rows import page_from, parsed, seq_text
 from obsidian_rag.livesync.couch import Change, Couch, Remote
 from obsidian_rag.livesync.feed import Backoff
 
-PATIENCE_S = 300.0
 HEARTBEAT_S = 0.2
 
 
@@ -66,13 +66,6 @@ class Listener:
                     self.seen.put(change)
         except ObsidianRagError as error:
             self.error = error
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for {what}"
-        time.sleep(0.01)
 
 
 def write(couch: Couch, *ids: str) -> None:

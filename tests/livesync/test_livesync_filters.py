@@ -147,9 +147,9 @@ def planted(node: TestNode) -> None:
 def test_nothing_that_a_filter_keeps_back_is_sent(make_node: MakeNode) -> None:
     ours = make_node("ours", filters=BOTH)
     planted(ours)
-    settler = ours.sync()
+    reconciler = ours.sync()
     assert paths_there(ours) == {"note.md"}
-    assert settler.disk.filtered == {
+    assert reconciler.disk.filtered == {
         "Work/scratch.tmp": "matches syncIgnoreRegEx",
         "secret.md": "matches syncIgnoreRegEx",
     }
@@ -163,11 +163,11 @@ def test_nothing_that_a_filter_keeps_out_is_taken(make_node: MakeNode) -> None:
     other, ours = make_node("other"), make_node("ours", filters=BOTH)
     planted(other)
     other.sync()
-    settler = ours.sync()
+    reconciler = ours.sync()
     assert set(ours.files()) == {"note.md"}
-    assert settler.owed == set()
+    assert reconciler.owed == set()
     assert ours.records.quarantined() == []
-    assert sum(one.count for one in settler.not_synced() if one.kind == "filtered") == 2
+    assert sum(one.count for one in reconciler.not_synced() if one.kind == "filtered") == 2
 
 
 @pytest.mark.parametrize("direction", ["both", "push", "pull"])

@@ -255,18 +255,18 @@ def test_nothing_is_written_through_a_symlink(attack: Attack, tmp_path: Path) ->
     attack.put(*map(entry, ("link/private.md", "Link/new.md", "private.md", "dangling.md")))
     attack.sync()
     assert sorted(file.name for file in outside.iterdir()) == ["private.md"]
-    settler = attack.node.sync()
-    assert {"link", "private.md", "dangling.md"} <= set(settler.disk.left_out)
+    reconciler = attack.node.sync()
+    assert {"link", "private.md", "dangling.md"} <= set(reconciler.disk.left_out)
 
 
 def test_a_link_that_appears_after_the_look_leads_nowhere(attack: Attack, tmp_path: Path) -> None:
-    settler = attack.node.node()._join()
-    settler.look()
+    reconciler = attack.node.node()._join()
+    reconciler.look()
     (attack.node.root / "link").symlink_to(tmp_path / "outside", target_is_directory=True)
     attack.put(entry("link/new.md"), entry("link/private.md"))
-    settler.settle(["link/new.md", "link/private.md"])
+    reconciler.reconcile(["link/new.md", "link/private.md"])
     assert [file.name for file in (tmp_path / "outside").iterdir()] == ["private.md"]
-    assert settler.owed == {"link/new.md", "link/private.md"}
+    assert reconciler.owed == {"link/new.md", "link/private.md"}
 
 
 def test_a_file_where_a_folder_must_be_is_reported(attack: Attack) -> None:
@@ -280,8 +280,8 @@ def test_a_file_where_a_folder_must_be_is_reported(attack: Attack) -> None:
 
 def test_two_files_that_differ_only_in_case_are_both_kept(attack: Attack) -> None:
     attack.node.write("OURS.md", "twin")
-    settler = attack.node.sync()
-    assert settler.disk.left_out == {"OURS.md": "differs from another file only in case"}
+    reconciler = attack.node.sync()
+    assert reconciler.disk.left_out == {"OURS.md": "differs from another file only in case"}
     attack.third.save("OURS.md", b"spelled anew")
     attack.sync()
     assert attack.node.files()["ours.md"] == b"ours"
@@ -336,18 +336,18 @@ def test_a_chunk_that_no_passphrase_opens_spoils_no_other(
     secretive.sync()
     status, said = pouch.request("GET", f"/{database}/_all_docs?include_docs=true")
     assert status == 200 and isinstance(said, dict)
-    settler = secretive.node()._join()
-    spoilt = settler.member.codec.chunk_ids_of("bad.md", b"bad")[0]
+    reconciler = secretive.node()._join()
+    spoilt = reconciler.member.codec.chunk_ids_of("bad.md", b"bad")[0]
     chunk = next(row["doc"] for row in said["rows"] if row["id"] == spoilt)
     pouch.request("POST", f"/{database}/_bulk_docs", {"docs": [chunk | {"data": "%=" + "A" * 200}]})
     other = TestNode(
         tmp_path / "other", secretive.remote, passphrase="secret", tweaks=secretive.tweaks
     )
     try:
-        doc_id = settler.member.codec.path_to_id("bad.md")
+        doc_id = reconciler.member.codec.path_to_id("bad.md")
         alone = other.node()._join()
         alone.look()
-        alone.settle([doc_id])
+        alone.reconcile([doc_id])
         assert [one.doc_id for one in other.records.quarantined()] == [doc_id]
         other.sync()
         assert other.files() == {"ours.md": b"ours"}
@@ -358,8 +358,8 @@ def test_a_chunk_that_no_passphrase_opens_spoils_no_other(
 def test_a_passphrase_that_opens_nothing_any_more_is_the_end(
     secretive: TestNode, pouch: Server
 ) -> None:
-    settler = secretive.node()._join()
-    settler.look()
+    reconciler = secretive.node()._join()
+    reconciler.look()
     database = secretive.remote.database
     status, said = pouch.request("GET", f"/{database}/_all_docs?include_docs=true")
     assert status == 200 and isinstance(said, dict)
@@ -378,11 +378,11 @@ def test_a_server_that_refuses_us_is_no_bad_document(
 ) -> None:
     node = TestNode(tmp_path / "other", far_remote)
     try:
-        settler = node.node()._join()
-        settler.look()
+        reconciler = node.node()._join()
+        reconciler.look()
         proxy.answer(403)
         with pytest.raises(LivesyncRefused):
-            settler.settle(["ours.md", "good.md"])
+            reconciler.reconcile(["ours.md", "good.md"])
         assert node.records.quarantined() == []
     finally:
         node.close()

@@ -6,7 +6,7 @@ from tests.livesync.nodes import MakeNode
 from tests.livesync.pouch import Server
 from tests.livesync.third import Leaf, ThirdClient
 
-from obsidian_rag.livesync.case import Manner
+from obsidian_rag.livesync.case import Policy
 from obsidian_rag.livesync.couch import Remote
 
 BASE, LEFT, RIGHT = b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n"
@@ -85,18 +85,18 @@ def test_three_versions_are_merged_into_one(make_node: MakeNode, third: ThirdCli
 
 
 @pytest.mark.parametrize(
-    ("path", "manner", "left", "right"),
+    ("path", "policy", "left", "right"),
     [
-        ("n.md", Manner(), b"ours\nb\nc\n", b"theirs\nb\nc\n"),
-        ("n.md", Manner(may_merge=False), LEFT, RIGHT),
-        ("n.png", Manner(), LEFT, RIGHT),
+        ("n.md", Policy(), b"ours\nb\nc\n", b"theirs\nb\nc\n"),
+        ("n.md", Policy(may_merge=False), LEFT, RIGHT),
+        ("n.png", Policy(), LEFT, RIGHT),
     ],
     ids=["the same line", "merging is off", "no text"],
 )
 def test_what_does_not_go_together_is_told_and_left_alone(
-    path: str, manner: Manner, left: bytes, right: bytes, make_node: MakeNode, third: ThirdClient
+    path: str, policy: Policy, left: bytes, right: bytes, make_node: MakeNode, third: ThirdClient
 ) -> None:
-    one, new = make_node("one", manner=manner), make_node("new", manner=manner)
+    one, new = make_node("one", policy=policy), make_node("new", policy=policy)
     one.sync()
     third.save(path, BASE)
     one.sync()
@@ -131,7 +131,7 @@ def test_a_conflict_that_is_settled_elsewhere_is_told_no_more(
 
 
 def test_an_edit_here_continues_our_own_version(make_node: MakeNode, third: ThirdClient) -> None:
-    one = make_node("one", manner=Manner(may_merge=False))
+    one = make_node("one", policy=Policy(may_merge=False))
     one.write("n.md", "base")
     one.sync()
     parent = third.history("n.md")[0]
@@ -163,7 +163,7 @@ def test_a_deletion_is_never_merged(make_node: MakeNode, third: ThirdClient) -> 
 
 
 def test_versions_that_say_the_same_become_one(make_node: MakeNode, third: ThirdClient) -> None:
-    one = make_node("one", manner=Manner(may_merge=False))
+    one = make_node("one", policy=Policy(may_merge=False))
     one.sync()
     dispute(third, "n.png", b"base", b"same", b"same")
     third.branch("n.png", b"other", third.history("n.png")[-1])

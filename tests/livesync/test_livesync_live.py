@@ -2,8 +2,7 @@
 
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from tests.livesync.nodes import MakeNode, TestNode
 from tests.livesync.pouch import Server
 from tests.livesync.proxy import FaultyProxy
 from tests.livesync.third import ThirdClient
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.errors import (
     IndexerFailed,
@@ -24,8 +24,8 @@ from obsidian_rag.errors import (
     LivesyncUnreadable,
     ObsidianRagError,
 )
-from obsidian_rag.livesync import taking
-from obsidian_rag.livesync.case import Direction, Manner
+from obsidian_rag.livesync import pull
+from obsidian_rag.livesync.case import Direction, Policy
 from obsidian_rag.livesync.couch import Couch, Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, VERSION_ID
 from obsidian_rag.livesync.node import Node, Pace
@@ -34,20 +34,11 @@ from obsidian_rag.livesync.tweaks import Tweaks
 QUICK = Pace(refresh_s=0.1, owed_s=0.1)
 # Nothing happens by itself, so what happens was brought about.
 PATIENT = Pace(refresh_s=3600, owed_s=3600, rescan_s=3600)
-LIMIT_S = 300.0
 
 
 def seen(device: TestNode) -> dict[str, bytes]:
     """The files of a vault, less those that are just being written."""
     return {path: content for path, content in device.files().items() if "/." not in f"/{path}"}
-
-
-def wait_until(is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    pause = threading.Event()
-    while not is_so():
-        assert time.monotonic() < deadline, "it does not happen"
-        pause.wait(0.01)
 
 
 class Running:
@@ -75,13 +66,13 @@ class Running:
 
     def ended(self) -> ObsidianRagError | None:
         self.is_asked = True
-        self._thread.join(LIMIT_S)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
         return self.failure
 
     def leave(self) -> None:
         self.stop.set()
-        self._thread.join(LIMIT_S)
+        self._thread.join(PATIENCE_S)
 
 
 @contextmanager
@@ -89,7 +80,7 @@ def running(*devices: TestNode, pace: Pace = PATIENT) -> Iterator[list[Running]]
     started = [Running(device, pace) for device in devices]
     try:
         for one in started:
-            wait_until(lambda one=one: one.node.stats.is_connected or one.failure)  # type: ignore[misc]
+            until(lambda one=one: one.node.stats.is_connected or one.failure)  # type: ignore[misc]
         yield started
     finally:
         for one in started:
@@ -110,16 +101,16 @@ def test_what_is_done_on_one_device_is_done_on_the_other(make_node: MakeNode) ->
     one, two = make_node("one"), make_node("two")
     with running(one, two) as (first, second):
         first.write("Note.md", "new")
-        wait_until(lambda: seen(two) == {"Note.md": b"new"})
+        until(lambda: seen(two) == {"Note.md": b"new"})
         second.write("Note.md", "edited")
-        wait_until(lambda: seen(one) == {"Note.md": b"edited"})
+        until(lambda: seen(one) == {"Note.md": b"edited"})
         first.write("other.png", b"\x00\xff")
         (one.root / "Note.md").rename(one.root / "note.md")
         first.node.changed()
-        wait_until(lambda: seen(two) == {"note.md": b"edited", "other.png": b"\x00\xff"})
+        until(lambda: seen(two) == {"note.md": b"edited", "other.png": b"\x00\xff"})
         (two.root / "note.md").unlink()
         second.node.changed()
-        wait_until(lambda: seen(one) == {"other.png": b"\x00\xff"})
+        until(lambda: seen(one) == {"other.png": b"\x00\xff"})
         assert one.trashed() == [b"edited"]
         assert first.node.stats.trouble is None
 
@@ -130,15 +121,15 @@ def test_a_server_that_comes_back_is_caught_up_with(
     near, far = make_node("near"), make_node("far", far_remote)
     with running(near, far) as (first, second):
         first.write("before.md", "before")
-        wait_until(lambda: seen(far) == {"before.md": b"before"})
+        until(lambda: seen(far) == {"before.md": b"before"})
         proxy.refuse()
-        wait_until(lambda: not second.node.stats.is_connected)
+        until(lambda: not second.node.stats.is_connected)
         assert second.node.stats.trouble is not None
         first.write("meanwhile.md", "there")
         second.write("own.md", "here")
         proxy.heal()
-        wait_until(lambda: len(seen(near)) == len(seen(far)) == 3)
-        wait_until(lambda: second.node.stats.is_connected)
+        until(lambda: len(seen(near)) == len(seen(far)) == 3)
+        until(lambda: second.node.stats.is_connected)
         assert seen(near) == seen(far)
 
 
@@ -146,10 +137,10 @@ def test_chunks_that_come_late_are_waited_for(make_node: MakeNode, third: ThirdC
     one = make_node("one")
     with running(one, pace=QUICK):
         third.save("late.md", b"late", is_late=True)
-        wait_until(lambda: one.records.quarantined())
+        until(lambda: one.records.quarantined())
         third.deliver()
-        wait_until(lambda: seen(one) == {"late.md": b"late"})
-        wait_until(lambda: not one.records.quarantined())
+        until(lambda: seen(one) == {"late.md": b"late"})
+        until(lambda: not one.records.quarantined())
 
 
 # -- what stops a node
@@ -247,8 +238,8 @@ def test_a_rebuilt_database_deletes_nothing_and_is_compared_anew(
     two.sync()
     (two.root / "deleted.md").unlink()
     two.sync()
-    settler = one.sync()
-    assert settler.member.is_rebuilt
+    reconciler = one.sync()
+    assert reconciler.member.is_rebuilt
     files = seen(one)
     assert files["missing.md"] == b"our missing.md"
     assert files["deleted.md"] == b"our deleted.md"
@@ -265,13 +256,13 @@ def test_a_running_node_joins_a_rebuilt_database_anew(
     one = make_node("one")
     with running(one) as (first,):
         first.write("a.md", "ours, synced with what is no more")
-        wait_until(lambda: "a.md" in third.entries())
+        until(lambda: "a.md" in third.entries())
         change_papers(couch, created=1)
         third.save("a.md", b"theirs")
-        wait_until(lambda: seen(one).get("a.md") == b"theirs")
+        until(lambda: seen(one).get("a.md") == b"theirs")
         assert b"ours, synced with what is no more" in seen(one).values()
         first.write("b.md", "b")
-        wait_until(lambda: "b.md" in third.entries())
+        until(lambda: "b.md" in third.entries())
 
 
 # -- what is no deletion
@@ -295,8 +286,8 @@ def test_a_folder_that_cannot_be_read_is_not_deleted(
     with monkeypatch.context() as patch:
         patch.setattr(os, "scandir", refused)
         third.save("closed/a.md", b"edited elsewhere")
-        settler = one.sync()
-        assert "closed" in settler.disk.left_out
+        reconciler = one.sync()
+        assert "closed" in reconciler.disk.left_out
     assert not any(entry.get("deleted") for entry in third.entries().values())
     one.sync()  # as a new process: what was owed is not forgotten
     assert seen(one)["closed/a.md"] == b"edited elsewhere"
@@ -313,8 +304,8 @@ def test_a_file_that_grows_too_large_is_not_deleted(
     two.sync()
     for number in range(20):
         one.write(f"{number}.bin", b"x" * (2**20 + 1))
-    settler = one.sync()
-    assert len(settler.disk.left_out) == 20
+    reconciler = one.sync()
+    assert len(reconciler.disk.left_out) == 20
     two.sync()
     assert len(seen(two)) == 20 and not two.trashed()
     one.write("0.bin", b"x" * 2**20)
@@ -470,7 +461,7 @@ def test_a_dry_run_tells_and_changes_nothing(
     third.save("late.md", b"late", is_late=True)
     files = seen(one)
     before = (third.update_seq(), couch.get_local(MILESTONE_NAME), one.records.get_fact("since"))
-    one.manner = replace(one.manner, is_dry=True)
+    one.policy = replace(one.policy, is_dry=True)
     planned = one.sync().stats.planned
     assert set(planned) == {
         "push edited.md",
@@ -539,9 +530,9 @@ def test_an_edit_that_looks_like_the_old_file_is_taken_after_a_crash(
             one.sync()
         if seen(one)["a.md"] == b"two":
             break
-    settler = one.sync()
+    reconciler = one.sync()
     assert seen(one) == {"a.md": b"two"}
-    assert not settler.owed
+    assert not reconciler.owed
     one.write("a.md", "six")
     one.sync()
     two = make_node("two")
@@ -556,7 +547,7 @@ def test_a_disk_that_keeps_its_spelling_gets_the_content(
         raise IndexerFailed("The disk keeps the old spelling.", "Rename the file by hand.")
 
     # No disk of the tests is like that.
-    monkeypatch.setattr(taking, "rename_file", keeps_it)
+    monkeypatch.setattr(pull, "rename_file", keeps_it)
     one = make_node("one")
     third.save("note.md", b"old")
     one.sync()
@@ -607,7 +598,7 @@ def test_a_conflict_is_over_when_its_file_is_gone(make_node: MakeNode) -> None:
 def test_one_portion_after_the_other_gives_the_same(
     make_node: MakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("obsidian_rag.livesync.settling._MOST_BYTES", 100)
+    monkeypatch.setattr("obsidian_rag.livesync.reconcile._MOST_BYTES", 100)
     one, two = make_node("one"), make_node("two")
     for number in range(12):
         one.write(f"{number}.md", "x" * (number * 17))
@@ -617,8 +608,8 @@ def test_one_portion_after_the_other_gives_the_same(
 
 
 def test_branches_are_kept_for_who_wants_no_conflict_files(make_node: MakeNode) -> None:
-    manner = Manner(keeps_conflicts_as_files=False)
-    one, two = make_node("one", manner=manner), make_node("two", manner=manner)
+    policy = Policy(keeps_conflicts_as_files=False)
+    one, two = make_node("one", policy=policy), make_node("two", policy=policy)
     one.write("n.md", "a\n")
     one.sync()
     two.sync()

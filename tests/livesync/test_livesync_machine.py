@@ -39,7 +39,7 @@ from tests.livesync.third import ThirdClient
 
 from obsidian_rag.errors import LivesyncBrake, LivesyncUnreachable
 from obsidian_rag.livesync import decision
-from obsidian_rag.livesync.case import Manner
+from obsidian_rag.livesync.case import Policy
 from obsidian_rag.livesync.path_ids import normalise
 from obsidian_rag.store import Database
 
@@ -97,14 +97,14 @@ class Network(RuleBasedStateMachine):
     """Two of our nodes and a third client around one database."""
 
     def __init__(
-        self, server: Server, folder: Path, template: Path, manner: Manner, names: tuple[str, ...]
+        self, server: Server, folder: Path, template: Path, policy: Policy, names: tuple[str, ...]
     ) -> None:
         super().__init__()
         self._names = names
         self._left_out: dict[int, set[str]] = {}
         self._server = server
         self._folder = folder
-        self._manner = manner
+        self._manner = policy
         self._remote = server.new_remote()
         server.request("PUT", f"/{self._remote.database}?q=1")
         self._third = ThirdClient(server, self._remote.database)
@@ -150,9 +150,9 @@ class Network(RuleBasedStateMachine):
         for _ in range(ROUNDS):
             owed: set[str] = set()
             for number, node in enumerate(self._nodes):
-                settler = node.sync(allows_deletions=True)
-                owed |= settler.owed - self._told(node)
-                self._left_out[number] = set(settler.disk.left_out)
+                reconciler = node.sync(allows_deletions=True)
+                owed |= reconciler.owed - self._told(node)
+                self._left_out[number] = set(reconciler.disk.left_out)
             now = (self._third.update_seq(), *(self._files(node) for node in self._nodes))
             if now == before and not owed:
                 return
@@ -334,7 +334,7 @@ class Network(RuleBasedStateMachine):
         return not (node.root / name).is_dir() and (folder.is_dir() or not folder.exists())
 
     def _open(self, name: str) -> TestNode:
-        return TestNode(self._folder / name, self._remote, manner=self._manner)
+        return TestNode(self._folder / name, self._remote, policy=self._manner)
 
     def _save(self, node: TestNode, path: str, style: str) -> None:
         file = node.root / path
@@ -390,18 +390,18 @@ class Network(RuleBasedStateMachine):
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
-    ("manner", "examples", "names", "many"),
+    ("policy", "examples", "names", "many"),
     [
-        (Manner(), 120, NAMES, 10),
-        (Manner(may_merge=False), 40, NAMES, 10),
-        (Manner(keeps_conflicts_as_files=False), 60, NAMES, 10),
-        (Manner(), 60, ODD_NAMES, 10),
-        (Manner(), 40, NAMES, 1),
+        (Policy(), 120, NAMES, 10),
+        (Policy(may_merge=False), 40, NAMES, 10),
+        (Policy(keeps_conflicts_as_files=False), 60, NAMES, 10),
+        (Policy(), 60, ODD_NAMES, 10),
+        (Policy(), 40, NAMES, 1),
     ],
     ids=["merging", "conflict_files", "branches", "odd_names", "brake"],
 )
 def test_all_devices_agree_in_the_end_and_nothing_is_lost(
-    manner: Manner,
+    policy: Policy,
     examples: int,
     names: tuple[str, ...],
     many: int,
@@ -418,7 +418,7 @@ def test_all_devices_agree_in_the_end_and_nothing_is_lost(
     def network() -> Network:
         nonlocal count
         count += 1
-        return Network(pouch, tmp_path / f"network-{count}", template, manner, names)
+        return Network(pouch, tmp_path / f"network-{count}", template, policy, names)
 
     run_state_machine_as_test(
         network,  # type: ignore[arg-type]  # anything that makes a machine will do

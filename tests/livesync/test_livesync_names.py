@@ -15,9 +15,9 @@ def test_a_decomposed_entry_is_synced_both_ways(make_node: MakeNode, third: Thir
     node = make_node("one")
     node.sync()
     third.save(DECOMPOSED, b"from a Mac")
-    settler = node.sync()
+    reconciler = node.sync()
     assert node.files() == {DECOMPOSED: b"from a Mac"}
-    assert node.records.quarantined() == [] and not settler.owed
+    assert node.records.quarantined() == [] and not reconciler.owed
     node.write(DECOMPOSED, "edited here")
     node.sync()
     (entry,) = third.entries().values()
@@ -52,9 +52,9 @@ def test_a_file_meets_the_entry_of_its_name_in_any_form(
     node.sync()
     third.save(there, b"same")
     node.write(here, "same")
-    settler = node.sync()
+    reconciler = node.sync()
     assert node.files() == {here: b"same"}
-    assert len(third.entries()) == 1 and not settler.owed
+    assert len(third.entries()) == 1 and not reconciler.owed
     (node.root / here).unlink()
     node.write("other.md", "x")
     node.sync()
@@ -68,11 +68,11 @@ def test_twins_of_one_name_never_overwrite_each_other(
     node.write(COMPOSED, "composed")
     node.write(DECOMPOSED, "decomposed")
     for _ in range(3):
-        settler = node.sync()
+        reconciler = node.sync()
         assert node.files() == {COMPOSED: b"composed", DECOMPOSED: b"decomposed"}
         (entry,) = third.entries().values()
         assert third.leaf(entry).content == b"composed"
-        assert settler.disk.left_out == {
+        assert reconciler.disk.left_out == {
             DECOMPOSED: "differs from another file only in its Unicode form"
         }
 
@@ -85,8 +85,8 @@ def test_a_twin_that_comes_later_does_not_take_the_place(
     node.sync()
     node.write(COMPOSED, "second")
     for _ in range(2):
-        settler = node.sync()
-        assert list(settler.disk.left_out) == [COMPOSED]
+        reconciler = node.sync()
+        assert list(reconciler.disk.left_out) == [COMPOSED]
     (entry,) = third.entries().values()
     assert third.leaf(entry).content == b"first"
 
@@ -147,12 +147,12 @@ def test_a_file_that_becomes_a_folder_is_deleted_first(
     two.sync()
     (one.root / "Topic").unlink()
     one.write("Topic/note.md", "in a folder")
-    settler = one.sync()
-    assert not settler.owed
+    reconciler = one.sync()
+    assert not reconciler.owed
     assert third.entries()["topic"]["deleted"] is True
     assert third.order().index("topic") < third.order().index("topic/note.md")
-    settler = two.sync()
-    assert not settler.owed and two.records.quarantined() == []
+    reconciler = two.sync()
+    assert not reconciler.owed and two.records.quarantined() == []
     assert two.files() == {"Topic/note.md": b"in a folder", "other.md": b"x"}
     assert two.trashed() == [b"a file"]
 
@@ -168,11 +168,11 @@ def test_a_folder_that_becomes_a_file_is_deleted_first(
     (one.root / "Topic/note.md").unlink()
     (one.root / "Topic").rmdir()
     one.write("Topic", "a file")
-    settler = one.sync()
-    assert not settler.owed
+    reconciler = one.sync()
+    assert not reconciler.owed
     assert third.order().index("topic/note.md") < third.order().index("topic")
-    settler = two.sync()
-    assert not settler.owed and two.records.quarantined() == []
+    reconciler = two.sync()
+    assert not reconciler.owed and two.records.quarantined() == []
     assert two.files() == {"Topic": b"a file", "other.md": b"x"}
     assert two.trashed() == [b"in a folder"]
 
@@ -184,12 +184,12 @@ def test_a_file_in_the_way_of_a_folder_is_told_and_kept(
     node.write("Topic", "a file")
     node.sync()
     third.save("Topic/note.md", b"in a folder")
-    settler = node.sync()
-    assert settler.owed == {"topic/note.md"}
+    reconciler = node.sync()
+    assert reconciler.owed == {"topic/note.md"}
     (waiting,) = node.records.quarantined()
     assert "'Topic' is a file here" in waiting.message
     assert node.files() == {"Topic": b"a file"}
     (node.root / "Topic").rename(node.root / "Topic.md")
-    settler = node.sync()
+    reconciler = node.sync()
     assert node.files() == {"Topic.md": b"a file", "Topic/note.md": b"in a folder"}
-    assert not settler.owed and node.records.quarantined() == []
+    assert not reconciler.owed and node.records.quarantined() == []

@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from keyring.backends import chainer, fail, null
-from tests.livesync.keyrings import MemoryKeyring, memory_keyring, no_keyring
+from tests.livesync.keyrings import MemoryKeyring
 
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync import SECRETS_FILE, Place, Secrets, SecretStore
 from obsidian_rag.livesync.couch_auth import Jwt
-
-__all__ = ["memory_keyring", "no_keyring"]
+from obsidian_rag.livesync.secrets import SECRETS_FILE, Place, Secrets, SecretStore
 
 JWT = Jwt("HS256", "a2V5LW9mLXRva2Vucw==", "alice", "kid", 120)
 SECRETS = Secrets("pass-w0rd", "päss phrase", {"CF-Access-Client-Secret": "header-secret"}, JWT)

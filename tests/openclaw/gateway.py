@@ -10,15 +10,15 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
 import pytest
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag import config
 from obsidian_rag.transports.running import RunningDaemon, find_daemon
@@ -34,20 +34,10 @@ NPM = Path(shutil.which("npm") or "/nowhere/npm")
 NODE = CACHE / "node_modules" / "node" / "bin"
 OPENCLAW = CACHE / "node_modules" / "openclaw" / "openclaw.mjs"
 CLAWHUB = CACHE / "node_modules" / "clawhub" / "bin" / "clawdhub.js"
-PATIENCE_S = 300.0
 START_S = 150.0
 TOKEN = "a-token-for-tests"
 MARK = "OPENCLAW_TEST_MARK"
 T = TypeVar("T")
-
-
-def until(condition: Callable[[], T | None], what: str, seconds: float = PATIENCE_S) -> T:
-    """What `condition` gives once it is true; asks again until then."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
-        time.sleep(0.05)
-    return found
 
 
 @dataclass

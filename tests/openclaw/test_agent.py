@@ -9,6 +9,7 @@ import psutil
 from tests.integration.living import QUICK
 from tests.openclaw.gateway import NEEDS_OPENCLAW, Place
 from tests.openclaw.model import scripted_model
+from tests.waiting import PATIENCE_S
 
 pytestmark = NEEDS_OPENCLAW
 
@@ -24,7 +25,9 @@ def test_an_agent_finds_the_tools_asks_the_vault_and_answers(tmp_path: Path) -> 
         tree["agents"]["defaults"]["model"] = {"primary": "scripted/m1"}
         place.config_file.write_text(json.dumps(tree), encoding="utf-8")
         engine = [str(Path(sys.executable).parent / "obsidian-rag"), "index"]
-        subprocess.run(engine, env=place.environ, check=True, capture_output=True, timeout=300)
+        subprocess.run(
+            engine, env=place.environ, check=True, capture_output=True, timeout=PATIENCE_S
+        )
         try:
             done = place.run(
                 *("agent", "--local", "--agent", "main", "--session-id", "one", "--json"),

@@ -10,7 +10,8 @@ import psutil
 import pytest
 from tests.embed.embedding_doubles import FakeOllama, fake_ollama
 from tests.integration.living import QUICK
-from tests.openclaw.gateway import NEEDS_OPENCLAW, PLUGIN, Gateway, Place, gateway, until
+from tests.openclaw.gateway import NEEDS_OPENCLAW, PLUGIN, Gateway, Place, gateway
+from tests.waiting import until
 
 from obsidian_rag.tools import TOOLS
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.integration.living import QUICK
-from tests.openclaw.gateway import NEEDS_OPENCLAW, PATIENCE_S, Gateway, Place, gateway, until
+from tests.openclaw.gateway import NEEDS_OPENCLAW, Gateway, Place, gateway
+from tests.waiting import PATIENCE_S, until
 
 pytestmark = NEEDS_OPENCLAW
 

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.openclaw.gateway import NEEDS_OPENCLAW, Place, gateway, until
+from tests.openclaw.gateway import NEEDS_OPENCLAW, Place, gateway
+from tests.waiting import until
 
 from obsidian_rag.config import read_file
 

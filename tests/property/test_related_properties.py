@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.search.indexed import indexed
 
-from obsidian_rag.engine import Engine, Mode, run_index, update_relations
+from obsidian_rag.engine import Engine, run_index, update_relations
 from obsidian_rag.engine.relating import relation_troubles, similar_titles
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 
 RELATED = "obsidian_rag_related"

@@ -2,21 +2,64 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from obsidian_rag.config import RelationsSettings, Settings
+from obsidian_rag.embed.hashing import HashEmbedder
+from obsidian_rag.index import (
+    Delivery,
+    Guarded,
+    IndexRun,
+    Listener,
+    Mode,
+    Source,
+    Workplace,
+    hand_over,
+)
+from obsidian_rag.notes import ChunkLimits
+from obsidian_rag.relations.consumer import RelatedNotes
+from obsidian_rag.relations.ground import Ground, format_of
 from obsidian_rag.relations.loaded import Loaded
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import open_rows
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import note_source
-from obsidian_rag.relations.update import Ground, Updated, format_of, update
+from obsidian_rag.store import ChunkStore, Database
 from obsidian_rag.vault import Rules
 
 SEED = RelationsSettings(profile="seed", discount_boilerplate=False)
 DEFAULT = RelationsSettings()
 RULES = Rules.from_settings(Settings().indexing)
+
+
+class WordsAlone(RelatedNotes):
+    """Indexes without vectors: notes are related by what they say."""
+
+    def take(self, delivery: Delivery) -> bool:  # type: ignore[override]  # what a run hands over
+        notes = [replace(note, passages=None) for note in delivery.notes]
+        return super().take(replace(delivery, notes=notes))
+
+    def finish(
+        self,
+        chunks: ChunkStore,
+        link_id: str,
+        indexed: Callable[[Sequence[str]], Mapping[str, str | None]],
+        stop: Callable[[], bool],
+    ) -> str | None:
+        nowhere = ChunkStore(f"{chunks.uri}-nowhere")
+        return super().finish(nowhere, link_id, indexed, stop)
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What a run did to the indexes of related notes."""
+
+    is_complete: bool
+    written: int
+    removed: int
+    unchanged: int
+    ids_added: list[str]
 
 
 @dataclass
@@ -51,10 +94,42 @@ class RelatedVault:
             yield rows
 
     def update(
-        self, paths: Sequence[str] | None = None, *, stop: Callable[[], bool] = lambda: False
+        self,
+        paths: Sequence[str] | None = None,
+        *,
+        stop: Callable[[], bool] = lambda: False,
+        listener: Listener = lambda _: None,
+        accepts_removals: bool = False,
     ) -> Updated:
-        with self.rows() as rows:
-            return update(rows, self.ground, paths, stop=stop)
+        """Index the vault, or some paths of it."""
+        with (
+            closing(Database(self.home / "state.db")) as database,
+            closing(WordsAlone(self.home, self.ground)) as notes,
+        ):
+            place = Workplace(
+                database=database,
+                chunks=ChunkStore(str(self.home / "vectors.lance")),
+                embedder=HashEmbedder(8),
+                root=self.root,
+                rules=RULES,
+                limits=ChunkLimits(),
+                guarded=Guarded({}, ()),
+                consumer=notes,
+            )
+            run = IndexRun(place, listener, stop, accepts_removals=accepts_removals)
+            tally = run.run(Mode.SYNC, paths).tally
+            is_complete = not tally.is_cancelled and not stop()
+            return Updated(
+                is_complete, notes.written, notes.removed, tally.unchanged, notes.ids_added
+            )
+
+    def update_early(self, paths: Sequence[str]) -> int:
+        """Take up these notes and nothing else; how many were written."""
+        with closing(RelatedNotes(self.home, self.ground)) as notes:
+            assert notes.begin_early()
+            source = Source("", self.root, RULES.max_file_bytes, ChunkLimits(), notes.make_content)
+            hand_over(source, RULES, notes, notes.contents_below(paths), paths)
+            return notes.written
 
     @contextmanager
     def loaded(self, settings: RelationsSettings | None = None) -> Iterator[Loaded]:

@@ -2,11 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from obsidian_rag.notes import Relation, parse_note
 from obsidian_rag.relations.content import Content, read_content
-from obsidian_rag.relations.templates import line_number
+from obsidian_rag.relations.templates import NoteLines, line_number
 from obsidian_rag.relations.words import Speller
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
@@ -18,11 +19,10 @@ def content(
     path: str = "Note.md",
     *,
     max_chars: int | None = None,
-    templates: frozenset[int] = frozenset(),
 ) -> tuple[Content, list[str]]:
     """The content of a note, and its stream as terms."""
     speller = Speller()
-    found = read_content(parse_note(path, text), speller, max_chars, templates)
+    found = read_content(parse_note(path, text), speller, max_chars)
     return found, [speller.terms[number] for number in found.stream]
 
 
@@ -99,7 +99,7 @@ def test_a_private_note_says_so() -> None:
 
 def test_the_stream_begins_below_the_frontmatter() -> None:
     found, stream = content("---\ntags: [hidden]\n---\n\nPond\n\nsedge")
-    assert found.first_line == 4
+    assert found.lines.first == 4
     assert stream == ["\n", "pond", "\n", "\n", "sedg"]
 
 
@@ -107,12 +107,14 @@ def test_code_is_not_text() -> None:
     assert said(content("pond\n```js\nconstructor\n```\nsedge")[1]) == ["pond", "sedg"]
 
 
-def test_lines_of_the_boilerplate_leave_their_place_empty() -> None:
-    _, stream = content(
-        "## Tasks\npond\n## Tasks\nsedge",
-        templates=frozenset(map(line_number, ("## Tasks", "nothing"))),
-    )
-    assert stream == ["\n", "pond", "\n", "\n", "sedg"]
+def test_lines_of_the_boilerplate_are_told_from_the_notes_own() -> None:
+    found, stream = content("## Tasks\npond\n\n## Tasks\nsedge")
+    assert said(stream) == ["task", "pond", "task", "sedg"]
+    templates = np.array(sorted(map(line_number, ("## Tasks", "nothing"))), dtype=np.uint32)
+    lines = np.array([1, 2, 4, 5], dtype=np.int32)
+    for lines_of in (found.lines, NoteLines.unpacked(found.lines.packed())):
+        assert lines_of.is_own(lines, templates).tolist() == [False, True, False, True]
+        assert lines_of.numbers.tolist()[2] == 0
 
 
 def test_only_so_many_characters_are_read_if_the_setting_says_so() -> None:

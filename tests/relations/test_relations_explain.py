@@ -9,7 +9,6 @@ from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.explain import Explained, explain
 from obsidian_rag.relations.score import related, weights_of
 from obsidian_rag.relations.source import note_source, text_source
-from obsidian_rag.relations.update import update
 
 SHOWN = DEFAULT.model_copy(update={"hide_linked": False, "min_score": 0.0})
 # Words of every note are common; a few notes have rare ones.
@@ -132,10 +131,10 @@ def test_a_text_has_no_way_and_no_line_of_its_own(tmp_path: Path) -> None:
 
 def test_rows_that_are_newer_than_what_is_loaded_do_no_harm(tmp_path: Path) -> None:
     vault = indexed(tmp_path, {"a.md": "zuv kof", "b.md": "zuv kof"}, SHOWN)
-    with vault.rows() as rows, vault.loaded() as loaded:
+    with vault.loaded() as loaded:
         source = note_source(loaded, loaded.by_path["a.md"])
         found = related(loaded, source, SHOWN)
         vault.write({"b.md": "zuv entirely different words", "a.md": "other ones too"})
-        update(rows, vault.ground)
+        vault.update()
         (one,) = explain(loaded, source, found, weights_of(SHOWN))
     assert one.shared_terms == ("zuv",)

@@ -13,12 +13,12 @@ from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed, 
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.explain import explain
+from obsidian_rag.relations.ground import format_of
 from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.loaded import Loaded
 from obsidian_rag.relations.rows_file import discard, open_rows
 from obsidian_rag.relations.score import related, weights_of
 from obsidian_rag.relations.source import note_source
-from obsidian_rag.relations.update import format_of, update
 
 FEW = settings(
     max_examples=25,
@@ -111,12 +111,12 @@ def test_a_reader_that_follows_equals_one_that_loads_afresh(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         vault = indexed(Path(folder), notes | {"Always.md": "zuv"}, chosen)
-        with vault.rows() as reading, vault.rows() as writing:
+        with vault.rows() as reading:
             follower = load(reading, chosen)
             assert everything(follower, chosen)
             for number, (changes, is_whole, is_followed) in enumerate(rounds):
                 touched = apply(vault, changes)
-                update(writing, vault.ground, None if is_whole else touched)
+                vault.update(None if is_whole else touched)
                 if is_followed or number == len(rounds) - 1:
                     follower.follow()
                     with vault.rows() as other:

@@ -10,9 +10,9 @@ import pytest
 from tests.relations.related_vault import RelatedVault, indexed
 
 from obsidian_rag.errors import IndexCorrupted
+from obsidian_rag.relations.ground import format_of
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import FILE, discard, find_rows, open_rows
-from obsidian_rag.relations.update import format_of
 from obsidian_rag.relations.words import Speller
 
 NOTES = {
@@ -51,7 +51,7 @@ def test_every_note_is_counted_and_dated(vault: RelatedVault) -> None:
     with vault.rows() as rows:
         assert rows.count == 3
         assert rows.updated_at is not None
-        assert set(rows.seen()) == set(NOTES)
+        assert set(rows.contents()) == set(NOTES)
 
 
 def test_a_change_has_one_number_for_all_that_it_writes(vault: RelatedVault) -> None:
@@ -68,9 +68,9 @@ def test_a_change_has_one_number_for_all_that_it_writes(vault: RelatedVault) -> 
 def test_what_is_known_of_files_and_of_those_below_a_folder(tmp_path: Path) -> None:
     vault = indexed(tmp_path, {"a/b.md": "x", "a/c/d.md": "x", "a-b.md": "x", "a0.md": "x"})
     with vault.rows() as rows:
-        assert set(rows.seen_at(["a"])) == {"a/b.md", "a/c/d.md"}
-        assert set(rows.seen_at(["a-b.md", "a/c", "gone.md"])) == {"a-b.md", "a/c/d.md"}
-        assert rows.seen_at([]) == {}
+        assert set(rows.contents_below(["a"])) == {"a/b.md", "a/c/d.md"}
+        assert set(rows.contents_below(["a-b.md", "a/c", "gone.md"])) == {"a-b.md", "a/c/d.md"}
+        assert rows.contents_below([]) == {}
 
 
 def test_places_tell_the_terms_in_their_order_and_their_lines(vault: RelatedVault) -> None:
@@ -140,7 +140,7 @@ def test_titles_and_summaries_are_matched_fuzzily_with_any_group_size(
     vault.write({"Rain garden.md": "x", "Brain.md": "x", "京都の旅行の記録.md": "x", "B.md": "x"})
     vault.update()
     with vault.rows() as rows:
-        titles = {number(rows, path): path for path in rows.seen()}
+        titles = {number(rows, path): path for path in rows.contents()}
         found = [(titles[one], share) for one, share in rows.alike("rain gardn", size, 10)]
         assert found[0][0] == "Rain garden.md"
         assert 0.3 < found[0][1] < 1
@@ -210,7 +210,7 @@ def test_a_damaged_file_is_found_out_when_it_is_read(vault: RelatedVault, damage
     damage(vault.home / FILE)
     try:
         with vault.rows() as rows:
-            rows.seen()
+            rows.contents()
             assert rows.count == 0
     except IndexCorrupted:
         discard(vault.home)

@@ -17,6 +17,7 @@ the settings, the errors. What a row promises in more detail is tested where the
 """
 
 import json
+from contextlib import closing
 from math import log
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from obsidian_rag.relations.signals import Signal, Touched
 from obsidian_rag.relations.source import note_source, text_source
 from obsidian_rag.relations.words import Speller
 from obsidian_rag.relations.write import add_relation
+from obsidian_rag.store import Database
 
 A = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 B = "f47ac10b-58cc-4372-a567-0e02b2c3d479"
@@ -74,14 +76,16 @@ def test_uuid_index_maps_an_id_to_path_title_type_tags_and_modification_time(
     vault: RelatedVault,
 ) -> None:
     with vault.rows() as rows:
-        row = rows.database.row(
-            "SELECT path, title, kind, tags, mtime_ns FROM note WHERE uid = ?", (A,)
-        )
+        row = rows.database.row("SELECT path, title, kind, tags FROM note WHERE uid = ?", (A,))
         assert row is not None
-        path, title, kind, tags, modified = row
+        path, title, kind, tags = row
+    with closing(Database(vault.home / "state.db")) as database:
+        (modified,) = database.row(
+            "SELECT mtime_ns FROM vault_file_manifest WHERE rel_path = ?", (path,)
+        ) or (None,)
     assert (path, title, kind) == ("Sedge.md", "Fox sedge", "knowledge")
     assert json.loads(str(tags)) == ["water", "plant"]
-    # A time of just now is not trusted yet; see `_settled`.
+    # A time of just now is not trusted yet; see `settled_mtime`.
     assert modified in (0, (vault.root / "Sedge.md").stat().st_mtime_ns)
 
 
@@ -308,7 +312,7 @@ def test_setting_excluded_folders_are_skipped(tmp_path: Path) -> None:
         tmp_path, {"a.md": "x", "templates/t.md": "x", "archive/old/b.md": "x"}, settings
     )
     with vault.rows() as rows:
-        assert set(rows.seen()) == {"a.md"}
+        assert set(rows.contents()) == {"a.md"}
     assert RelationsSettings().excluded_folders == ()
 
 

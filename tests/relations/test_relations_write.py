@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ReadOnly, SecurityViolation
 from obsidian_rag.notes import Relation, parse_note, read_id, read_related
@@ -250,7 +251,7 @@ def test_a_crash_at_either_write_leaves_whole_notes_and_the_work_can_be_done_aga
     root = make_vault({"s.md": SOURCE, "t.md": "x"})
     done = subprocess.run(
         [sys.executable, "-c", CRASHING, str(root), str(step)],
-        timeout=300,
+        timeout=PATIENCE_S,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == 9

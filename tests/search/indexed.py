@@ -5,7 +5,9 @@ from datetime import date
 from pathlib import Path
 
 from obsidian_rag import config
-from obsidian_rag.engine import Asked, Engine, Mode, ask, run_index
+from obsidian_rag.engine import Engine, ask, run_index
+from obsidian_rag.engine.asking import Asked
+from obsidian_rag.index import Mode
 from obsidian_rag.search import Filters, Hit, Request, Signals
 
 TODAY = date(2026, 4, 15)

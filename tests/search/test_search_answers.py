@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.search.indexed import asked, files, hits, indexed, open_engine, write_notes
 
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.index import Mode
 from obsidian_rag.search import DateRange, Filters, PropertyFilter, Signals
 
 FILLER = " ".join(f"pebble{number} lantern{number}" for number in range(40))

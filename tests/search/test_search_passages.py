@@ -110,22 +110,10 @@ WITH_CODE = {
 
 
 def test_code_is_shown_in_its_place_and_properties_are_not() -> None:
-    words_only = f"{CODE}\nls\nsome property"
-    asked: list[list[int]] = []
-
-    def read(numbers: list[int]) -> dict[int, str]:
-        asked.append(numbers)
-        return dict.fromkeys(numbers, words_only)
-
-    ranked = [Ranked(row("a", 0, **WITH_CODE), 1.0, {}, 7), Ranked(row("b", 0), 0.9, {}, 8)]
-    first, second = passages(ranked, (), 5, one_each=False, read_words_only=read)
+    with_code = row("a", 0, words_only=f"{CODE}\nls\nsome property", **WITH_CODE)
+    first, second = passages(in_order(with_code, row("b", 0)), (), 5, one_each=False)
     assert first.text == "before\n```python\nprint('found')\n```\n```\nls\n```\n\nafter"
     assert second.text == "text of b 0"
-    assert asked == [[7]], "only what has code, and all at once"
-    (known,) = passages(
-        in_order(row("a", 0, words_only=words_only, **WITH_CODE)), (), 5, one_each=False
-    )
-    assert known.text == first.text
 
 
 def test_a_cut_closes_the_fences_that_it_leaves_open() -> None:
@@ -241,22 +229,13 @@ def test_shares_and_scores_are_rounded() -> None:
 
 
 def test_terms_come_from_names_and_code_too() -> None:
-    code = {7: "print(soil)"}
-    ranked = [
-        Ranked(row("Garden", 0, "about plants", has_words_only=True), 1.0, {}, 7),
-        Ranked(row("Meadow", 0, "about grass"), 0.5, {}, 8),
-    ]
-    asked: list[int] = []
-
-    def read_words_only(numbers: list[int]) -> dict[int, str]:
-        asked.extend(numbers)
-        return code
-
+    garden = row("Garden", 0, "about plants", words_only="print(soil)")
     words = ("garden", "soil", "plant", "moon")
-    first, second = passages(ranked, words, 5, one_each=False, read_words_only=read_words_only)
+    first, second = passages(
+        in_order(garden, row("Meadow", 0, "about grass")), words, 5, one_each=False
+    )
     assert first.why.terms == ("garden", "soil", "plant")
     assert second.why.terms == ()
-    assert asked == [7], "only passages with code are looked at again"
 
 
 @pytest.mark.parametrize("before", [0, 10, 3000, 9000])

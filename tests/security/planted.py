@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from obsidian_rag import config
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 
 PRIVATE_PATH = "Cellar/Qorvexa.md"

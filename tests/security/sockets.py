@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.waiting import PATIENCE_S
+
 # io_uring could open sockets that no other system call shows.
 _CALLS = ("socket", "connect", "bind", "sendto", "sendmsg", "sendmmsg", "io_uring_setup")
 _FAMILIES = {"AF_UNIX", "AF_NETLINK", "AF_INET", "AF_INET6"}
@@ -62,7 +64,7 @@ def can_trace() -> bool:
     if shutil.which("strace") is None:
         return False
     trial = ["strace", "-f", "--seccomp-bpf", "-o", os.devnull, "true"]
-    return subprocess.run(trial, capture_output=True, timeout=300).returncode == 0
+    return subprocess.run(trial, capture_output=True, timeout=PATIENCE_S).returncode == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class Audit:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=PATIENCE_S,
         )
 
     def seen(self) -> Seen:

@@ -19,12 +19,14 @@ from tests.embed.embedding_doubles import fake_ollama, tiny_model
 from tests.integration.living import Living, living
 from tests.security.sockets import PROXIES, Audit, can_trace, is_outside
 from tests.transports.command_line import COMMAND
+from tests.waiting import PATIENCE_S
 
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.transports.running import RunningDaemon, find_daemon
 
 Configure = Callable[[Path, Mapping[str, object]], None]
 SAMPLE = Path(__file__).parents[2] / "samples" / "vault"
-PATIENCE_S = 300
 # The default embedder, because it is the one whose library knows how to download.
 LOCAL: dict[str, object] = {
     "embedding.provider": "builtin",
@@ -50,10 +52,11 @@ def vault(tmp_path: Path, configure: Configure) -> Path:
 
 
 @pytest.fixture
-def indexed(vault: Path) -> Path:
+def indexed(vault: Path, engine: Callable[..., Engine]) -> Path:
     """The vault with an index, made before the audit."""
-    made = subprocess.run(words("index"), capture_output=True, timeout=PATIENCE_S)
-    assert made.returncode == 0
+    made = engine(vault, LOCAL)
+    assert run_index(made, Mode.FULL).exit_code == 0
+    made.close()
     return vault
 
 

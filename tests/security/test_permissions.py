@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.transports.command_line import COMMAND, Done
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.vault import replace_note
 
@@ -15,7 +16,6 @@ Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 Configure = Callable[[Path, Mapping[str, object]], None]
 NOBODY = 65534
-PATIENCE_S = 300
 NOTES = {"Boat.md": "# Boat\n\nThe boat is blue.\n", "Sea.md": "# Sea\n\nThe sea, a [[Boat]].\n"}
 QUICK: Mapping[str, object] = {"watcher.enabled": False}
 

@@ -16,7 +16,7 @@ from obsidian_rag.errors import Busy, ReadOnly
 from obsidian_rag.store import MeaningStore, packed_ids, text_digest
 
 WIDTH = 384
-RECORD = 32 + WIDTH
+RECORD = 36 + 384
 HEADER = 64
 
 Vectors = NDArray[np.float32]
@@ -168,7 +168,7 @@ def test_no_damage_makes_a_reader_fail_and_a_writer_heals_it(home: Path, kind: s
 def test_an_impossible_scale_is_no_vector(home: Path, scale: float) -> None:
     store, named, vectors = filled(home)
     content = bytearray(store.file.read_bytes())
-    place = HEADER + 3 * RECORD + 24
+    place = HEADER + 3 * RECORD + 28
     content[place : place + 4] = np.float32(scale).tobytes()
     store.file.write_bytes(content)
     reader = MeaningStore(home / "meaning", "onnx:tiny")

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from obsidian_rag import errors, tools
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError, OllamaUnreachable
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import Envelope, Meta, failure, success
 
 SEED_STATUS_FIELDS = {

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from tests.embed.embedding_doubles import fake_ollama
 
 from obsidian_rag.embed.hashing import HashEmbedder
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import ReadParams, call, obsidian_link, parse, read
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -9,7 +9,8 @@ import pytest
 from tests.search.indexed import indexed
 
 from obsidian_rag import tools
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import SearchParams, call, parse, search
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -10,11 +10,16 @@ import pytest
 from tests.livesync.nodes import TestNode
 
 from obsidian_rag.config import load
-from obsidian_rag.engine import Bus, Engine, Health, Jobs, Live, LivesyncState, sync_once
-from obsidian_rag.engine.livesync_site import place_of
-from obsidian_rag.engine.livesyncing import node_lock
+from obsidian_rag.engine import Bus, Engine
+from obsidian_rag.engine.engine import Live
+from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.errors import LivesyncLocked
-from obsidian_rag.livesync import Remote, Secrets, SecretStore
+from obsidian_rag.livesync import LivesyncState, sync_once
+from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.secrets import Secrets, SecretStore
+from obsidian_rag.livesync.session import node_lock
+from obsidian_rag.livesync.site import place_of
 from obsidian_rag.store import LivesyncRecords
 from obsidian_rag.tools import call
 

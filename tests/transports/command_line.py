@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import pytest
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.transports.cli import main
 
 COMMAND = [sys.executable, "-m", "obsidian_rag"]
-PATIENCE_S = 300
 
 
 @dataclass(frozen=True, slots=True)

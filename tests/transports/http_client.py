@@ -8,24 +8,27 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
+from tests.folders import write_notes
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag import __version__, config
-from obsidian_rag.engine import Bus, Engine, Health, Jobs, Live, Presence
+from obsidian_rag.engine import Bus, Engine
+from obsidian_rag.engine.engine import Live
+from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.tools import call
-from obsidian_rag.transports.http.app import Door, build_app
+from obsidian_rag.transports.http.app import Door
 from obsidian_rag.transports.http.protocol import ConnectionLimits
 from obsidian_rag.transports.http.server import DoorServer
 from obsidian_rag.transports.running import RunningDaemon, find_daemon
 
 T = TypeVar("T")
-PATIENCE_S = 300.0
 TOKEN = "a-token-for-tests"
 NOTES = {
     "Finance/Debts.md": "# Debts\n\nI owe Sreenivas two hundred dollars.\n",
@@ -206,14 +209,6 @@ class OpenDoor(Address):
         assert not self.thread.is_alive()
 
 
-def wait_until(found: Callable[[], T]) -> T:
-    """Ask again and again until the answer is yes, where nothing tells when."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (value := found()):
-        assert time.monotonic() < deadline, "it never came true"
-    return value
-
-
 def encoded(body: object) -> bytes:
     return json.dumps(body).encode()
 
@@ -241,9 +236,7 @@ def installed(
 ) -> Engine:
     """An engine of a small vault below `root`, with the hash embedder."""
     vault = root / "vault"
-    for path, text in notes.items():
-        (vault / path).parent.mkdir(parents=True, exist_ok=True)
-        (vault / path).write_text(text, encoding="utf-8")
+    write_notes(vault, notes)
     flags = {"vault_path": str(vault), "embedding.provider": "hash", **(settings or {})}
     engine = Engine(config.load(flags, {"OBSIDIAN_RAG_HOME": str(root / "home")}))
     if is_indexed:
@@ -262,9 +255,7 @@ def open_door(
     over = threading.Event()
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         port = listener.getsockname()[1]
-        url = f"http://127.0.0.1:{port}"
-        presence = Presence(port, TOKEN, os.getpid(), url, __version__, "", {}, {}, "")
-        app = build_app(engine, presence, on_shutdown or over.set)
+        app = Door(engine, port, TOKEN, on_shutdown or over.set)
         server = DoorServer(app, limits, over)
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()

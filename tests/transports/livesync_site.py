@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.livesync.nodes import TestNode
-from tests.transports.command_line import COMMAND, PATIENCE_S, Done
+from tests.transports.command_line import COMMAND, Done
+from tests.waiting import PATIENCE_S
 
-from obsidian_rag.livesync import Remote, Tweaks
+from obsidian_rag.livesync import Tweaks
+from obsidian_rag.livesync.remote import Remote
 
 PASSPHRASE = "nötig-geheim"
 

@@ -10,9 +10,9 @@ import anyio
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp_types import CallToolResult, ErrorData, TextContent
 from tests.transports.command_line import COMMAND
+from tests.waiting import PATIENCE_S
 
 SERVER = [*COMMAND, "mcp"]
-PATIENCE_S = 300
 T = TypeVar("T")
 Mode = Literal["legacy", "auto"]
 

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.transports.command_line import Done
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import announce, claim
@@ -182,7 +183,7 @@ def test_the_printed_command_starts_our_command_line(cli: Cli, vault: Path, tmp_
     (tmp_path / "obsidian_rag/__main__.py").write_text("raise SystemExit('shadowed')")
     command = cli("service", "install").out.splitlines()[1].split()[1:]
     done = subprocess.run(
-        [*command, "--help"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        [*command, "--help"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 0
     assert "Usage: obsidian-rag serve" in done.stdout

@@ -5,33 +5,51 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
-from tests.integration.living import PATIENCE_S, QUICK, Configure, Living, MakeVault, living
-from tests.transports.command_line import COMMAND, in_another_process
+from tests.integration.living import (
+    QUICK,
+    Configure,
+    Living,
+    MakeVault,
+    living,
+    living_below,
+)
+from tests.transports.command_line import COMMAND, Done, in_another_process
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load
 from obsidian_rag.errors import Busy
 from obsidian_rag.tools import failure
 from obsidian_rag.transports.running import find_daemon, usable_daemon
 
+Cli = Callable[..., Done]
 NOTES = {
     "Debts.md": "# Debts\nI owe Sreenivas 40 dollars.\n",
     "Diary.md": "---\nrag: private\n---\nx",
 }
 
 
-@pytest.fixture
-def daemon(make_vault: MakeVault, configure: Configure) -> Iterator[Living]:
-    configure(make_vault(NOTES), QUICK)
-    with living() as one:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Living]:
+    with living_below(tmp_path_factory.mktemp("daemon"), NOTES, QUICK) as one:
         one.index()
         yield one
+
+
+@pytest.fixture
+def daemon(shared: Living, monkeypatch: pytest.MonkeyPatch) -> Iterator[Living]:
+    """The daemon of these tests, which find and leave what it says of itself as it was."""
+    monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(shared.home))
+    file = shared.home / "daemon.json"
+    told = file.read_bytes()
+    yield shared
+    file.write_bytes(told)
 
 
 def test_the_owner_sees_private_notes_through_the_daemon_and_an_agent_does_not(
@@ -43,45 +61,52 @@ def test_the_owner_sees_private_notes_through_the_daemon_and_an_agent_does_not(
     assert (asked["data"], asked["error"]["code"]) == (None, "SENSITIVE_FILTERED")
 
 
-def test_a_failure_of_the_daemon_is_the_commands_failure(daemon: Living) -> None:
-    done = in_another_process("read", "Nowhere.md", "--json")
+@pytest.mark.usefixtures("daemon")
+def test_a_failure_of_the_daemon_is_the_commands_failure(cli: Cli) -> None:
+    done = cli("read", "Nowhere.md", "--json")
     assert (done.code, done.json["error"]["code"]) == (2, "NOT_FOUND")
     assert "hint" in done.err
-    wrong = in_another_process("search", "debts", "--top", "99", "--json")
+    wrong = cli("search", "debts", "--top", "99", "--json")
     assert (wrong.code, wrong.json["error"]["code"]) == (2, "INVALID_ARGUMENT")
 
 
+@pytest.mark.usefixtures("daemon")
 def test_a_command_with_other_settings_works_by_itself_and_says_so(
-    daemon: Living, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OBSIDIAN_RAG_INDEXING__MAX_FILE_MB", "3")
-    done = in_another_process("status", "--json")
+    done = cli("status", "--json")
     assert done.json["data"]["is_watching"] is None
     assert "other settings" in done.err
     monkeypatch.delenv("OBSIDIAN_RAG_INDEXING__MAX_FILE_MB")
-    assert in_another_process("status", "--json").json["data"]["is_watching"] is True
+    assert cli("status", "--json").json["data"]["is_watching"] is True
 
 
-def test_a_changed_setting_is_the_daemons_at_once(daemon: Living) -> None:
-    done = in_another_process("config", "set", "indexing.max_file_mb", "4")
+@pytest.mark.usefixtures("daemon")
+def test_a_changed_setting_is_the_daemons_at_once(cli: Cli) -> None:
+    done = cli("config", "set", "indexing.max_file_mb", "4")
     assert (done.code, "from now on" in done.err) == (0, True)
-    status = in_another_process("status", "--json")
+    status = cli("status", "--json")
     # Whoever answers with None has no watcher: a command that works by itself.
     assert status.json["data"]["is_watching"] is not None
     assert status.err == ""
 
 
-def test_a_daemon_of_another_version_is_not_used(daemon: Living, home: Path) -> None:
-    file = home / "daemon.json"
+def test_a_daemon_of_another_version_is_not_used(daemon: Living) -> None:
+    file = daemon.home / "daemon.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "version": "0.0.0"}))
     found, reason = usable_daemon(load())
     assert found is None
     assert "another version" in reason
 
 
-def test_the_file_of_a_dead_daemon_is_not_believed(daemon: Living, home: Path) -> None:
-    content = (home / "daemon.json").read_bytes()
-    assert daemon.stop() == 0
+def test_the_file_of_a_dead_daemon_is_not_believed(
+    make_vault: MakeVault, configure: Configure, home: Path
+) -> None:
+    configure(make_vault(NOTES), QUICK)
+    with living() as daemon:
+        content = (home / "daemon.json").read_bytes()
+        assert daemon.stop() == 0
     (home / "daemon.json").write_bytes(content)
     assert find_daemon(home) is None
 
@@ -100,13 +125,13 @@ class _Overloaded(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_a_command_works_by_itself_when_the_daemon_has_no_time(daemon: Living, home: Path) -> None:
-    file = home / "daemon.json"
+def test_a_command_works_by_itself_when_the_daemon_has_no_time(daemon: Living, cli: Cli) -> None:
+    file = daemon.home / "daemon.json"
     with HTTPServer(("127.0.0.1", 0), _Overloaded) as door:
         threading.Thread(target=door.serve_forever, daemon=True).start()
         told = {**json.loads(file.read_text()), "port": door.server_port}
         file.write_text(json.dumps(told))
-        done = in_another_process("search", "Sreenivas", "--json")
+        done = cli("search", "Sreenivas", "--json")
         door.shutdown()
     assert (done.code, done.json["error"]) == (0, None)
     assert done.json["data"]["results"][0]["source_file"] == "Debts.md"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.transports.command_line import Done, on_terminal
 
-from obsidian_rag.engine import Outcome, Question, report_of
-from obsidian_rag.search import Signals, measure
+from obsidian_rag.search import Outcome, Question, Signals, report_of
+from obsidian_rag.search.measures import measure
 from obsidian_rag.transports.cli.eval_text import verdict
 
 Cli = Callable[..., Done]

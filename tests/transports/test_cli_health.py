@@ -11,7 +11,8 @@ import pytest
 from tests.transports.command_line import Done, on_terminal
 
 from obsidian_rag.config import load
-from obsidian_rag.engine import Engine, Mode, Phase, Progress, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode, Phase, Progress
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.transports.command_line import Done
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.store import writer_lock
 from obsidian_rag.transports.cli.index_cmd import index
@@ -74,7 +75,7 @@ class Interrupted(io.StringIO):
         written = super().write(text)
         if "embedding" in text and not text.endswith("\n"):
             self._other.clear()
-            self._other.wait(300)
+            self._other.wait(PATIENCE_S)
         return written
 
 

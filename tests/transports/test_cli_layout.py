@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import COMMAND, PATIENCE_S, Done, on_terminal
+from tests.transports.command_line import COMMAND, Done, on_terminal
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.engine import status
 from obsidian_rag.transports.cli.app import app

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +12,13 @@ import pytest
 from tests.livesync.nodes import TestNode
 from tests.transports.command_line import COMMAND, Done, in_another_process, on_terminal
 from tests.transports.livesync_site import PASSPHRASE, device_of, forms_of, options_of
+from tests.waiting import PATIENCE_S, until
 
-from obsidian_rag.livesync import Remote, Tweaks
+from obsidian_rag.livesync import Tweaks
+from obsidian_rag.livesync.remote import Remote
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-PATIENCE_S = 300.0
 FILES: dict[str, str | bytes] = {
     "Inbox/x.md": "# Inbox\n" + "Ferns like shade and wet feet.\n" * 20,
     "Ünïcode name.md": "crlf\r\nstays \U0001f331\n",
@@ -303,11 +303,3 @@ def test_the_log_level_is_a_setting(
     here = options_of(remote, make_vault({"a.md": "x\n"}))
     done = cli("livesync", "push", "--once", *here)
     assert (done.code, done.err) == (0, "")
-
-
-def until(is_so: Callable[[], object]) -> None:
-    """Wait for what another process does."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.05)

@@ -11,10 +11,10 @@ from tests.transports.livesync_site import device_of
 from tests.vault.killed import killed_writer
 
 from obsidian_rag.config import load
-from obsidian_rag.engine.livesync_site import place_of
-from obsidian_rag.engine.livesyncing import node_lock
-from obsidian_rag.livesync import Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
+from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.session import node_lock
+from obsidian_rag.livesync.site import place_of
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

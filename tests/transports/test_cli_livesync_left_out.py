@@ -16,8 +16,10 @@ from tests.livesync.setup_uris import settings_of, setup_uri
 from tests.livesync.vectors import VECTORS
 from tests.transports.command_line import COMMAND, Done
 from tests.transports.livesync_site import PASSPHRASE, answering, device_of, options_of
+from tests.waiting import PATIENCE_S
 
-from obsidian_rag.livesync import Remote, Tweaks
+from obsidian_rag.livesync import Tweaks
+from obsidian_rag.livesync.remote import Remote
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -198,7 +200,7 @@ def test_a_sync_that_goes_on_says_what_is_not_synced(
             if "Not synced" in line:
                 break
         process.send_signal(signal.SIGINT)
-        said += process.communicate(timeout=300)[1]
+        said += process.communicate(timeout=PATIENCE_S)[1]
     assert "Not synced: holds a colon: a:b.md\n" in said
 
 

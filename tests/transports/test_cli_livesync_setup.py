@@ -12,11 +12,14 @@ from tests.livesync.keyrings import MemoryKeyring
 from tests.livesync.setup_uris import qr_address, settings_of, setup_uri
 from tests.transports.command_line import COMMAND, Done
 from tests.transports.livesync_site import PASSPHRASE, answering, device_of, forms_of
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load, read_file
-from obsidian_rag.engine.livesync_site import place_of, site_of
-from obsidian_rag.livesync import Remote, SecretStore, Tweaks
+from obsidian_rag.livesync import Tweaks
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
+from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.secrets import SecretStore
+from obsidian_rag.livesync.site import place_of, site_of
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -97,7 +100,7 @@ def test_a_qr_address_needs_no_passphrase_and_can_come_from_stdin(
         input=qr_address(settings),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     shows_no_secret(remote, done.stdout, done.stderr)

@@ -16,6 +16,7 @@ from typing import IO, Any
 import pytest
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
 from tests.transports.command_line import COMMAND, Done, in_another_process, on_terminal
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.store import writer_lock
 
@@ -46,7 +47,7 @@ def test_the_package_runs_as_a_module_and_as_a_script(vault: Path) -> None:
     assert done.lines[-1]["indexed_files"] == 2
     script = Path(sys.executable).with_name("obsidian-rag")
     shown = subprocess.run(
-        [script, "status", "--json"], capture_output=True, text=True, timeout=300
+        [script, "status", "--json"], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert (shown.returncode, shown.stderr) == (0, "")
     assert json.loads(shown.stdout)["data"]["total_docs"] == 2
@@ -184,7 +185,7 @@ def stalling(make_vault: MakeVault, configure: Configure) -> Iterator[FakeOllama
 
         def stall_after_the_first_group(request: dict[str, Any]) -> Answer:
             if sum(len(batch) for batch in server.inputs) > 256:
-                server.release.wait(300)
+                server.release.wait(PATIENCE_S)
             return server.vectors(request)
 
         server.on_embed = stall_after_the_first_group
@@ -220,7 +221,7 @@ def test_an_interrupted_index_keeps_what_is_done_and_a_sync_does_the_rest(
         read_until(err, lambda line: "Stopping" in line)
         stalling.release.set()
         last = json.loads(out.read().splitlines()[-1])
-        assert process.wait(300) == 130
+        assert process.wait(PATIENCE_S) == 130
         assert "Traceback" not in err.read()
     assert (last["type"], last["is_cancelled"]) == ("complete", True)
     assert last["indexed_files"] == stored
@@ -239,7 +240,7 @@ def test_a_second_interrupt_ends_at_once_and_nothing_is_lost(
         read_until(err, lambda line: "Stopping" in line)
         process.send_signal(signal.SIGINT)
         # The embedder still stalls: only the second signal can have ended it.
-        assert process.wait(300) in (130, -signal.SIGINT)
+        assert process.wait(PATIENCE_S) in (130, -signal.SIGINT)
         assert "Traceback" not in err.read()
     stalling.release.set()
     done = cli("sync")

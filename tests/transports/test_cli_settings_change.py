@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.transports.command_line import Done
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load
 
@@ -160,6 +161,6 @@ def test_the_shell_completes_names_and_values_of_settings(words: str, offered: s
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     assert set(done.stdout.split()) == offered, done.stderr

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import COMMAND, PATIENCE_S, Done, on_terminal
+from tests.transports.command_line import COMMAND, Done, on_terminal
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag import config
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 
 Cli = Callable[..., Done]
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import COMMAND, PATIENCE_S, Done, in_another_process, on_terminal
+from tests.transports.command_line import COMMAND, Done, in_another_process, on_terminal
+from tests.waiting import PATIENCE_S
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -7,17 +7,12 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from tests.transports.http_client import (
-    PATIENCE_S,
-    Heard,
-    Listener,
-    OpenDoor,
-    installed,
-    open_door,
-    wait_until,
-)
+from tests.transports.http_client import Heard, Listener, OpenDoor, installed, open_door
+from tests.waiting import PATIENCE_S, until
 
-from obsidian_rag.engine import Bus, EventKind, Subject
+from obsidian_rag.engine import Bus
+from obsidian_rag.engine.events import EventKind
+from obsidian_rag.engine.health import Subject
 from obsidian_rag.errors import OllamaUnreachable
 from obsidian_rag.transports.http.events import Streams
 
@@ -113,7 +108,7 @@ def test_there_are_32_listeners_at_most_and_one_that_goes_makes_room(door: OpenD
             assert int(refused.headers["retry-after"]) > 0
             tell(door, "x")
             assert {one.take().data["paths"][0] for one in (*listeners, last)} == {"x"}  # type: ignore[union-attr]
-        wait_until(lambda: door.app.streams.listeners < 32)
+        until(lambda: door.app.streams.listeners < 32)
         with door.listen():
             pass
 

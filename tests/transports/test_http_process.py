@@ -15,18 +15,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.transports.http_client import (
-    NOTES,
-    PATIENCE_S,
-    daemon,
-    ending,
-    start_daemon,
-    wait_until,
-)
+from tests.transports.http_client import NOTES, daemon, ending, start_daemon
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag import __version__, config
-from obsidian_rag.engine import Bus, Engine, Jobs, Mode, claim
+from obsidian_rag.engine import Bus, Engine, claim
+from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.errors import Busy, ConfigInvalid
+from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 from obsidian_rag.transports.http import serve
 from obsidian_rag.transports.http.app import Activity
@@ -118,7 +114,7 @@ def test_no_daemon_is_found_as_soon_as_one_begins_to_end(home: Path) -> None:
         # A request that is never finished holds the end up for a while.
         raw.sendall(door.head("POST", "/tools/obsidian_rag_status", {"Content-Length": "9"}))
         door.ask("POST", "/shutdown")
-        wait_until(lambda: not (home / "daemon.json").exists())
+        until(lambda: not (home / "daemon.json").exists())
         assert door.process.poll() is None
         assert is_locked(home)
         raw.close()
@@ -129,7 +125,7 @@ def test_of_two_started_at_once_exactly_one_serves(home: Path) -> None:
     script = [start_daemon(), start_daemon()]
     with ExitStack() as stack:
         both = [stack.enter_context(ending(one)) for one in script]
-        loser = wait_until(lambda: next((one for one in both if one.poll() is not None), None))
+        loser = until(lambda: next((one for one in both if one.poll() is not None), None))
         assert loser is not None
         (winner,) = (one for one in both if one is not loser)
         assert winner.stderr is not None
@@ -228,11 +224,11 @@ def test_it_ends_when_nobody_asks_though_somebody_listens_and_looks(home: Path) 
 
 def test_a_job_under_way_keeps_it() -> None:
     jobs = Jobs(config.load(), Bus())
-    reason = idle_reason(Activity(), jobs, 0)
+    reason = idle_reason(Activity(), lambda: jobs.active is not None, 0)
     jobs.request(Mode.SYNC)  # nothing runs it: nobody has started these jobs
     assert reason() is None
     jobs.cancel()
-    assert wait_until(reason) == "nobody asked for 0 s"
+    assert until(reason) == "nobody asked for 0 s"
 
 
 def test_without_a_vault_there_is_nothing_to_serve(home: Path) -> None:

@@ -10,17 +10,12 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from tests.transports.http_client import (
-    PATIENCE_S,
-    OpenDoor,
-    encoded,
-    installed,
-    open_door,
-    reply_of,
-)
+from tests.transports.http_client import OpenDoor, encoded, installed, open_door, reply_of
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag import __version__
-from obsidian_rag.engine import Engine, Subject
+from obsidian_rag.engine import Engine
+from obsidian_rag.engine.health import Subject
 from obsidian_rag.errors import IndexCorrupted, OllamaUnreachable
 from obsidian_rag.tools import TOOLS, Envelope, Params, Tool, call, schemas, success
 

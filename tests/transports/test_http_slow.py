@@ -12,17 +12,16 @@ from collections.abc import Iterator
 import pytest
 from starlette.requests import ClientDisconnect
 from tests.transports.http_client import (
-    PATIENCE_S,
     OpenDoor,
     Reply,
     installed,
     open_door,
     reply_of,
     until_closed,
-    wait_until,
 )
+from tests.waiting import PATIENCE_S, until
 
-from obsidian_rag.engine import EventKind
+from obsidian_rag.engine.events import EventKind
 from obsidian_rag.transports.http.answers import Refusal
 from obsidian_rag.transports.http.threads import ToolThreads
 
@@ -178,7 +177,7 @@ def test_a_listener_that_does_not_read_is_cut_off(door: OpenDoor) -> None:
         for _ in range(600):
             door.live.bus.publish(EventKind.PROGRESS, {"text": "x" * 100_000})
         # Reading would save the stream, so the server's side tells when it has ended.
-        wait_until(lambda: door.app.streams.listeners == 0)
+        until(lambda: door.app.streams.listeners == 0)
         assert not until_closed(raw).endswith(b"0\r\n\r\n")
 
 

@@ -9,7 +9,8 @@ from mcp import Client
 from mcp_types import INVALID_PARAMS, ErrorData, TextResourceContents
 from tests.transports.mcp_client import failure_of, talk
 
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

@@ -6,7 +6,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +14,12 @@ from typing import Any
 import psutil
 import pytest
 from tests.transports.mcp_client import SERVER
+from tests.waiting import PATIENCE_S, until
 
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-PATIENCE_S = 300
 NOTES = {"Garden.md": "# Rain garden\n\nIris and sedge.\n"}
 # A server with tools that behave as badly as a library can.
 ODD_SERVER = """
@@ -266,9 +266,4 @@ def test_settings_that_cannot_be_used_are_told_on_stderr(home: Path) -> None:
 def _children(server: Server) -> list[psutil.Process]:
     """The worker, which starts in its own time."""
     process = psutil.Process(server.process.pid)
-    deadline = time.monotonic() + PATIENCE_S
-    while not (children := process.children(recursive=True)):
-        assert time.monotonic() < deadline, "no worker"
-        server.ask("ping")  # a bound on how often we look, not a sleep
-        server.answer()
-    return children
+    return until(lambda: process.children(recursive=True), "a worker")

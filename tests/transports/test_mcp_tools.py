@@ -11,7 +11,7 @@ from tests.transports.mcp_client import Mode, envelope_of, talk
 
 from obsidian_rag import __version__
 from obsidian_rag.engine import Engine, run_index
-from obsidian_rag.engine import Mode as IndexMode
+from obsidian_rag.index import Mode as IndexMode
 from obsidian_rag.tools import TOOLS, schemas
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.errors import (
     IndexerFailed,
@@ -718,7 +719,7 @@ def test_a_process_that_dies_at_any_call_loses_nothing(tmp_path: Path, act: str)
         [sys.executable, "-c", textwrap.dedent(CRASHES), str(tmp_path / "place"), act],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) > 5, "it must have died at several points"

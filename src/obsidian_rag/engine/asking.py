@@ -21,12 +21,12 @@ from obsidian_rag.store import (
     FoundRow,
     IndexState,
     Links,
-    Lookup,
     Manifest,
     Properties,
+    has_public_note,
     passages_of,
-    quoted,
 )
+from obsidian_rag.vault import check_relative
 
 # What word search can do without.
 _VECTORS_LOST = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
@@ -132,21 +132,26 @@ def take_up_changes(engine: Engine) -> None:
         engine.seen_version = version
 
 
-def folder_exists(engine: Engine, folder: str, *, with_private: bool = True) -> bool:
-    """Whether a vault has notes below this folder; `with_private`, any file that is known.
+def known_folder(engine: Engine, name: str, *, with_private: bool = True) -> str | None:
+    """The folder of this name, if there are notes below it; `with_private`, any known file.
 
     Raises:
         IndexNotFound: there is no index.
+        SecurityViolation: it is outside the vault.
     """
+    folder = check_relative(name)
+    return folder if _has_notes(engine, folder, with_private=with_private) else None
+
+
+def _has_notes(engine: Engine, folder: str, *, with_private: bool) -> bool:
     if with_private:
         return Manifest(engine.database).has_folder(folder)
     take_up_changes(engine)
-    condition = f"starts_with(source_file, {quoted(f'{folder}/')}) AND NOT is_private"
     try:
-        return bool(Lookup(engine.chunks).admitted(condition, 1))
+        return has_public_note(engine.chunks, folder)
     except IndexCorrupted:
         engine.chunks.close()  # another process may have swapped in a new index: look once more
-        return bool(Lookup(engine.chunks).admitted(condition, 1))
+        return has_public_note(engine.chunks, folder)
 
 
 def note_passages(

@@ -6,22 +6,23 @@ from are made once more and compared.
 
 import contextlib
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.relation_index import ground_of
+from obsidian_rag.engine.relation_index import ground_of, note_source_of
+from obsidian_rag.index import hand_over
 from obsidian_rag.notes import RagPolicy, parse_note, property_values
 from obsidian_rag.relations import (
     Ground,
     Loaded,
+    RelatedNotes,
     Rows,
     find_rows,
     format_of,
     note_source,
-    open_rows,
     refresh_vectors,
     related,
-    update,
 )
 from obsidian_rag.store import IndexState, Links, Properties
 from obsidian_rag.vault import NoteFile, content_hash, read_note
@@ -69,11 +70,16 @@ def differing_relations(engine: Engine) -> list[str]:
     with (
         contextlib.closing(rows),
         tempfile.TemporaryDirectory(dir=engine.config.home, prefix=".compared-") as folder,
-        contextlib.closing(open_rows(Path(folder), wanted)) as clean,
+        contextlib.closing(RelatedNotes(Path(folder), replace(ground, settings=settings))) as clean,
     ):
-        update(clean, Ground(ground.root, ground.rules, settings))
-        refresh_vectors(clean, engine.chunks, link.link_id)
-        return _differing(rows, clean, ground)
+        clean.begin("")
+        source = note_source_of(engine, link.link_id, clean)
+        hand_over(source, engine.rules, clean, {})
+        # Places that were not kept are read again.
+        while stale := clean.settle():
+            hand_over(source, engine.rules, clean, {}, stale)
+        refresh_vectors(clean.rows, engine.chunks, link.link_id)
+        return _differing(rows, clean.rows, ground)
 
 
 def _differing(rows: Rows, clean: Rows, ground: Ground) -> list[str]:

@@ -19,10 +19,10 @@ from obsidian_rag.engine.engine import Engine, Live
 from obsidian_rag.engine.events import Bus
 from obsidian_rag.engine.health import Health, Subject
 from obsidian_rag.engine.jobs import Jobs
-from obsidian_rag.engine.livesync_loop import LivesyncLoop
 from obsidian_rag.engine.scheduler import Scheduler
-from obsidian_rag.engine.watcher import Early, Watcher
+from obsidian_rag.engine.watcher import Early, Watcher, watch_files
 from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.livesync import LivesyncLoop
 from obsidian_rag.search import Request
 from obsidian_rag.vault import Rules
 
@@ -161,7 +161,7 @@ class Daemon:
 
     def _sync(self, config: Config) -> None:
         if config.settings.livesync.enabled:
-            self._livesync = LivesyncLoop(config, self._tell_livesync)
+            self._livesync = LivesyncLoop(config, watch_files, self._tell_livesync)
             self._syncing = _Thread("livesync", self._livesync.run)
 
     def _end_syncing(self) -> None:

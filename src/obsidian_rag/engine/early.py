@@ -51,6 +51,6 @@ class EarlyRelations:
         except ObsidianRagError as error:
             _log.warning("related notes are behind: %s", error.message)
             return
-        if updated is not None and (updated.written or updated.removed):
-            counts = {"written": updated.written, "removed": updated.removed}
+        if updated is not None and any(updated):
+            counts = dict(zip(("written", "removed"), updated, strict=True))
             self._live.bus.publish(EventKind.RELATIONS, {"paths": paths, **counts})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from obsidian_rag.engine.livesync_state import LivesyncState
+    from obsidian_rag.livesync import LivesyncState
     from obsidian_rag.relations import Loaded
 
 

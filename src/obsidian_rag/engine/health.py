@@ -23,7 +23,6 @@ from obsidian_rag.index import Away, not_there, other_vault, too_few
 from obsidian_rag.store import now
 
 _KEPT = 50
-_BADNESS: dict[Status, int] = {"healthy": 0, "degraded": 1, "unavailable": 2}
 
 
 class Subject(StrEnum):
@@ -143,11 +142,6 @@ def _with_share(error: ObsidianRagError | None, share: Share | None) -> Obsidian
     if error is None or share is None or str(share) in error.message:
         return error
     return error_from(error.code, f"{error.message} {share}.", error.suggestion)
-
-
-def worse(one: Status, other: Status) -> Status:
-    """The worse of two states."""
-    return max(one, other, key=lambda state: _BADNESS[state])
 
 
 def _share(facts: HealthFacts) -> Share | None:

@@ -4,21 +4,22 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
-from obsidian_rag.engine.engine import Engine, index_version
+from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.memory import give_back
 from obsidian_rag.engine.outcome import read_outcome, record_failure, record_outcome
-from obsidian_rag.engine.relation_index import relate
+from obsidian_rag.engine.relation_index import related_notes_of
 from obsidian_rag.engine.repair import repaired
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError
-from obsidian_rag.index import IndexResult, IndexRun, Listener, Mode, Phase, Progress, Stop
+from obsidian_rag.index import IndexResult, IndexRun, Listener, Mode, Stop
 from obsidian_rag.store import make_private, now, writer_lock
 from obsidian_rag.vault import sweep_data_folder
 
 
 def run_index(
     engine: Engine,
-    mode: Mode,
+    mode: str,
     listener: Listener = lambda _: None,
     stop: Stop = lambda: False,
     paths: Sequence[str] | None = None,
@@ -27,12 +28,14 @@ def run_index(
 ) -> IndexResult:
     """Index the vault, or some files of it, and leave the outcome in sync-result.json.
 
-    `accepts_removals` is the user's word that notes which are missing are gone.
+    `mode` is a `Mode` or the name of one; `accepts_removals` is the user's word that notes which
+    are missing are gone.
 
     Raises:
         Busy: another process is at it.
         ObsidianRagError: the run could not finish; the next one goes on where it stopped.
     """
+    mode = Mode(mode)
     home = engine.config.home
     root = engine.config.vault_root
     begun = time.monotonic()
@@ -44,13 +47,13 @@ def run_index(
             repair = repaired(engine) if mode is Mode.REINDEX else ""
             if mode is not Mode.REINDEX and engine.chunks.exists():
                 engine.chunks.check()
-            before = index_version(engine)
-            run = IndexRun(engine.workplace, listener, stop, accepts_removals=accepts_removals)
-            result = run.run(mode, paths)
-            result = replace(result, repair=repair)
+            with contextlib.closing(related_notes_of(engine)) as consumer:
+                place = replace(engine.workplace, consumer=consumer)
+                run = IndexRun(place, listener, stop, accepts_removals=accepts_removals)
+                result = replace(run.run(mode, paths), repair=repair)
             engine.chunks.record()
-            if not result.tally.is_cancelled:
-                _relate(engine, mode, before, paths, listener, stop)
+            if paths is None:
+                give_back()
             took = round((time.monotonic() - begun) * 1000)
             result = replace(result, duration_ms=took)
             status = "cancelled" if result.tally.is_cancelled else "complete"
@@ -71,22 +74,6 @@ def run_index(
         return result
 
 
-def _relate(
-    engine: Engine,
-    mode: Mode,
-    before: str,
-    paths: Sequence[str] | None,
-    listener: Listener,
-    stop: Stop,
-) -> None:
-    def count(done: int, total: int) -> None:
-        listener(Progress(Phase.RELATING, done, total))
-
-    if paths is None:
-        give_back()  # a whole run leaves a lot that relating has no use for
-    relate(engine, before, paths, mode=mode, listener=count, stop=stop)
-
-
 def _known(error: ObsidianRagError | OSError) -> ObsidianRagError:
     if isinstance(error, ObsidianRagError):
         return error
@@ -96,7 +83,7 @@ def _known(error: ObsidianRagError | OSError) -> ObsidianRagError:
     )
 
 
-def result_fields(result: IndexResult) -> dict[str, object]:
+def result_fields(result: IndexResult) -> dict[str, Any]:
     """A run's outcome with the names of the plugin design, and ours beside them."""
     tally = asdict(result.tally)
     return {

@@ -106,10 +106,11 @@ class Jobs:
         if running is not None:
             self._send_cancel(running)
 
-    def request(self, mode: Mode, *, accepts_removals: bool = False) -> Job:
+    def request(self, mode: str, *, accepts_removals: bool = False) -> Job:
         """Somebody asks for a run: the requested job already under way, or a new one.
 
-        One that takes missing notes for gone is never another's job.
+        `mode` is a `Mode` or the name of one. A run that takes missing notes for gone is never
+        another's job.
 
         Raises:
             Busy: everything is about to stop.
@@ -119,7 +120,7 @@ class Jobs:
             running = self._requested()
             if running is not None and (running.accepts_removals or not accepts_removals):
                 return running
-            return self._add(mode, None, is_requested=True, accepts_removals=accepts_removals)
+            return self._add(Mode(mode), None, is_requested=True, accepts_removals=accepts_removals)
 
     def sync(self, paths: Iterable[str] | None) -> Job:
         """The watcher asks: a sync of these files, or of all; not to be called while one waits.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from obsidian_rag.engine.asking import take_up_changes
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.errors import IndexCorrupted, IndexNotFound
-from obsidian_rag.store import Links, quoted, titles_of
+from obsidian_rag.store import IndexState, Links, public_titles
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def list_notes(engine: Engine, after: str, limit: int) -> tuple[ListedNote, ...]
         return ()
     found: list[ListedNote] = []
     while len(found) < limit:
-        paths = _indexed(engine, link.link_id, after, limit)
+        paths = IndexState(engine.database).searchable_after(link.link_id, after, limit)
         # Folders may have been denied since; the next sync takes their notes out of the index.
         admitted = [path for path in paths if engine.rules.admits_file(path)]
         found += _open_notes(engine, link.link_id, admitted)
@@ -47,33 +47,25 @@ def list_notes(engine: Engine, after: str, limit: int) -> tuple[ListedNote, ...]
     return tuple(found[:limit])
 
 
-def _indexed(engine: Engine, link_id: str, after: str, limit: int) -> list[str]:
-    """Paths of notes with text."""
-    rows = engine.database.rows(
-        "SELECT rel_path FROM vault_file_index_state WHERE link_id = ? AND rel_path > ?"
-        " AND embedding_status = 'indexed' AND chunk_count > 0 ORDER BY rel_path LIMIT ?",
-        (link_id, after, limit),
-    )
-    return [str(row[0]) for row in rows]
-
-
 def _open_notes(engine: Engine, link_id: str, paths: Sequence[str]) -> list[ListedNote]:
     if not paths:
         return []
     try:
-        titles = _titles(engine, link_id, paths)
+        titles = public_titles(engine.chunks, link_id, paths)
     except IndexCorrupted:
         # Another process may have swapped in a new index under our feet: look once more.
         engine.chunks.close()
-        titles = _titles(engine, link_id, paths)
+        titles = public_titles(engine.chunks, link_id, paths)
     return [ListedNote(path, titles[path]) for path in paths if path in titles]
 
 
-def _titles(engine: Engine, link_id: str, paths: Sequence[str]) -> dict[str, str]:
-    """The titles of those notes that are not private, as their first chunks have them."""
-    names = ", ".join(quoted(path) for path in paths)
-    condition = (
-        f"link_id = {quoted(link_id)} AND chunk_index = 0 AND is_private = false"
-        f" AND source_file IN ({names})"
-    )
-    return titles_of(engine.chunks, condition, len(paths))
+def indexed_notes(engine: Engine) -> set[str]:
+    """Every note that can be found.
+
+    Raises:
+        IndexNotFound: there is no index yet.
+    """
+    if not engine.chunks.exists():
+        raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
+    links = Links(engine.database).all()
+    return {path for link in links for path in engine.chunks.paths(link.link_id)}

@@ -20,6 +20,7 @@ from obsidian_rag.engine.engine import Engine, index_version
 from obsidian_rag.engine.meaning_state import MeaningState
 from obsidian_rag.engine.relation_index import refresh_meanings
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
+from obsidian_rag.notes import text_parts
 from obsidian_rag.store import (
     ChunkPlace,
     EmbeddedChunk,
@@ -241,13 +242,15 @@ class MeaningPass:
             if stop():
                 return False
             try:
-                vector = embedder.embed_documents([chunk.text])[0]
+                vectors = embedder.embed_documents(
+                    [chunk.text, *text_parts(chunk.text, chunk.head_chars)]
+                )
             except ObsidianRagError as error:
                 plan.failed += 1
                 failures.add(error)
             else:
                 failures.in_a_row = 0
-                batch.add((chunk.place.chunk_id, digest), vector)
+                batch.add((chunk.place.chunk_id, digest), vectors)
             self._count(chunk.place)
         return True
 
@@ -340,16 +343,16 @@ class _Batch:
         lacking = np.flatnonzero(self._store.lacking(list(zip(ids, digests, strict=True))))
         return [(chunks[position], digests[position]) for position in lacking]
 
-    def add(self, row: tuple[str, bytes], vector: "NDArray[np.float32]") -> None:
+    def add(self, row: tuple[str, bytes], vectors: "NDArray[np.float32]") -> None:
         self._rows.append(row)
-        self._vectors.append(vector)
+        self._vectors.append(vectors)
         if len(self._rows) >= _AT_ONCE or time.monotonic() - self._since >= _LONGEST_S:
             self.close()
 
     def close(self) -> None:
         """Write what waits."""
         if self._rows:
-            self._store.put(self._rows, np.asarray(self._vectors, dtype=np.float32))
+            self._store.put(self._rows, self._vectors)
         self._rows, self._vectors = [], []
         self._since = time.monotonic()
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from obsidian_rag.engine.changes import staleness
-from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.engine import Engine, index_version
 from obsidian_rag.engine.health import (
     HealthAnswer,
     HealthFacts,
@@ -140,6 +140,11 @@ def is_worth_a_try(engine: Engine) -> bool:
     root = engine.vaults.configured[0].root
     away = away_before(engine.database.facts(), str(root))
     return away is None or bool(find_files(root, away.missing))
+
+
+def index_stamp(engine: Engine) -> tuple[str, str | None]:
+    """What an answer was made from: the version of the index, and the time of its newest note."""
+    return index_version(engine), newest_note(engine)
 
 
 def newest_note(engine: Engine) -> str | None:

@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.relation_index import format_now, ground_of, relate
+from obsidian_rag.engine.relation_index import format_now, ground_of, make_relations
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
     IndexerFailed,
     IndexNotFound,
     InvalidArgument,
+    NoteChanged,
     NotFound,
     OllamaUnreachable,
     ProviderFailed,
+    SecurityViolation,
 )
 from obsidian_rag.index import Mode
 from obsidian_rag.notes import parse_note
@@ -37,7 +39,6 @@ from obsidian_rag.relations import (
     is_hiding,
     kind_of,
     note_source,
-    read_now,
     related,
     text_source,
     weights_of,
@@ -50,7 +51,7 @@ from obsidian_rag.store import (
     passages_of,
     writer_lock,
 )
-from obsidian_rag.vault import NoteFile
+from obsidian_rag.vault import NoteFile, read_note
 
 _loading = threading.Lock()
 _Answer = TypeVar("_Answer")
@@ -156,7 +157,7 @@ def _make(engine: Engine, damage: IndexCorrupted | None) -> None:
             ) from damage
         raise _not_yet()
     with writer_lock(engine.config.home, "relations"):
-        relate(engine, "")
+        make_relations(engine)
 
 
 def _not_yet() -> IndexNotFound:
@@ -252,8 +253,10 @@ def _source(
 def _words(engine: Engine, path: str) -> dict[str, str]:
     """How a note says what it says, from its file; a file that is away tells nothing."""
     ground = ground_of(engine)
-    file = read_now(ground.root, path, ground.rules.max_file_bytes)
-    return words_in(parse_note(path, file.text)) if isinstance(file, NoteFile) else {}
+    with contextlib.suppress(NoteChanged, SecurityViolation):
+        file = read_note(ground.root, path, ground.rules.max_file_bytes)
+        return words_in(parse_note(path, file.text)) if isinstance(file, NoteFile) else {}
+    return {}
 
 
 def similar_titles(engine: Engine, text: str, limit: int) -> list[tuple[str, str, float]]:

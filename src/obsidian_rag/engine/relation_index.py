@@ -2,151 +2,37 @@
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
-from obsidian_rag.engine.engine import Engine, index_version
+from obsidian_rag.engine.engine import Engine
 from obsidian_rag.errors import IndexCorrupted
-from obsidian_rag.index import FINGERPRINT, Mode
+from obsidian_rag.index import IndexRun, Source, hand_over
 from obsidian_rag.relations import (
     Ground,
     Loaded,
+    RelatedNotes,
     Rows,
-    Updated,
-    begin_anew,
     discard,
     find_rows,
     format_of,
-    open_rows,
-    promote,
     refresh_meaning_vectors,
-    refresh_vectors,
-    update,
 )
-from obsidian_rag.store import IndexState, Links, now
+from obsidian_rag.store import Change, ChangeType, Consumer, IndexState, Links, Queue
 
 _FEW = 50
-_CHECKED = "checked_at"
-# What SQLite checks in a fraction of a second.
-_QUICKLY_CHECKED = 64_000_000
 
 
-def relate(
-    engine: Engine,
-    before: str,
-    paths: Sequence[str] | None = None,
-    *,
-    mode: Mode = Mode.SYNC,
-    listener: Callable[[int, int], None] = lambda _done, _total: None,
-    stop: Callable[[], bool] = lambda: False,
-) -> None:
-    """After an index run: make the indexes of related notes agree with the vault too.
-
-    `before` is the index's version before the run; a sync looks at nothing when nothing changed.
-    A full run trusts no file's time here either, and a reindex makes everything anew.
-    """
-    run = _Relating(engine, listener, stop)
-    if mode is Mode.REINDEX:
-        run.make_anew()
-        return
-    try:
-        run.update(before, paths, is_thorough=mode is Mode.FULL)
-    except IndexCorrupted:
-        # What was damaged is thrown away; what is whole now is made from the vault.
-        run.update(before, None)
+def related_notes_of(engine: Engine) -> RelatedNotes:
+    """The indexes of related notes, to be kept in line with the index by a run."""
+    return RelatedNotes(engine.config.home, ground_of(engine))
 
 
-class _Relating:
-    """What brings the indexes of related notes in line with the index."""
-
-    def __init__(
-        self, engine: Engine, listener: Callable[[int, int], None], stop: Callable[[], bool]
-    ) -> None:
-        self._engine = engine
-        self._listener = listener
-        self._stop = stop
-        self._state = IndexState(engine.database)
-        self._link = Links(engine.database).primary()
-        self._mark = _mark(engine, index_version(engine))
-
-    def update(
-        self, before: str, paths: Sequence[str] | None, *, is_thorough: bool = False
-    ) -> None:
-        """Take up what has changed."""
-        engine = self._engine
-        with _written(engine, open_rows(engine.config.home, format_now(engine))) as rows:
-            if paths is None:
-                _must_be_sound(rows)
-            is_current = rows.mark == self._mark and not is_thorough
-            if self._link is None or (is_current and not rows.owed.turns() and not rows.stale()):
-                return
-            if is_thorough:
-                rows.doubt(self._state.hashes(self._link.link_id))
-            if is_current:
-                paths = ()  # only what is owed
-            done = Updated()
-            if (
-                paths is not None
-                and rows.count
-                and rows.mark in (self._mark, _mark(engine, before))
-            ):
-                done = self._updated(rows, paths)
-            if not done.is_complete:
-                done = self._updated(rows, None)
-            self._finish(rows, done)
-
-    def make_anew(self) -> None:
-        """Make new indexes beside the present ones, which are asked until the new ones are done."""
-        if self._link is None:
-            return
-        home = self._engine.config.home
-        with contextlib.closing(begin_anew(home, format_now(self._engine))) as rows:
-            done = self._finish(rows, self._updated(rows, None))
-        if done:
-            promote(home)
-
-    def _updated(self, rows: Rows, paths: Sequence[str] | None) -> Updated:
-        may_be_empty = self._state.totals()[0] == 0
-        return update(
-            rows,
-            ground_of(self._engine),
-            paths,
-            may_be_empty=may_be_empty,
-            listener=self._listener,
-            stop=self._stop,
-        )
-
-    def _finish(self, rows: Rows, done: Updated) -> bool:
-        """Add the meanings; whether everything is done now."""
-        engine, link = self._engine, self._link
-        if link is None:
-            return False
-        rows.expect_vectors_of(engine.database.get(FINGERPRINT) or "")
-        refresh_vectors(
-            rows,
-            engine.chunks,
-            link.link_id,
-            indexed=lambda paths: self._state.hashes(link.link_id, paths),
-            stop=self._stop,
-        )
-        if not done.is_complete or self._stop():
-            return False
-        rows.mark = self._mark
-        return True
-
-
-def _must_be_sound(rows: Rows) -> None:
-    """A whole run notices damage, which is then built anew; of a large file not every time.
-
-    Raises:
-        IndexCorrupted: the file is damaged.
-    """
-    database = rows.database
-    checked = database.get(_CHECKED) or ""
-    if database.path.stat().st_size > _QUICKLY_CHECKED and checked[:10] == now()[:10]:
-        return
-    if database.check() is not None:
-        raise IndexCorrupted(f"{database.path} is damaged.", "Run `obsidian-rag sync`.")
-    if checked[:10] != now()[:10]:
-        database.put(_CHECKED, now())
+def make_relations(engine: Engine) -> None:
+    """Relate the notes that are indexed, where that was lost; a lock is the caller's business."""
+    if Links(engine.database).primary() is not None:
+        with contextlib.closing(related_notes_of(engine)) as consumer:
+            place = replace(engine.workplace, consumer=consumer)
+            IndexRun(place, lambda _: None, lambda: False).catch_up()
 
 
 def check_relations(engine: Engine, *, is_deep: bool = False) -> tuple[int, str | None]:
@@ -196,16 +82,33 @@ def refresh_meanings(
     return 0
 
 
-def update_relations(engine: Engine, paths: Sequence[str]) -> Updated | None:
-    """Take up a few changed notes at once; None if nothing is related yet."""
-    rows = find_rows(engine.config.home, format_now(engine))
-    if rows is None:
-        return None
-    with contextlib.suppress(IndexCorrupted), _written(engine, rows):
+def update_relations(engine: Engine, paths: Sequence[str]) -> tuple[int, int] | None:
+    """Take up a few changed notes at once: how many were written and removed.
+
+    None if nothing is related yet, or if it is the work of an index run.
+    """
+    link = Links(engine.database).primary()
+    with contextlib.closing(related_notes_of(engine)) as notes:
+        if link is None or not notes.begin_early():
+            return None
+        held = notes.contents_below(paths)
         # A folder that vanished may be a disk that is away: that is for an index run to judge.
-        is_little = rows.count and len(rows.seen_at(paths)) <= _FEW
-        return update(rows, ground_of(engine), paths, is_early=True) if is_little else None
-    return None
+        if len(held) > _FEW:
+            return None
+        source = note_source_of(engine, link.link_id, notes)
+        looked_at = hand_over(source, engine.rules, notes, held, paths)
+        if looked_at is None or notes.is_lost:
+            return None
+        # What changes meanwhile is read once more by the next run.
+        owed = (Change(path, ChangeType.UPDATE) for path in looked_at)
+        Queue(engine.database, Consumer.RELATIONS).add(link.link_id, owed)
+        return notes.written, notes.removed
+
+
+def note_source_of(engine: Engine, link_id: str, notes: RelatedNotes) -> Source:
+    """The vault, to be read for its related notes alone."""
+    limit = engine.rules.max_file_bytes
+    return Source(link_id, engine.config.vault_root, limit, engine.limits, notes.make_content)
 
 
 @contextlib.contextmanager
@@ -223,10 +126,6 @@ def _written(engine: Engine, rows: Rows) -> Iterator[Rows]:
 
 def format_now(engine: Engine) -> str:
     return format_of(engine.config.settings.relations)
-
-
-def _mark(engine: Engine, version: str) -> str:
-    return f"{version} {engine.config.settings.relations.excluded_folders}"
 
 
 def ground_of(engine: Engine) -> Ground:

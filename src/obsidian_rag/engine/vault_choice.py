@@ -1,7 +1,10 @@
-"""Choosing another vault for an installation with an index: what would be lost, and the word."""
+"""Choosing a vault: which ones are offered, and what another one would replace."""
 
 import contextlib
+import os
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from obsidian_rag.config import Config
 from obsidian_rag.engine.engine import Engine
@@ -10,6 +13,7 @@ from obsidian_rag.engine.probes import see_vault
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.index import REPLACE_WITH
 from obsidian_rag.store import IndexState
+from obsidian_rag.vault import obsidian_vaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,11 @@ class IndexedVault:
 
     path: str
     notes: int
+
+
+def offered_vaults() -> list[Path]:
+    """The vaults that Obsidian lists in its own settings, the likeliest first."""
+    return obsidian_vaults(os.environ, sys.platform)
 
 
 def replaced_vault(config: Config) -> IndexedVault | None:

@@ -10,7 +10,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ _ROOT_EVERY_S = 1.0
 _PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 _GOOD_WHILE_S = 300.0
+_JOIN_S = 5.0
 _WATCHES = (
     "There are more folders than the system may watch. On Linux this raises the limit: "
     "`sudo sysctl fs.inotify.max_user_watches=524288`; then start again."
@@ -178,6 +179,26 @@ class Watcher:
     def _next_pause(self) -> float:
         pause, self._pause_s = self._pause_s, min(2 * self._pause_s, _LONGEST_PAUSE_S)
         return pause
+
+
+@contextlib.contextmanager
+def watch_files(
+    root: Path, debounce_s: float, changed: Callable[[frozenset[str] | None], None]
+) -> Iterator[Callable[[float], bool]]:
+    """Watch every file below a folder, in a thread of its own, while the context is open.
+
+    What it gives waits so many seconds for events to be received, and tells whether they are.
+    """
+    settings = WatcherSettings(debounce_s=debounce_s, collect_s=0)
+    watcher = Watcher(root, Rules(file_patterns=("*",)), settings, changed)
+    over = threading.Event()
+    thread = threading.Thread(target=watcher.run, args=(over,), name="file watcher", daemon=True)
+    thread.start()
+    try:
+        yield watcher.ready.wait
+    finally:
+        over.set()
+        thread.join(_JOIN_S)
 
 
 def _until(now: float, *due: float | None) -> float:

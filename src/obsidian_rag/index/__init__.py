@@ -10,6 +10,8 @@ from obsidian_rag.index.brake import (
     is_away,
     made_of,
 )
+from obsidian_rag.index.consumer import Delivery, NoteConsumer, ParsedNote
+from obsidian_rag.index.early import hand_over
 from obsidian_rag.index.fingerprint import check, fingerprint
 from obsidian_rag.index.pipeline import Guarded
 from obsidian_rag.index.plan import UNSETTLED, compare
@@ -25,6 +27,7 @@ from obsidian_rag.index.progress import (
     Tally,
     paced,
 )
+from obsidian_rag.index.reader import Source
 from obsidian_rag.index.run import (
     FINGERPRINT,
     FIRST_UNFINISHED,
@@ -49,6 +52,7 @@ __all__ = [
     "REPLACE_WITH",
     "UNSETTLED",
     "Away",
+    "Delivery",
     "Failure",
     "Guarded",
     "IndexResult",
@@ -56,9 +60,12 @@ __all__ = [
     "Listener",
     "MadeOf",
     "Mode",
+    "NoteConsumer",
+    "ParsedNote",
     "Phase",
     "Progress",
     "Root",
+    "Source",
     "Stop",
     "Tally",
     "Workplace",
@@ -70,6 +77,7 @@ __all__ = [
     "compare_roots",
     "fingerprint",
     "finish_promotion",
+    "hand_over",
     "is_away",
     "made_of",
     "not_there",

@@ -5,25 +5,28 @@ embedder's speed, so that a slow one loses little when the process dies.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from obsidian_rag.embed import Embedder, InputsRejected
+from obsidian_rag.index.consumer import NoteConsumer
 from obsidian_rag.index.prepare import (
     Group,
     LeftOut,
     NewChunk,
     Prepared,
     Preparer,
+    Task,
     Unchanged,
 )
 from obsidian_rag.index.progress import Failure, Listener, Phase, Progress, Stop, Tally
 from obsidian_rag.index.reader import Source
 from obsidian_rag.notes import chunk_categories, sensitive_categories
-from obsidian_rag.store import Change, ChangeType, ChunkRow, EmbeddingStatus, FileState
+from obsidian_rag.store import ChangeType, ChunkRow, EmbeddingStatus, FileState
 from obsidian_rag.vault import Ahead
 
 if TYPE_CHECKING:
@@ -62,7 +65,7 @@ class _Embedded:
 
 
 class Pipeline:
-    """Processes one list of changes into one target."""
+    """Does one list of tasks: into one target, and for the consumer, if there is one."""
 
     def __init__(
         self,
@@ -72,9 +75,11 @@ class Pipeline:
         guarded: Guarded,
         tally: Tally,
         check: Callable[[Group], None] = lambda _: None,
+        consumer: NoteConsumer | None = None,
     ) -> None:
         """`check` sees each group before the store changes, and may stop the run."""
         self._check = check
+        self._consumer = consumer
         self._target = target
         self._embedder = embedder
         self._guarded = guarded
@@ -82,12 +87,12 @@ class Pipeline:
         self._source = source
         self.commits = 0
 
-    def run(self, changes: list[Change], listener: Listener, stop: Stop) -> None:
-        """Process every change, or as many as there are until `stop` says so."""
-        total = len(changes)
-        paths = [change.rel_path for change in changes]
+    def run(self, tasks: list[Task], listener: Listener, stop: Stop) -> None:
+        """Do every task, or as many as there are until `stop` says so."""
+        total = len(tasks)
+        paths = [task.path for task in tasks]
         hashes = self._target.state.hashes(self._source.link_id, paths)
-        self._preparer = Preparer(self._source, hashes, self._target.old_chunks)
+        self._preparer = Preparer(self._source, hashes, self._target.old_chunks, self._consumer)
 
         def counted(groups: Iterator[Group], phase: Phase) -> Iterator[Group]:
             done = 0
@@ -97,7 +102,7 @@ class Pipeline:
                 yield group
 
         done = 0
-        groups = counted(self._preparer.groups(changes), Phase.PARSING)
+        groups = counted(self._preparer.groups(tasks), Phase.PARSING)
         with Ahead(self._embedded(groups), _GROUPS_AHEAD) as ready:
             for item in ready:
                 if stop():
@@ -176,6 +181,23 @@ class Pipeline:
             self.commits += 1 + bool(stale)
         self._target.commit(item.group)
         self._count(item)
+        self._hand_over(item)
+
+    def _hand_over(self, item: _Embedded) -> None:
+        """Give the consumer its part: after the chunks, so that it is never ahead of them."""
+        if self._consumer is None:
+            return
+        passages: dict[str, list[tuple[str, NDArray[np.float32]]]] = defaultdict(list)
+        for row, vector in zip(item.rows, item.vectors, strict=True):
+            passages[row.note.source_file].append((row.content_hash, vector))
+        given = item.group.delivery
+        stored = {note.row.source_file for note in item.group.notes}
+        given.notes = [
+            replace(note, passages=passages[note.path]) if note.path in stored else note
+            for note in given.notes
+        ]
+        if self._consumer.take(given):
+            self._target.hand_over(given)
 
     def _count(self, item: _Embedded) -> None:
         tally = self._tally
@@ -215,4 +237,4 @@ def _without(group: Group, rejected: set[int], message: str) -> Group:
         if id(note) in rejected
     ]
     kept = [note for note in group.notes if id(note) not in rejected]
-    return Group(kept, [*group.settled, *failed])
+    return replace(group, notes=kept, settled=[*group.settled, *failed])

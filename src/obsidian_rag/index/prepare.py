@@ -1,4 +1,4 @@
-"""From changed files to groups of chunks that await their vectors.
+"""From changed files to groups: chunks that await their vectors, and what a consumer gets.
 
 Chunks whose text stands already in the index keep their id; those whose whole embedded text
 (title, headings, text) is unchanged keep their vector too.
@@ -7,15 +7,16 @@ Chunks whose text stands already in the index keep their id; those whose whole e
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import xxhash
 
+from obsidian_rag.index.consumer import Delivery, NoteConsumer, ParsedNote
 from obsidian_rag.index.plan import settled_mtime
-from obsidian_rag.index.reader import Read, Request, Source, read_files
+from obsidian_rag.index.reader import Read, Request, Source, Wanted, read_files
 from obsidian_rag.notes import Chunk, RagPolicy, embedding_text
 from obsidian_rag.store import (
     Change,
@@ -39,6 +40,30 @@ _FAILURES = {
     "binary": "it is not text",
 }
 _PASSING = {"unreadable": "it cannot be read", "changing": "it is being written to"}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A file to look at, for the chunk table, for the consumer, or for both."""
+
+    path: str
+    for_chunks: Change | None = None
+    for_consumer: Change | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether there is no file to read."""
+        changes = [one for one in (self.for_chunks, self.for_consumer) if one is not None]
+        return all(one.change_type is ChangeType.DELETE for one in changes)
+
+
+def joined(for_chunks: Iterable[Change], for_consumer: Iterable[Change]) -> list[Task]:
+    """Each file once, whoever its change is owed to."""
+    tasks = {change.rel_path: Task(change.rel_path, change) for change in for_chunks}
+    for change in for_consumer:
+        task = tasks.get(change.rel_path, Task(change.rel_path))
+        tasks[change.rel_path] = replace(task, for_consumer=change)
+    return list(tasks.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +128,8 @@ class Group:
 
     notes: list[Prepared] = field(default_factory=list)
     settled: list[Settled] = field(default_factory=list)
-
-    @property
-    def chunks(self) -> int:
-        """How many chunks the group holds."""
-        return sum(len(note.chunks) for note in self.notes)
-
-    @property
-    def files(self) -> int:
-        """How many files the group settles."""
-        return len(self.notes) + len(self.settled)
+    delivery: Delivery = field(default_factory=Delivery)
+    files: int = 0
 
     def changes(self) -> list[Change]:
         """The work this group does."""
@@ -131,52 +148,78 @@ class Group:
 
 
 class Preparer:
-    """Turns changes into groups, reading each file once."""
+    """Turns tasks into groups, reading each file once."""
 
     def __init__(
         self,
         source: Source,
         indexed_hashes: Mapping[str, str | None],
         old_chunks: Callable[[list[str]], dict[str, list[StoredChunk]]],
+        consumer: NoteConsumer | None = None,
     ) -> None:
         self._source = source
         self._indexed_hashes = indexed_hashes
         self._old_chunks = old_chunks
+        self._consumer = consumer
+        self._held: Mapping[str, str] = {}
         self.group_chunks = 256
 
-    def groups(self, changes: list[Change]) -> Iterator[Group]:
+    def groups(self, tasks: list[Task]) -> Iterator[Group]:
         """Groups of about `group_chunks` chunks, which the consumer may change as it goes."""
-        settled: list[Settled] = []
-        read: list[tuple[Change, Read]] = []
-        waiting = 0
-        for change, found in self._found(changes):
-            outcome = _outcome(change, found)
-            if isinstance(outcome, Read):
-                read.append((change, outcome))
+        if self._consumer is not None:
+            self._held = self._consumer.contents([one.path for one in tasks if one.for_consumer])
+        group, read, waiting = Group(), list[tuple[Change, Read]](), 0
+        for task, found in self._found(tasks):
+            group.files += 1
+            if task.for_consumer is not None:
+                if task.for_consumer.old_path is not None:
+                    group.delivery.renamed.append((task.for_consumer.old_path, task.path))
+                # Of a note that is indexed, a look at the vault says whether it was removed.
+                is_indexed = task.for_chunks is None and task.path in self._indexed_hashes
+                is_removal = task.is_gone or not is_indexed
+                wants = self._for_consumer(task) is not None
+                sort_in(group.delivery, found, is_wanted=wants, is_removal=is_removal)
+            outcome = _outcome(task.for_chunks, found) if task.for_chunks is not None else None
+            if task.for_chunks is not None and isinstance(outcome, Read):
+                read.append((task.for_chunks, outcome))
                 waiting += len(outcome.chunks or ())
-            else:
-                settled.append(outcome)
-            if waiting >= self.group_chunks or len(read) + len(settled) >= _MOST_FILES:
-                yield Group(self._match(read), settled)
-                settled, read, waiting = [], [], 0
-        if settled or read:
-            yield Group(self._match(read), settled)
+            elif outcome is not None and not isinstance(outcome, Read):
+                group.settled.append(outcome)
+            if waiting >= self.group_chunks or group.files >= _MOST_FILES:
+                group.notes = self._match(read)
+                yield group
+                group, read, waiting = Group(), [], 0
+        if group.files:
+            group.notes = self._match(read)
+            yield group
 
-    def _found(self, changes: list[Change]) -> Iterator[tuple[Change, Read | SkippedFile]]:
-        gone = [change for change in changes if change.change_type is ChangeType.DELETE]
-        yield from ((change, SkippedFile(change.rel_path, "missing")) for change in gone)
-        present = [change for change in changes if change.change_type is not ChangeType.DELETE]
-        requests = [Request(change.rel_path, self._known_hash(change)) for change in present]
+    def _found(self, tasks: list[Task]) -> Iterator[tuple[Task, Read | SkippedFile]]:
+        yield from ((task, SkippedFile(task.path, "missing")) for task in tasks if task.is_gone)
+        present = [task for task in tasks if not task.is_gone]
+        requests = [
+            Request(task.path, self._for_chunks(task), self._for_consumer(task)) for task in present
+        ]
         yield from zip(present, read_files(self._source, requests), strict=True)
 
-    def _known_hash(self, change: Change) -> str | None:
+    def _for_chunks(self, task: Task) -> Wanted | None:
         """The content for which there is nothing to do.
 
         After an interrupted attempt the store may hold something newer than the state tells.
         """
-        if change.change_type is ChangeType.RENAME or change.attempts > 0:
+        change = task.for_chunks
+        if change is None:
             return None
-        return self._indexed_hashes.get(change.rel_path)
+        if change.change_type is ChangeType.RENAME or change.attempts > 0:
+            return Wanted(None)
+        return Wanted(self._indexed_hashes.get(change.rel_path))
+
+    def _for_consumer(self, task: Task) -> Wanted | None:
+        change = task.for_consumer
+        if change is None or self._consumer is None or not self._consumer.admits(task.path):
+            return None
+        # A note can have its title from its file's name.
+        is_renamed = change.change_type is ChangeType.RENAME
+        return Wanted(None if is_renamed else self._held.get(task.path))
 
     def _match(self, read: list[tuple[Change, Read]]) -> list[Prepared]:
         origins = [
@@ -213,9 +256,31 @@ class Preparer:
         return Prepared(change, row, chunks, state, _settled(found.entry), found.properties)
 
 
+def sort_in(
+    delivery: Delivery, found: Read | SkippedFile, *, is_wanted: bool, is_removal: bool
+) -> None:
+    """Put a file that was looked at where it belongs; `is_removal` believes a missing one."""
+    if isinstance(found, SkippedFile):
+        if found.reason in _PASSING or (found.reason == "missing" and not is_removal):
+            delivery.postponed.append((found.rel_path, found.reason))
+        else:
+            delivery.removed.append(found.rel_path)
+    elif found.content is not None:
+        delivery.notes.append(ParsedNote(found.path, found.content_hash, found.content))
+    elif found.policy is RagPolicy.NEVER or not is_wanted:
+        delivery.removed.append(found.path)
+    else:
+        delivery.unchanged.append(found.path)
+
+
 def may_have_rows(change: Change) -> bool:
     """Whether the store may hold rows of this file from before."""
     return change.change_type is not ChangeType.CREATE or change.attempts > 0
+
+
+def may_pass(state: FileState) -> bool:
+    """Whether a file was left out for a reason that the next run may not meet."""
+    return state.status is EmbeddingStatus.FAILED and state.reason not in _FAILURES
 
 
 def chunk_hash(text: str, words_only: str) -> str:

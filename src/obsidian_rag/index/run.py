@@ -12,9 +12,12 @@ from pathlib import Path
 
 from obsidian_rag.embed import Embedder
 from obsidian_rag.errors import NoteChanged, NotFound, SecurityViolation
+from obsidian_rag.index.consumer import NoteConsumer
 from obsidian_rag.index.fingerprint import check, fingerprint
+from obsidian_rag.index.handover import Handover
 from obsidian_rag.index.pipeline import Guarded, Pipeline
 from obsidian_rag.index.plan import changes, compare, settled_mtime
+from obsidian_rag.index.prepare import Task, joined
 from obsidian_rag.index.progress import (
     Cancelled,
     IndexResult,
@@ -70,6 +73,8 @@ MAINTAINED = "maintained_at"
 _COMMITS_TOLERATED = 64
 _BULK_CHUNKS = 4096
 _SWEEP_AFTER_S = 86_400.0
+# So many notes from all over the vault come first: what many share is known early then.
+_SAMPLE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,7 @@ class Workplace:
     rules: Rules
     limits: ChunkLimits
     guarded: Guarded
+    consumer: NoteConsumer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +121,14 @@ class IndexRun:
             place.database, place.root, place.rules, accepts_removals=accepts_removals
         )
         self._link = self._check.link
+        consumer = place.consumer
+        self._handover = Handover(place.database, consumer, self._link.link_id)
         self._source = Source(
-            self._link.link_id, place.root, place.rules.max_file_bytes, place.limits
+            self._link.link_id,
+            place.root,
+            place.rules.max_file_bytes,
+            place.limits,
+            consumer.make_content if consumer is not None else None,
         )
 
     def run(self, mode: Mode, paths: Sequence[str] | None = None) -> IndexResult:
@@ -137,15 +149,25 @@ class IndexRun:
             if is_rebuild and self._place.chunks.exists():
                 self._rebuild(wanted)
             else:
-                self._update(wanted, paths, is_thorough=mode is Mode.FULL)
+                self._update(wanted, paths, mode)
         except Cancelled:
             self._tally.is_cancelled = True
         files, chunks = self._state.totals()
         took = round((time.monotonic() - started) * 1000)
         return IndexResult(mode, files, chunks, took, self._tally)
 
-    def _update(self, wanted: str, paths: Sequence[str] | None, *, is_thorough: bool) -> None:
+    def catch_up(self) -> None:
+        """Give the consumer what it lacks of the notes that are indexed, and look for no other."""
+        made_by = self._place.database.get(FINGERPRINT)
+        if made_by is not None:
+            self._handover.begin(made_by)
+            self._handover.owe()
+            self._do_owed(is_for_chunks=False)
+            self._finish()
+
+    def _update(self, wanted: str, paths: Sequence[str] | None, mode: Mode) -> None:
         database = self._place.database
+        is_thorough = mode is Mode.FULL
         is_first = self._state.totals()[0] == 0
         is_foreign = database.get(FINGERPRINT) != wanted
         is_afresh = not self._place.chunks.exists() or (is_first and is_foreign)
@@ -161,15 +183,32 @@ class IndexRun:
         self._tally.unchanged = look.unchanged
         if is_thorough:
             look.work.extend(self._altered(look))
+        self._handover.begin(
+            wanted, is_rebuild=mode is Mode.REINDEX, is_whole=look.is_whole, is_doubted=is_thorough
+        )
         self._owe(look)
-        owed = self._queue.owed(self._link.link_id)
-        if owed:
-            target = LiveTarget(database, self._place.chunks, self._link.link_id)
-            self._process(target, owed)
+        self._do_owed()
         self._note_skips(look.found, is_whole=look.is_whole)
         self._sweep(is_first, is_thorough=is_thorough)
         if is_unfinished and not self._tally.is_cancelled:
             database.put(FIRST_UNFINISHED, None)
+        self._finish()
+
+    def _do_owed(self, *, is_for_chunks: bool = True) -> None:
+        for_chunks = self._queue.owed(self._link.link_id) if is_for_chunks else []
+        tasks = joined(for_chunks, self._handover.owed())
+        if tasks:
+            target = LiveTarget(self._place.database, self._place.chunks, self._link.link_id)
+            self._process(target, _spread(tasks))
+
+    def _finish(self) -> None:
+        """Let the consumer come to an end, too."""
+        if not self._tally.is_cancelled:
+            self._handover.finish(
+                self._place.chunks, lambda: self._do_owed(is_for_chunks=False), self._stop
+            )
+        if self._place.consumer is not None and self._tally.touched:
+            self._listener(Progress(Phase.RELATING, self._tally.touched, self._tally.touched))
 
     def _start_afresh(self, wanted: str) -> None:
         self._place.embedder.probe()
@@ -177,6 +216,7 @@ class IndexRun:
         with self._place.database.transaction():
             self._state.clear()
             self._queue.clear(self._link.link_id)
+            self._handover.clear()
             self._manifest.clear(self._link.link_id)
             self._place.database.put(REBUILDING, None)
             self._place.database.put(MAINTAINED, None)
@@ -263,6 +303,7 @@ class IndexRun:
             )
             self._queue.split_renames(link_id)
             self._queue.add(link_id, work)
+            self._handover.owe(work)
 
     def _note_newest(self, files: Iterable[FileEntry], *, is_whole: bool) -> None:
         """Keep the time of the newest note, so that an answer has it without asking all notes."""
@@ -296,9 +337,14 @@ class IndexRun:
                 ),
             )
 
-    def _process(self, target: LiveTarget | RebuildTarget, work: list[Change]) -> None:
-        if any(change.change_type is not ChangeType.DELETE for change in work):
+    def _process(self, target: LiveTarget | RebuildTarget, tasks: list[Task]) -> None:
+        if any(task.for_chunks is not None and not task.is_gone for task in tasks):
             self._place.embedder.probe()
+        consumer = self._place.consumer
+        if consumer is not None:
+            consumer.before_reading(
+                task.path for task in tasks if task.for_consumer is not None and not task.is_gone
+            )
         pipeline = Pipeline(
             self._source,
             target,
@@ -306,9 +352,10 @@ class IndexRun:
             self._place.guarded,
             self._tally,
             self._check.keep_watch,
+            consumer,
         )
         try:
-            pipeline.run(work, self._listener, self._stop)
+            pipeline.run(tasks, self._listener, self._stop)
         finally:
             if isinstance(target, LiveTarget) and pipeline.commits:
                 self._place.database.add_to(_COMMITS, pipeline.commits)
@@ -348,6 +395,7 @@ class IndexRun:
                 target.state.clear()
                 database.put(REBUILDING, wanted)
             successor.create(self._place.embedder.dimensions)
+        self._handover.begin(wanted, is_rebuild=True)
         done = target.state.hashes(self._link.link_id)
         # An interrupted build may have stored rows that it had no time to note down.
         half_done = successor.paths(self._link.link_id) - done.keys() if is_resumed else set()
@@ -361,7 +409,8 @@ class IndexRun:
             for path in sorted(seen)
         ]
         work += [Change(path, ChangeType.DELETE) for path in {*done, *half_done} - seen]
-        self._process(target, work)
+        for_consumer = work[: len(seen)] if self._place.consumer is not None else []
+        self._process(target, _spread(joined(work, for_consumer)))
         if self._tally.is_cancelled:
             return
         self._listener(Progress(Phase.OPTIMISING, 0, 0))
@@ -372,6 +421,7 @@ class IndexRun:
         self._note_newest(found.files, is_whole=True)
         self._switch(settled, target, wanted)
         self._note_skips(found)
+        self._finish()
 
     def _switch(self, files: list[FileEntry], target: RebuildTarget, wanted: str) -> None:
         """Adopt the new index: the books first, in one transaction, then the files."""
@@ -383,16 +433,16 @@ class IndexRun:
             self._manifest.confirm(
                 link_id, ((*entry, hashes.get(entry.rel_path)) for entry in files)
             )
+            passing = [
+                Change(failure.file, ChangeType.UPDATE)
+                for failure in self._tally.errors
+                if failure.is_passing
+            ]
             self._queue.clear(link_id)
-            self._queue.add(
-                link_id,
-                (
-                    Change(failure.file, ChangeType.UPDATE)
-                    for failure in self._tally.errors
-                    if failure.is_passing
-                ),
-            )
+            self._queue.add(link_id, passing)
+            self._handover.clear()
             self._state.adopt(target.state)
+            self._handover.owe(passing)
             Properties(database).forget_others()
             self._links.scanned(link_id, None)
             self._check.adopt()
@@ -404,6 +454,14 @@ class IndexRun:
             database.add_to(INDEX_VERSION, 1)
             database.put(_PROMOTING, "1")
         finish_promotion(database, self._place.chunks)
+
+
+def _spread(tasks: list[Task]) -> list[Task]:
+    """The same tasks; of very many, the first ones come from all over the vault."""
+    step = len(tasks) // _SAMPLE
+    if step < 2:
+        return tasks
+    return [*tasks[::step], *(task for at, task in enumerate(tasks) if at % step)]
 
 
 def _number(text: str | None) -> float:

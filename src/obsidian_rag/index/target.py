@@ -1,15 +1,18 @@
 """Where an index run writes: the index in use, or the one being built beside it.
 
 For the index in use the order is fixed: owe the work, change LanceDB, then record the outcome and
-clear the work in one transaction. A crash at any point leaves work owed, never lost.
+clear the work in one transaction; then the same for the consumer. A crash at any point leaves work
+owed, never lost.
 """
 
 from typing import Protocol
 
+from obsidian_rag.index.consumer import Delivery
 from obsidian_rag.index.prepare import Gone, Group, LeftOut, Unchanged
 from obsidian_rag.store import (
     REBUILD,
     ChunkStore,
+    Consumer,
     Database,
     FileState,
     IndexState,
@@ -38,6 +41,10 @@ class Target(Protocol):
         """Record the outcome of a group whose rows are stored."""
         ...
 
+    def hand_over(self, delivery: Delivery) -> None:
+        """Record that the consumer has got this."""
+        ...
+
 
 class LiveTarget:
     """The index in use."""
@@ -47,6 +54,7 @@ class LiveTarget:
         self.state = IndexState(database)
         self.manifest = Manifest(database)
         self.queue = Queue(database)
+        self._for_consumer = Queue(database, Consumer.RELATIONS)
         self._properties = Properties(database)
         self._database = database
         self._link_id = link_id
@@ -71,6 +79,13 @@ class LiveTarget:
                     reason = item.state.reason or "failed"
                     self.queue.fail(self._link_id, item.change.rel_path, reason)
             self.queue.finish(self._link_id, _done(group))
+
+    def hand_over(self, delivery: Delivery) -> None:
+        """Clear the work that was owed to the consumer, but for what cannot be read now."""
+        with self._database.transaction():
+            for path, reason in delivery.postponed:
+                self._for_consumer.fail(self._link_id, path, reason)
+            self._for_consumer.finish(self._link_id, delivery.done())
 
     def _record_states(self, group: Group) -> None:
         self.state.remove(self._link_id, _vanished(group))
@@ -110,6 +125,9 @@ class RebuildTarget:
             self.state.remove(self._link_id, _vanished(group))
             self.state.put(self._link_id, _states(group))
             record_properties(self._properties, self._link_id, group)
+
+    def hand_over(self, delivery: Delivery) -> None:
+        """Nothing was owed: what is built anew is built whole."""
 
 
 def record_properties(properties: Properties, link_id: str, group: Group) -> None:

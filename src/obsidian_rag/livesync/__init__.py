@@ -1,63 +1,61 @@
 """A node of a LiveSync network: keeps a vault and a CouchDB database the same, both ways."""
 
-from obsidian_rag.livesync.case import Direction, Manner
-from obsidian_rag.livesync.consent import check_consent, is_on_this_machine
-from obsidian_rag.livesync.couch import Couch, Remote
-from obsidian_rag.livesync.deletions import MOVED, Answer, answer_held, held_deletions
-from obsidian_rag.livesync.disk import Disk
-from obsidian_rag.livesync.documents import Codec
-from obsidian_rag.livesync.filters import Filters, FilterSettings, check_filters
-from obsidian_rag.livesync.joining import Access, Membership, remote_key, unlock
-from obsidian_rag.livesync.left_out import LeftOut
-from obsidian_rag.livesync.node import Listener, Node, Plan
-from obsidian_rag.livesync.path_ids import warns
-from obsidian_rag.livesync.resolving import Bench, Keep, Resolved
-from obsidian_rag.livesync.secrets import SECRETS_FILE, Place, Secrets, SecretStore
-from obsidian_rag.livesync.settling import Settler
-from obsidian_rag.livesync.setup_uri import Connection, decode_setup_uri
-from obsidian_rag.livesync.stats import Stats
-from obsidian_rag.livesync.survey import Survey, rehearse, survey
+from obsidian_rag.livesync.care import (
+    LivesyncCheck,
+    Restored,
+    WaitingConflict,
+    check_livesync,
+    finish_resolving,
+    resolve_conflict,
+    restore_trashed,
+    trashed_files,
+    unlock_database,
+    waiting_conflicts,
+)
+from obsidian_rag.livesync.case import Direction
+from obsidian_rag.livesync.loop import LivesyncLoop, run_livesync
+from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.restore import RestoredMany, restore_many, take_held_deletions
+from obsidian_rag.livesync.session import SyncResult, sync_once
+from obsidian_rag.livesync.setup import (
+    SetUp,
+    needs_consent,
+    needs_password,
+    set_up,
+)
+from obsidian_rag.livesync.site import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE
+from obsidian_rag.livesync.state import LivesyncState
+from obsidian_rag.livesync.status import livesync_status
 from obsidian_rag.livesync.tweaks import NotEncrypted, Tweaks
 
 __all__ = [
-    "MOVED",
-    "SECRETS_FILE",
-    "Access",
-    "Answer",
-    "Bench",
-    "Codec",
-    "Connection",
-    "Couch",
+    "PASSPHRASE_VARIABLE",
+    "PASSWORD_VARIABLE",
     "Direction",
-    "Disk",
-    "FilterSettings",
-    "Filters",
-    "Keep",
-    "LeftOut",
-    "Listener",
-    "Manner",
-    "Membership",
-    "Node",
+    "LivesyncCheck",
+    "LivesyncLoop",
+    "LivesyncState",
     "NotEncrypted",
-    "Place",
-    "Plan",
-    "Remote",
-    "Resolved",
-    "SecretStore",
-    "Secrets",
-    "Settler",
-    "Stats",
-    "Survey",
+    "Restored",
+    "RestoredMany",
+    "SetUp",
+    "SyncResult",
     "Tweaks",
-    "answer_held",
-    "check_consent",
-    "check_filters",
-    "decode_setup_uri",
-    "held_deletions",
-    "is_on_this_machine",
-    "rehearse",
-    "remote_key",
-    "survey",
-    "unlock",
-    "warns",
+    "WaitingConflict",
+    "Options",
+    "check_livesync",
+    "finish_resolving",
+    "livesync_status",
+    "needs_consent",
+    "needs_password",
+    "resolve_conflict",
+    "restore_many",
+    "restore_trashed",
+    "run_livesync",
+    "set_up",
+    "sync_once",
+    "take_held_deletions",
+    "trashed_files",
+    "unlock_database",
+    "waiting_conflicts",
 ]

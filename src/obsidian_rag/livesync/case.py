@@ -1,12 +1,12 @@
-"""One document in one round of settling, and how a node settles things."""
+"""One document in one round of reconciling, and the policy of a node."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from obsidian_rag.livesync.decision import Action, Conflicted, Present
-from obsidian_rag.livesync.disk import Sight
-from obsidian_rag.livesync.looking import View
+from obsidian_rag.livesync.disk import LocalState
+from obsidian_rag.livesync.remote_view import View
 from obsidian_rag.store import SyncedFile
 
 
@@ -19,8 +19,8 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How a node settles things."""
+class Policy:
+    """How a node reconciles files and documents."""
 
     direction: Direction = Direction.BOTH
     is_dry: bool = False
@@ -35,7 +35,7 @@ class Case:
 
     doc_id: str
     view: View
-    sight: Sight
+    file: LocalState
     known: SyncedFile | None
     content: bytes | None = None
     action: Action = Action.NOTHING
@@ -45,8 +45,8 @@ class Case:
         """The path to show: the document's, else the file's, else the one we remember."""
         if self.view.entry is not None:
             return self.view.entry.path
-        if isinstance(self.sight.local, Present):
-            return self.sight.local.path
+        if isinstance(self.file.local, Present):
+            return self.file.local.path
         return self.known.path if self.known is not None else self.doc_id
 
     @property

@@ -18,7 +18,7 @@ from obsidian_rag.vault import content_hash, read_bytes, replace_file
 
 if TYPE_CHECKING:
     from obsidian_rag.livesync.case import Case
-    from obsidian_rag.livesync.settling import Settler
+    from obsidian_rag.livesync.reconcile import Reconciler
 
 _log = logging.getLogger(__name__)
 # File systems allow 255 bytes; the mark and a temporary file's name must fit as well.
@@ -26,51 +26,51 @@ _STEM_BYTES = 180
 
 
 class Conflicts:
-    """Settles what both sides changed, for one settler."""
+    """Settles what both sides changed, for one reconciler."""
 
-    def __init__(self, settler: "Settler") -> None:
-        self._settler = settler
-        self._leaves = Leaves(settler)
-        self._waiting = {one.doc_id: one for one in settler.records.conflicts()}
+    def __init__(self, reconciler: "Reconciler") -> None:
+        self._reconciler = reconciler
+        self._leaves = Leaves(reconciler)
+        self._waiting = {one.doc_id: one for one in reconciler.records.conflicts()}
 
     def merge_or_keep(self, case: "Case") -> bool:
         """Bring both versions together, or keep ours beside theirs; whether to look again."""
-        settler, local, entry = self._settler, case.sight.local, case.sight.entry
+        reconciler, local, entry = self._reconciler, case.file.local, case.file.entry
         state, theirs = case.view.state, case.content
         assert isinstance(local, Present) and isinstance(state, Live)
         assert entry is not None and theirs is not None and case.view.entry is not None
         if self._is_spelled_anew(case, local, state):
-            return settler.taker.respell(case)
+            return reconciler.puller.respell(case)
         if self._is_merged_already(case, local, state):
             self._take_as_base(case, state, theirs)
             return True
-        ours = settler.disk.bytes_of(case.doc_id, case.sight)
+        ours = reconciler.disk.bytes_of(case.doc_id, case.file)
         if ours is None:
             return True
         merged = self._merged(case, ours, theirs, case.view.entry)
         if merged is not None:
             self._note_merge(case, {"content": content_hash(merged), "rev": state.rev})
             # A merge may be clean and still be wrong.
-            settler.taker.keep_copy(case.path, ours, entry.mtime_ns, "merged")
-            written = replace_file(settler.disk.root, entry.rel_path, local.content_hash, merged)
-            settler.disk.put(case.doc_id, written)
+            reconciler.puller.keep_copy(case.path, ours, entry.mtime_ns, "merged")
+            written = replace_file(reconciler.disk.root, entry.rel_path, local.content_hash, merged)
+            reconciler.disk.put(case.doc_id, written)
             self._take_as_base(case, state, theirs)
-            settler.stats.add(merged=1)
+            reconciler.stats.add(merged=1)
             _log.info("Merged: %s", case.path)
             return True
-        settler.stats.add(conflicts=1)
+        reconciler.stats.add(conflicts=1)
         _log.warning("Conflict: %s was changed in two places; both are kept", case.path)
-        if settler.manner.keeps_conflicts_as_files:
+        if reconciler.policy.keeps_conflicts_as_files:
             return self._keep_as_file(case, ours, theirs)
         return self._keep_as_branch(case, ours)
 
     def report(self, case: "Case") -> bool:
         """A document with several living revisions: make them one if that loses nothing."""
-        settler, state = self._settler, case.view.state
+        reconciler, state = self._reconciler, case.view.state
         if not isinstance(state, Conflicted):  # both changed, and we may not write
             self._add(case, (case.rev,))
             return False
-        if not settler.is_read_only and self._leaves.unite(case, state):
+        if not reconciler.is_read_only and self._leaves.unite(case, state):
             return True
         self._add(case, state.leaves)
         return False
@@ -80,49 +80,49 @@ class Conflicts:
         waiting = self._waiting.get(case.doc_id)
         if waiting is None or isinstance(case.view.state, Conflicted):
             return
-        settler = self._settler
+        reconciler = self._reconciler
         if waiting.kept_as is not None:
             # Our version lies beside the note until somebody takes it away.
-            kept_id = settler.member.codec.path_to_id(waiting.kept_as)
-            if not settler.disk.is_gone(kept_id, waiting.kept_as):
+            kept_id = reconciler.member.codec.path_to_id(waiting.kept_as)
+            if not reconciler.disk.is_gone(kept_id, waiting.kept_as):
                 return
-        settler.records.settle_conflict(case.doc_id)
+        reconciler.records.settle_conflict(case.doc_id)
         del self._waiting[case.doc_id]
 
     def _add(self, case: "Case", revs: tuple[str, ...], kept_as: str | None = None) -> None:
-        self._settler.records.add_conflict(case.doc_id, case.path, revs, kept_as)
+        self._reconciler.records.add_conflict(case.doc_id, case.path, revs, kept_as)
         before = self._waiting.get(case.doc_id)
         kept_as = kept_as or (before.kept_as if before else None)
         self._waiting[case.doc_id] = Conflict(case.doc_id, case.path, revs, kept_as, "")
 
     def _merged(self, case: "Case", ours: bytes, theirs: bytes, entry: Entry) -> bytes | None:
         known = case.known
-        if not self._settler.manner.may_merge or known is None or known.content_hash is None:
+        if not self._reconciler.policy.may_merge or known is None or known.content_hash is None:
             return None
-        base = self._settler.looker.revision(case.doc_id, known.rev)
+        base = self._reconciler.reader.revision(case.doc_id, known.rev)
         if base is None or content_hash(base[1]) != known.content_hash:
             return None
-        assert case.sight.entry is not None
-        mtimes = (case.sight.entry.mtime_ns // 1_000_000, entry.mtime_ms)
+        assert case.file.entry is not None
+        mtimes = (case.file.entry.mtime_ns // 1_000_000, entry.mtime_ms)
         return merged_bytes(case.path, base[1], ours, theirs, mtimes)
 
     def _is_spelled_anew(self, case: "Case", local: Present, state: Live) -> bool:
         """Whether the path was changed in case elsewhere, and not here."""
         is_ours = case.known is not None and normalise(case.known.path) == state.path
-        is_stubborn = case.doc_id in self._settler.disk.stubborn
-        return local.path != state.path and not is_ours and not is_stubborn
+        is_case_locked = case.doc_id in self._reconciler.disk.case_locked
+        return local.path != state.path and not is_ours and not is_case_locked
 
     def _is_merged_already(self, case: "Case", local: Present, state: Live) -> bool:
         """Whether a merge was written just before we died."""
-        told = self._settler.records.get_fact(f"merge:{case.doc_id}")
+        told = self._reconciler.records.get_fact(f"merge:{case.doc_id}")
         intent = json.loads(told) if told else {}
         return intent == {"content": local.content_hash, "rev": state.rev}
 
     def _take_as_base(self, case: "Case", state: Live, theirs: bytes) -> None:
         """From here on our file is an edit of theirs, to be pushed as a child of it."""
-        assert case.sight.entry is not None
-        path = in_form_of(state.path, case.sight.entry.rel_path)
-        self._settler.records.put(
+        assert case.file.entry is not None
+        path = in_form_of(state.path, case.file.entry.rel_path)
+        self._reconciler.records.put(
             SyncedFile(case.doc_id, path, state.rev, content_hash(theirs), len(theirs), mtime_ns=0)
         )
         self._note_merge(case, None)
@@ -130,22 +130,22 @@ class Conflicts:
     def _note_merge(self, case: "Case", intent: dict[str, str] | None) -> None:
         """Remember a merge that is being written, so that a crash does not merge twice."""
         told = json.dumps(intent) if intent else None
-        self._settler.records.put_fact(f"merge:{case.doc_id}", told)
+        self._reconciler.records.put_fact(f"merge:{case.doc_id}", told)
 
     def _keep_as_file(self, case: "Case", ours: bytes, theirs: bytes) -> bool:
-        settler, local, entry = self._settler, case.sight.local, case.sight.entry
+        reconciler, local, entry = self._reconciler, case.file.local, case.file.entry
         assert isinstance(local, Present) and entry is not None and case.view.entry is not None
         kept_as = self._beside(entry.rel_path, ours, entry.mtime_ns)
         # Reported first: from here on the two belong together.
         self._add(case, (case.rev,), kept_as)
         mtime_ns = case.view.entry.mtime_ms * 1_000_000
         written = replace_file(
-            settler.disk.root, entry.rel_path, local.content_hash, theirs, mtime_ns
+            reconciler.disk.root, entry.rel_path, local.content_hash, theirs, mtime_ns
         )
-        settler.disk.put(case.doc_id, written)
-        settler.records.put(settler.synced(case, content_hash(theirs), written))
-        settler.owed.add(settler.member.codec.path_to_id(kept_as))
-        settler.disk.is_stale = True
+        reconciler.disk.put(case.doc_id, written)
+        reconciler.records.put(reconciler.synced(case, content_hash(theirs), written))
+        reconciler.owed.add(reconciler.member.codec.path_to_id(kept_as))
+        reconciler.disk.is_stale = True
         return True
 
     def _beside(self, path: str, ours: bytes, mtime_ns: int) -> str:
@@ -156,9 +156,9 @@ class Conflicts:
         short = posixpath.join(folder, stem.encode()[:room].decode(errors="ignore"))
         mark = hashlib.sha256(ours).hexdigest()[:8]
         kept_as = f"{short} (conflict {mark}){extension}"
-        disk = self._settler.disk
+        disk = self._reconciler.disk
         # Somebody may have changed the case of its name since.
-        before = disk.entry(self._settler.member.codec.path_to_id(kept_as))
+        before = disk.entry(self._reconciler.member.codec.path_to_id(kept_as))
         kept_as = kept_as if before is None else before.rel_path
         try:
             replace_file(disk.root, kept_as, None, ours, mtime_ns)
@@ -174,13 +174,13 @@ class Conflicts:
 
     def _keep_as_branch(self, case: "Case", ours: bytes) -> bool:
         """Store our version as a rival revision, as LiveSync's own clients do."""
-        settler, local, entry = self._settler, case.sight.local, case.sight.entry
+        reconciler, local, entry = self._reconciler, case.file.local, case.file.entry
         assert isinstance(local, Present) and entry is not None
         time_ms = max(entry.mtime_ns // 1_000_000, 0)
-        encoded = settler.member.codec.encode(
+        encoded = reconciler.member.codec.encode(
             local.path, ours, ctime_ms=time_ms, mtime_ms=time_ms, doc_id=case.doc_id
         )
-        refused = settler.pusher.send_chunks(encoded.chunks)
+        refused = reconciler.pusher.send_chunks(encoded.chunks)
         ids = [hashlib.md5(ours + case.doc_id.encode(), usedforsecurity=False).hexdigest()]
         generation = 1
         if case.known is not None and case.known.content_hash is not None:
@@ -189,12 +189,12 @@ class Conflicts:
         rev = f"{generation}-{ids[0]}"
         revisions = {"start": generation, "ids": ids}
         branch = encoded.entry | {"_rev": rev, "_revisions": revisions}
-        rows = [] if refused else settler.couch.bulk_docs([branch], new_edits=False)
+        rows = [] if refused else reconciler.couch.bulk_docs([branch], new_edits=False)
         if not rows or rows[0].rev is None:
             raise LivesyncUnreadable(
                 f"The server refuses our version of {case.path!r}.", "Look at the server's log."
             )
-        settler.records.put(
+        reconciler.records.put(
             SyncedFile(
                 case.doc_id,
                 entry.rel_path,

@@ -21,7 +21,7 @@ from obsidian_rag.store import LivesyncRecords, now
 if TYPE_CHECKING:
     from obsidian_rag.errors import LivesyncBrake
     from obsidian_rag.livesync.case import Case
-    from obsidian_rag.livesync.settling import Settler
+    from obsidian_rag.livesync.reconcile import Reconciler
 
 _log = logging.getLogger(__name__)
 DELETED, MOVED = "deleted on another device", "moved on another device"
@@ -54,13 +54,13 @@ def answer_held(records: LivesyncRecords, answer: Answer) -> None:
 
 
 class Deletions:
-    """The deletions that one settler came across, and those held before it."""
+    """The deletions that one reconciler came across, and those held before it."""
 
-    def __init__(self, settler: "Settler", max_percent: float) -> None:
-        self._settler = settler
-        self._records = settler.records
+    def __init__(self, reconciler: "Reconciler", max_percent: float) -> None:
+        self._reconciler = reconciler
+        self._records = reconciler.records
         self._max_percent = max_percent
-        self._is_sending_only = settler.is_sending_only
+        self._is_sending_only = reconciler.is_sending_only
         self._held = set(held_deletions(self._records))
         self._found: set[str] = set()
         self._cleared: set[str] = set()
@@ -121,7 +121,7 @@ class Deletions:
         is_meant = is_answered or self._max_percent >= _EVERYTHING
         self._held = (self._held - set(done)) | self._found
         self._save()
-        if not self._settler.manner.is_dry:
+        if not self._reconciler.policy.is_dry:
             if self._cleared and is_meant:
                 self._records.put_fact(_ACCEPTED, now())
             if is_answered:
@@ -138,7 +138,7 @@ class Deletions:
         """What the user has refused, and what they have said is meant."""
         told = json.loads(self._records.get_fact(_ANSWER) or "{}")
         ids = self._held.intersection(told.get("ids", ()))
-        if self._settler.manner.is_dry or told.get("answer") not in tuple(Answer):
+        if self._reconciler.policy.is_dry or told.get("answer") not in tuple(Answer):
             return set(), set()
         return (ids, set()) if told["answer"] == Answer.REFUSE else (set(), ids)
 
@@ -162,12 +162,12 @@ class Deletions:
                 self._moved.add(doc_id)
 
     def _tell(self, trouble: "LivesyncBrake | None") -> None:
-        before, self._settler.stats.brake = self._settler.stats.brake, trouble
+        before, self._reconciler.stats.brake = self._reconciler.stats.brake, trouble
         if trouble is not None and (before is None or before.message != trouble.message):
             _log.warning("%s", trouble.message)
 
     def _save(self) -> None:
-        if self._settler.manner.is_dry:
+        if self._reconciler.policy.is_dry:
             return
         told = json.dumps(sorted(self._held)) if self._held else None
         if told != self._records.get_fact(_HELD):

@@ -15,7 +15,7 @@ from obsidian_rag.vault import FileEntry, FileWalk, content_hash, in_the_way, re
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class LocalState:
     """One file as it is now; `data` is there if it had to be read."""
 
     local: Local
@@ -51,7 +51,7 @@ class Disk:
         self._left_ids: set[str] = set()
         self._doubted: set[str] = set()
         # Files that the disk does not spell as the database does, and will not.
-        self.stubborn: set[str] = set()
+        self.case_locked: set[str] = set()
         self._walk: FileWalk | None = None
 
     def look(self, live: Callable[[list[str]], set[str]] = lambda _ids: set()) -> FileWalk:
@@ -122,15 +122,15 @@ class Disk:
         self._doubted.add(doc_id)
         self.is_stale = True
 
-    def see(self, doc_id: str, known: SyncedFile | None, path: str | None) -> Sight | None:
+    def see(self, doc_id: str, known: SyncedFile | None, path: str | None) -> LocalState | None:
         """The file of a document; None if it cannot be told what it is right now."""
         entry = self._files.get(doc_id)
         if entry is None:
             places = [place for place in (path, known.path if known else None) if place]
-            return Sight(Absent()) if self.is_gone(doc_id, *places) else None
+            return LocalState(Absent()) if self.is_gone(doc_id, *places) else None
         if known is not None and self.is_as_recorded(doc_id, known):
             assert known.content_hash is not None
-            return Sight(Present(known.content_hash, normalise(entry.rel_path)), entry)
+            return LocalState(Present(known.content_hash, normalise(entry.rel_path)), entry)
         try:
             data, entry = read_bytes(self.root, entry.rel_path)
         except (NotFound, NoteChanged):
@@ -143,18 +143,18 @@ class Disk:
         found = content_hash(data)
         if known is not None and found == known.content_hash:
             self._doubted.discard(doc_id)
-        return Sight(Present(found, normalise(entry.rel_path)), entry, data)
+        return LocalState(Present(found, normalise(entry.rel_path)), entry, data)
 
-    def bytes_of(self, doc_id: str, sight: Sight) -> bytes | None:
+    def bytes_of(self, doc_id: str, file: LocalState) -> bytes | None:
         """What is in a file; None if it is no longer what was seen."""
-        if sight.data is not None or sight.entry is None:
-            return sight.data
-        assert isinstance(sight.local, Present)
+        if file.data is not None or file.entry is None:
+            return file.data
+        assert isinstance(file.local, Present)
         try:
-            data, _ = read_bytes(self.root, sight.entry.rel_path)
+            data, _ = read_bytes(self.root, file.entry.rel_path)
         except ObsidianRagError:
             data = None
-        if data is None or content_hash(data) != sight.local.content_hash:
+        if data is None or content_hash(data) != file.local.content_hash:
             self.doubt(doc_id)
             return None
         return data

@@ -17,7 +17,7 @@ from obsidian_rag.livesync.path_ids import next_mtime
 
 if TYPE_CHECKING:
     from obsidian_rag.livesync.case import Case
-    from obsidian_rag.livesync.settling import Settler
+    from obsidian_rag.livesync.reconcile import Reconciler
 
 _log = logging.getLogger(__name__)
 Version = tuple[Entry, bytes]
@@ -27,23 +27,23 @@ _CONFLICT = "conflict"
 
 
 class Leaves:
-    """Unites rivals, for one settler that may write."""
+    """Unites rivals, for one reconciler that may write."""
 
-    def __init__(self, settler: "Settler") -> None:
-        self._settler = settler
+    def __init__(self, reconciler: "Reconciler") -> None:
+        self._reconciler = reconciler
 
     def unite(self, case: "Case", state: Conflicted) -> bool:
         """Drop rivals that say the same as the winner, or merge one; whether something was done."""
-        looker = self._settler.looker
+        reader = self._reconciler.reader
         versions = {
             rev: found
             for rev in state.leaves
-            if (found := looker.revision(case.doc_id, rev)) is not None
+            if (found := reader.revision(case.doc_id, rev)) is not None
         }
         if state.winner not in versions:
             return False
         return self._drop_equal(case, state.winner, versions) or (
-            self._settler.manner.may_merge and self._merge(case, state.winner, versions)
+            self._reconciler.policy.may_merge and self._merge(case, state.winner, versions)
         )
 
     def _drop_equal(self, case: "Case", winner: str, versions: Mapping[str, Version]) -> bool:
@@ -66,7 +66,7 @@ class Leaves:
         entry, content = versions[winner]
         if entry.is_deleted:
             return False  # a deletion is never merged by itself
-        line = self._settler.looker.history(case.doc_id, winner)
+        line = self._reconciler.reader.history(case.doc_id, winner)
         for rev, rival in versions.items():
             if rev == winner or rival[0].is_deleted:
                 continue
@@ -82,7 +82,7 @@ class Leaves:
                 mtime_ms = next_mtime(max(entry.mtime_ms, rival[0].mtime_ms))
                 if not self._write(case, entry, merged, mtime_ms):
                     return True  # somebody was faster
-                self._settler.stats.add(merged=1)
+                self._reconciler.stats.add(merged=1)
                 _log.info("Merged: %s", case.path)
             self._drop(case, [rev])
             return True
@@ -90,9 +90,9 @@ class Leaves:
 
     def _base(self, doc_id: str, line: list[str], rival: str) -> Version | None:
         """The nearest common ancestor that the server still has."""
-        theirs = set(self._settler.looker.history(doc_id, rival))
+        theirs = set(self._reconciler.reader.history(doc_id, rival))
         for rev in [rev for rev in line if rev in theirs][:_MOST_ANCESTORS]:
-            found = self._settler.looker.revision(doc_id, rev)
+            found = self._reconciler.reader.revision(doc_id, rev)
             if found is not None:
                 return None if found[0].is_deleted else found
         return None
@@ -101,31 +101,31 @@ class Leaves:
         self, doc_id: str, line: list[str], base: Version, rival: Version, content: bytes
     ) -> bool:
         """Whether the winner is this merge already, and only the rival was left standing."""
-        parent = self._settler.looker.revision(doc_id, line[1]) if len(line) > 1 else None
+        parent = self._reconciler.reader.revision(doc_id, line[1]) if len(line) > 1 else None
         return parent is not None and _merged(base, parent, rival) == content
 
     def _write(self, case: "Case", winner: Entry, merged: bytes, mtime_ms: int) -> bool:
         """Store a merge as a child of the winner; whether the winner was still there."""
-        settler = self._settler
-        encoded = settler.member.codec.encode(
+        reconciler = self._reconciler
+        encoded = reconciler.member.codec.encode(
             winner.path,
             merged,
             ctime_ms=winner.ctime_ms,
             mtime_ms=mtime_ms,
             doc_id=case.doc_id,
         )
-        refused = settler.pusher.send_chunks(encoded.chunks)
-        rows = [] if refused else settler.couch.bulk_docs([encoded.entry | {"_rev": winner.rev}])
+        refused = reconciler.pusher.send_chunks(encoded.chunks)
+        rows = [] if refused else reconciler.couch.bulk_docs([encoded.entry | {"_rev": winner.rev}])
         if not rows or (rows[0].rev is None and rows[0].error != _CONFLICT):
             raise _refused(case)
         return rows[0].rev is not None
 
     def _keep(self, version: Version, reason: str) -> None:
         entry, content = version
-        self._settler.taker.keep_copy(entry.path, content, entry.mtime_ms * 1_000_000, reason)
+        self._reconciler.puller.keep_copy(entry.path, content, entry.mtime_ms * 1_000_000, reason)
 
     def _drop(self, case: "Case", revs: list[str]) -> None:
-        rows = self._settler.couch.bulk_docs(
+        rows = self._reconciler.couch.bulk_docs(
             [{"_id": case.doc_id, "_rev": rev, "_deleted": True} for rev in revs]
         )
         # In a conflict, somebody else has dropped or continued it.

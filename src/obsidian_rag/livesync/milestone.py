@@ -1,4 +1,4 @@
-"""Decide from a database's own papers whether we may take part, and write our lines in them.
+"""Decide from a database's milestone document whether we may take part, and write our lines in it.
 
 Pure functions over two documents: the version, and the milestone with devices, lock and settings.
 The milestone knows no conflicts: what we write keeps every line of the others as it was read.

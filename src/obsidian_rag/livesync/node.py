@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.errors import LivesyncUnreachable, ObsidianRagError
-from obsidian_rag.livesync.case import Direction, Manner
+from obsidian_rag.livesync.case import Direction, Policy
 from obsidian_rag.livesync.couch import Change, Couch
 from obsidian_rag.livesync.disk import Disk
 from obsidian_rag.livesync.feed import Backoff
 from obsidian_rag.livesync.filters import Filters, FilterSettings
-from obsidian_rag.livesync.joining import Access, Rebuilt, check, join, refresh
+from obsidian_rag.livesync.membership import Access, Rebuilt, check, join, refresh
 from obsidian_rag.livesync.milestone import VERSION_ID
 from obsidian_rag.livesync.path_ids import is_file_id
-from obsidian_rag.livesync.settling import Settler
+from obsidian_rag.livesync.reconcile import Reconciler
 from obsidian_rag.livesync.stats import Stats
 from obsidian_rag.store import LivesyncRecords
 
@@ -51,7 +51,7 @@ class Plan:
 
     root: Path
     access: Access
-    manner: Manner
+    policy: Policy
     max_deleted_percent: float = 20.0
     is_read_only: bool = False
     pace: Pace = Pace()
@@ -68,7 +68,7 @@ class Node:
         self._records = records
         self._inbox: queue.SimpleQueue[Change | None | ObsidianRagError] = queue.SimpleQueue()
         self._look_at_disk = threading.Event()
-        self._look_at_papers = threading.Event()
+        self._database_info_is_due = threading.Event()
 
     def changed(self) -> None:
         """Something happened in the vault."""
@@ -84,7 +84,7 @@ class Node:
         self,
         listener: Listener = lambda _what, _done, _total: None,
         stop: Callable[[], bool] = lambda: False,
-    ) -> Settler:
+    ) -> Reconciler:
         """Join, make both sides agree once, and leave.
 
         Raises:
@@ -92,11 +92,11 @@ class Node:
             ObsidianRagError: we may not take part, or the server went away; all is as it was,
                 or further.
         """
-        settler = self._join()
-        self._catch_up(settler, listener, stop)
+        reconciler = self._join()
+        self._catch_up(reconciler, listener, stop)
         if self.stats.brake is not None:
             raise self.stats.brake
-        return settler
+        return reconciler
 
     def run(
         self, stop: threading.Event, listener: Listener = lambda _what, _done, _total: None
@@ -112,12 +112,12 @@ class Node:
         try:
             while not stop.is_set():
                 try:
-                    settler = self._join()
-                    place = self._catch_up(settler, listener, stop.is_set)
+                    reconciler = self._join()
+                    place = self._catch_up(reconciler, listener, stop.is_set)
                     if not stop.is_set():
                         self._connected(True)
                         backoff.reset()
-                        self._follow(settler, place, stop)
+                        self._follow(reconciler, place, stop)
                 except (LivesyncUnreachable, Rebuilt) as error:
                     self._connected(False, error)
                     stop.wait(backoff.pause_s())
@@ -127,14 +127,14 @@ class Node:
         finally:
             self.stats.is_running = self.stats.is_connected = False
 
-    def _join(self) -> Settler:
+    def _join(self) -> Reconciler:
         plan, records = self.plan, self._records
         member = join(
             self._couch,
             records,
             plan.access,
-            is_read_only=plan.is_read_only or plan.manner.direction is Direction.PULL,
-            is_dry=plan.manner.is_dry,
+            is_read_only=plan.is_read_only or plan.policy.direction is Direction.PULL,
+            is_dry=plan.policy.is_dry,
         )
 
         def spelling_of(doc_id: str) -> str | None:
@@ -143,24 +143,26 @@ class Node:
 
         filters = Filters(plan.filters, member.tweaks, plan.root)
         disk = Disk(plan.root, member.codec, member.max_bytes, spelling_of, filters)
-        return Settler(
-            self._couch, records, member, disk, plan.manner, self.stats, plan.max_deleted_percent
+        return Reconciler(
+            self._couch, records, member, disk, plan.policy, self.stats, plan.max_deleted_percent
         )
 
-    def _catch_up(self, settler: Settler, listener: Listener, stop: Callable[[], bool]) -> str:
+    def _catch_up(
+        self, reconciler: Reconciler, listener: Listener, stop: Callable[[], bool]
+    ) -> str:
         """Compare everything that changed on either side since the last time; the place now."""
-        wanted = dict.fromkeys(settler.look())
+        wanted = dict.fromkeys(reconciler.look())
         place = "now"
-        if self.plan.manner.direction is not Direction.PUSH:
+        if self.plan.policy.direction is not Direction.PUSH:
             place = self._read_changes(wanted, listener, stop)
         wanted.update((one.doc_id, None) for one in self._records.quarantined())
         wanted.update((one.doc_id, None) for one in self._records.conflicts())
         wanted.update(dict.fromkeys(json.loads(self._records.get_fact(_OWED) or "[]")))
-        settler.settle(wanted, lambda done, total: listener("files", done, total), stop)
-        if settler.owed and not stop() and not self.plan.manner.is_dry:
-            settler.settle(sorted(settler.owed))
+        reconciler.reconcile(wanted, lambda done, total: listener("files", done, total), stop)
+        if reconciler.owed and not stop() and not self.plan.policy.is_dry:
+            reconciler.reconcile(sorted(reconciler.owed))
         if not stop():
-            self._reached(place, settler)
+            self._reached(place, reconciler)
         return place
 
     def _read_changes(
@@ -180,7 +182,7 @@ class Node:
                 break
         return place
 
-    def _follow(self, settler: Settler, place: str, stop: threading.Event) -> None:
+    def _follow(self, reconciler: Reconciler, place: str, stop: threading.Event) -> None:
         """Take changes as they come, from both sides."""
         # What an earlier feed has left there may be about another database.
         self._inbox = queue.SimpleQueue()
@@ -198,33 +200,33 @@ class Node:
                 rows = self._gathered()
                 if not feed.is_alive() and not rows:
                     raise LivesyncUnreachable("The feed of changes has ended.", "Try again.")
-                self._take_turn(settler, rows, clock)
+                self._take_turn(reconciler, rows, clock)
         finally:
             ended.set()
             feed.join()
 
-    def _take_turn(self, settler: Settler, rows: list[Change], clock: "_Clock") -> None:
+    def _take_turn(self, reconciler: Reconciler, rows: list[Change], clock: "_Clock") -> None:
         ids = [row.id for row in rows if is_file_id(row.id) and self._is_news(row)]
         if clock.is_due("refresh") or any(row.id == VERSION_ID for row in rows):
-            self._look_at_papers.set()
+            self._database_info_is_due.set()
         if clock.is_due("rescan"):
             self._look_at_disk.set()
-        if self._look_at_disk.is_set() or settler.disk.is_stale:
+        if self._look_at_disk.is_set() or reconciler.disk.is_stale:
             self._look_at_disk.clear()
-            ids += settler.look()
+            ids += reconciler.look()
         if clock.is_due("owed"):
-            ids += sorted(settler.owed)
-        is_answered = self.stats.brake is not None and settler.deletions.is_answered
-        if self._look_at_papers.is_set():
-            self._look_at_papers.clear()
-            refresh(self._couch, self._records, self.plan.access, settler.member)
+            ids += sorted(reconciler.owed)
+        is_answered = self.stats.brake is not None and reconciler.deletions.is_answered
+        if self._database_info_is_due.is_set():
+            self._database_info_is_due.clear()
+            refresh(self._couch, self._records, self.plan.access, reconciler.member)
         elif ids or is_answered:
             # What we know is of no use, and harmful, in a database that was made anew.
-            check(self._couch, self._records, settler.member)
+            check(self._couch, self._records, reconciler.member)
         if ids or is_answered:
-            settler.settle(ids)
+            reconciler.reconcile(ids)
         if rows or ids:
-            self._reached(rows[-1].seq if rows else None, settler)
+            self._reached(rows[-1].seq if rows else None, reconciler)
 
     def _is_news(self, row: Change) -> bool:
         known = self._records.file(row.id)
@@ -260,7 +262,7 @@ class Node:
             self._connected(trouble is None, trouble)
             if was_lost and trouble is None:
                 # Who was away does not know whether the database is still the same.
-                self._look_at_papers.set()
+                self._database_info_is_due.set()
                 inbox.put(None)
             was_lost = trouble is not None
 
@@ -271,19 +273,21 @@ class Node:
         except ObsidianRagError as error:
             inbox.put(error)
 
-    def _reached(self, seq: str | None, settler: Settler) -> None:
+    def _reached(self, seq: str | None, reconciler: Reconciler) -> None:
         """What came up to here is done, or written down as owed."""
         stats = self.stats
-        stats.waiting = len(settler.owed)
+        stats.waiting = len(reconciler.owed)
         stats.conflicts = len(self._records.conflicts())
         stats.quarantined = len(self._records.quarantined())
-        stats.not_synced = settler.not_synced()
-        if self.plan.manner.is_dry:
+        stats.not_synced = reconciler.not_synced()
+        if self.plan.policy.is_dry:
             return
-        settler.ignored.save()
-        self._records.put_fact(_OWED, json.dumps(sorted(settler.owed)) if settler.owed else None)
+        reconciler.ignored.save()
+        self._records.put_fact(
+            _OWED, json.dumps(sorted(reconciler.owed)) if reconciler.owed else None
+        )
         # Who only sends has not taken what came.
-        if seq is not None and self.plan.manner.direction is not Direction.PUSH:
+        if seq is not None and self.plan.policy.direction is not Direction.PUSH:
             self._records.put_fact(_SINCE, seq)
             stats.last_seq = seq
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from obsidian_rag.errors import LivesyncIncompatible, LivesyncLocked, LivesyncPassphrase
 from obsidian_rag.livesync.couch import Couch, Document
-from obsidian_rag.livesync.joining import Access, Membership, join, remote_key
+from obsidian_rag.livesync.membership import Access, Membership, join, remote_key
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, preferred
 from obsidian_rag.livesync.path_ids import is_file_id
 from obsidian_rag.livesync.tweaks import Tweaks

@@ -1,6 +1,6 @@
 """Text in, values out: notes, chunks, sanitising and sensitivity. No I/O."""
 
-from obsidian_rag.notes.chunk import ChunkLimits, chunk_note, embedding_text
+from obsidian_rag.notes.chunk import ChunkLimits, chunk_note, embedding_head, embedding_text
 from obsidian_rag.notes.date_keys import SAID, date_keys, keys_within
 from obsidian_rag.notes.dates import first_day, last_day, parse_date
 from obsidian_rag.notes.edit_frontmatter import EditRefused, with_id, with_related
@@ -20,6 +20,7 @@ from obsidian_rag.notes.kinds import KINDS, body_lines, is_markdown, kind_of, pa
 from obsidian_rag.notes.lines import split_lines
 from obsidian_rag.notes.month_names import MONTH_NAMES
 from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy, Task
+from obsidian_rag.notes.parts import text_parts
 from obsidian_rag.notes.passage_dates import with_dates
 from obsidian_rag.notes.properties import property_values
 from obsidian_rag.notes.resolve import (
@@ -66,6 +67,7 @@ __all__ = [
     "chunk_note",
     "cut_shown",
     "date_keys",
+    "embedding_head",
     "embedding_text",
     "estimate_tokens",
     "exact_paths",
@@ -95,6 +97,7 @@ __all__ = [
     "split_frontmatter",
     "split_lines",
     "tag_keys",
+    "text_parts",
     "with_dates",
     "with_id",
     "with_related",

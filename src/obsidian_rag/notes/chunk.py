@@ -72,11 +72,14 @@ def chunk_note(note: Note, limits: ChunkLimits) -> list[Chunk]:
 
 def embedding_text(title: str, heading_path: Sequence[str], text: str) -> str:
     """What is embedded: title, heading path and text."""
+    return embedding_head(title, heading_path) + text
+
+
+def embedding_head(title: str, heading_path: Sequence[str]) -> str:
+    """What stands before the text that is embedded."""
     if heading_path and heading_path[0] == title:
         heading_path = heading_path[1:]
-    if not heading_path:
-        return f"{title}\n{text}"
-    return f"{title}\n{' > '.join(heading_path)}\n{text}"
+    return f"{title}\n{' > '.join(heading_path)}\n" if heading_path else f"{title}\n"
 
 
 class _Cutter:

@@ -1,12 +1,13 @@
 """Which notes belong together: signals, score, suggest, and ids and relations that are written."""
 
+from obsidian_rag.relations.consumer import RelatedNotes
 from obsidian_rag.relations.explain import Explained, explain
+from obsidian_rag.relations.ground import Ground, format_of
 from obsidian_rag.relations.heldout import LinksFound, evaluate_links
 from obsidian_rag.relations.ids import AddedId, AddOutcome, IdReport, add_ids, check_ids
 from obsidian_rag.relations.in_use import VectorsInUse
 from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.loaded import Card, Loaded
-from obsidian_rag.relations.reading import read_now
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import (
     begin_anew,
@@ -18,7 +19,6 @@ from obsidian_rag.relations.rows_file import (
 from obsidian_rag.relations.score import is_hiding, related, weights_of
 from obsidian_rag.relations.signals import Source, kind_of
 from obsidian_rag.relations.source import note_source, text_source, words_in
-from obsidian_rag.relations.update import Ground, Updated, format_of, update
 from obsidian_rag.relations.vectors import refresh_meaning_vectors, refresh_vectors
 from obsidian_rag.relations.write import WrittenRelation, add_relation
 
@@ -32,9 +32,9 @@ __all__ = [
     "Kind",
     "LinksFound",
     "Loaded",
+    "RelatedNotes",
     "Rows",
     "Source",
-    "Updated",
     "VectorsInUse",
     "WrittenRelation",
     "add_ids",
@@ -51,12 +51,10 @@ __all__ = [
     "note_source",
     "open_rows",
     "promote",
-    "read_now",
     "refresh_meaning_vectors",
     "refresh_vectors",
     "related",
     "text_source",
-    "update",
     "weights_of",
     "words_in",
 ]

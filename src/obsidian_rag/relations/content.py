@@ -17,7 +17,7 @@ from obsidian_rag.notes import (
     read_related,
     read_summary,
 )
-from obsidian_rag.relations.templates import Lines, line_number, line_numbers
+from obsidian_rag.relations.templates import NoteLines, note_lines
 from obsidian_rag.relations.words import LINE_END, Speller, prose
 
 _MOST_SUMMARY = 500
@@ -28,8 +28,8 @@ _MOST_PHRASE = 12
 class Content:
     """One note as the indexes see it.
 
-    `stream` and `phrases` (its names) are terms as the speller numbers them; the stream begins on
-    line `first_line` of the file. `lines` are all lines, those that come from templates too.
+    `stream` and `phrases` (its names) are terms as the speller numbers them; `stream` begins with
+    the first of `lines`. Both have all lines, those that come from templates too.
     """
 
     path: str
@@ -44,22 +44,15 @@ class Content:
     is_daily: bool
     is_private: bool
     stream: NDArray[np.int32]
-    first_line: int
     phrases: tuple[tuple[int, ...], ...]
-    lines: Lines
+    lines: NoteLines
 
 
 def read_content(
-    note: Note, speller: Speller, max_chars: int | None, templates: frozenset[int] | None = None
+    note: Note, speller: Speller, max_chars: int | None, *, with_lines: bool = True
 ) -> Content:
-    """The content of a note; lines that come from templates do not count as its words.
-
-    None for the templates means that nobody wants to know of lines at all.
-    """
+    """The content of a note; lines are known by their place alone if nobody wants to count them."""
     first, body = body_lines(note)
-    lines = line_numbers(body if templates is not None else ())
-    if templates and not templates.isdisjoint(lines.tolist()):
-        body = ["" if line and line_number(line) in templates else line for line in body]
     text = LINE_END.join(body)
     found = read_id(note.frontmatter)
     names = dict.fromkeys((note.title, _file_name(note.path), *note.aliases))
@@ -77,9 +70,8 @@ def read_content(
         is_daily=parse_date(note.path, {}) is not None,
         is_private=note.policy is RagPolicy.PRIVATE,
         stream=speller.read(prose(text[:max_chars] if max_chars else text)),
-        first_line=first,
         phrases=tuple(dict.fromkeys(phrase for phrase in phrases if phrase)),
-        lines=lines,
+        lines=note_lines(first, body if with_lines else ()),
     )
 
 

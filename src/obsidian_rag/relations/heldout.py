@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from obsidian_rag.notes import Note, body_lines, parse_note
+from obsidian_rag.relations.ground import Ground
 from obsidian_rag.relations.loaded import Loaded
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import text_source
-from obsidian_rag.relations.update import Ground
 from obsidian_rag.relations.words import LINE_END
 from obsidian_rag.vault import NoteFile, read_note
 

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import NamedTuple, TypeVar, cast
 
@@ -13,48 +13,33 @@ from numpy.typing import NDArray
 
 from obsidian_rag.relations.content import Content
 from obsidian_rag.relations.kinds import Kind
-from obsidian_rag.relations.owed import Owed
 from obsidian_rag.relations.packed import BETWEEN_PHRASES, Places, counted, packed, unpacked
-from obsidian_rag.relations.templates import Templates
+from obsidian_rag.relations.templates import Lines, NoteLines, Templates
 from obsidian_rag.relations.words import LINE_END, MUTE, NEXT_LINE, Speller, letter_groups
 from obsidian_rag.store import Database, now
-from obsidian_rag.vault import FileEntry
 
 _CHANGE = "change"
 _UPDATED = "updated_at"
 _MARK = "mark"
+_UNSETTLED = "unsettled"
 _MADE_BY = {Kind.STATIC: "vectors_of", Kind.MEANING: "meanings_of"}
 _MOST_IN_QUERY = 500
 _UNKNOWN = -1
 _FIRST_TERM = NEXT_LINE + 1
 _PUT = (
-    "number, path, change, size_bytes, mtime_ns, file_id, content_hash, uid, kind, title, summary,"
-    " is_daily, is_private, tags, links, related, words, terms, counts, phrases, places"
+    "number, path, change, content_hash, uid, kind, title, summary, is_daily, is_private, tags,"
+    " links, related, words, terms, counts, phrases, places"
 )
 _PUT_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in _PUT.split(", "))
+_VECTORS = ("vector", "vector_hash", "meaning", "meaning_hash")
+# A note without words has no vector. Of another, the vector of what it said before is better than
+# none until there is one of its present text.
 _KEPT = ", ".join(
-    f"{name} = CASE WHEN excluded.words > 0 THEN {name} END"
-    for name in ("vector", "vector_hash", "meaning", "meaning_hash")
-)
+    f"{name} = CASE WHEN excluded.words > 0 THEN"
+    f" iif(excluded.vector_hash IS NULL, {name}, excluded.{name}) END"
+    for name in _VECTORS[:2]
+) + "".join(f", {name} = CASE WHEN excluded.words > 0 THEN {name} END" for name in _VECTORS[2:])
 T = TypeVar("T")
-_SEEN = "path, size_bytes, mtime_ns, file_id, content_hash"
-
-
-class Seen(NamedTuple):
-    """What we remember of a file, to tell whether it changed."""
-
-    size_bytes: int
-    mtime_ns: int
-    file_id: int | None
-    content_hash: str
-
-
-class Draft(NamedTuple):
-    """A note that is to be written, and the file it was read from."""
-
-    content: Content
-    entry: FileEntry
-    content_hash: str
 
 
 class Terms(NamedTuple):
@@ -65,13 +50,25 @@ class Terms(NamedTuple):
     words: list[str]
 
 
+class Draft(NamedTuple):
+    """A note that is to be written, and the terms that were new in it.
+
+    A vector that is of this content has its hash; without, the one from before is kept.
+    """
+
+    content: Content
+    content_hash: str
+    fresh: Terms
+    vector: bytes | None = None
+    vector_hash: str | None = None
+
+
 class Rows:
     """Reads and writes the tables; notes are written within `changing`."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.templates = Templates(database)
-        self.owed = Owed(database)
         self._change = 0
         self._last_number = 0
         # By speller: the number of each of its terms.
@@ -127,30 +124,42 @@ class Rows:
     def mark(self, value: str | None) -> None:
         self.database.put(_MARK, value)
 
-    def seen(self) -> dict[str, Seen]:
-        """What we know of the vault's files."""
-        found = self.database.rows(f"SELECT {_SEEN} FROM note WHERE is_gone = 0")
-        return dict(map(_seen, found))
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether notes were written since what depends on all notes was done."""
+        return self.database.get(_UNSETTLED) is not None
 
-    def seen_at(self, paths: Iterable[str]) -> dict[str, Seen]:
-        """What we know of these files, and of those below these folders."""
-        found: dict[str, Seen] = {}
+    @is_unsettled.setter
+    def is_unsettled(self, value: bool) -> None:
+        self.database.put(_UNSETTLED, "1" if value else None)
+
+    def contents(self, paths: Sequence[str] | None = None) -> dict[str, str]:
+        """The content hash of the notes at these paths, or of all."""
+        if paths is None:
+            found = self.database.rows("SELECT path, content_hash FROM note WHERE is_gone = 0")
+            return dict(cast("list[tuple[str, str]]", found))
+        known: dict[str, str] = {}
+        for few in _few(paths):
+            found = self.database.rows(
+                "SELECT path, content_hash FROM note WHERE is_gone = 0"
+                f" AND path IN ({', '.join('?' * len(few))})",
+                few,
+            )
+            known.update(cast("list[tuple[str, str]]", found))
+        return known
+
+    def contents_below(self, paths: Iterable[str]) -> dict[str, str]:
+        """The same of these notes, and of those below these folders."""
+        known: dict[str, str] = {}
         for path in paths:
             # "0" is the character after "/": everything below the folder lies between them.
-            rows = self.database.rows(
-                f"SELECT {_SEEN} FROM note WHERE is_gone = 0"
+            found = self.database.rows(
+                "SELECT path, content_hash FROM note WHERE is_gone = 0"
                 " AND (path = ? OR (path > ? AND path < ?))",
                 (path, f"{path}/", f"{path}0"),
             )
-            found.update(map(_seen, rows))
-        return found
-
-    def confirm(self, entry: FileEntry) -> None:
-        """Remember new metadata of a file whose content did not change."""
-        self.database.run(
-            "UPDATE note SET size_bytes = ?, mtime_ns = ?, file_id = ? WHERE path = ?",
-            (entry.size_bytes, entry.mtime_ns, entry.file_id, entry.rel_path),
-        )
+            known.update(cast("list[tuple[str, str]]", found))
+        return known
 
     def move(self, old: str, new: str) -> None:
         """A note has another path: it stays the note it was, but it has to be read again.
@@ -167,25 +176,19 @@ class Rows:
             (new, self._change, old),
         )
 
-    def put(
-        self,
-        drafts: Sequence[Draft],
-        fresh: Terms,
-        *,
-        ngram_size: int,
-        with_places: bool = True,
-    ) -> None:
-        """Write notes into all indexes, in place of what they held of them.
-
-        `fresh` are the terms that their speller has not told of before.
-        """
+    def put(self, drafts: Sequence[Draft], *, ngram_size: int, with_places: bool = True) -> None:
+        """Write notes into all indexes, in place of what they held of them."""
         numbers = self._clear([draft.content.path for draft in drafts], ngram_size)
-        table = self._add_terms(fresh)
+        self._add_terms([draft.fresh for draft in drafts])
+        templates = self.templates.array()
+        columns = f"{_PUT}, vector, vector_hash"
         self.database.run_many(
-            f"INSERT INTO note ({_PUT}) VALUES ({', '.join('?' * len(_PUT.split(', ')))})"
-            # The vector of what the note said before is better than none until there is another.
+            f"INSERT INTO note ({columns}) VALUES ({', '.join('?' * len(columns.split(', ')))})"
             f" ON CONFLICT (number) DO UPDATE SET is_gone = 0, {_PUT_AGAIN}, {_KEPT}",
-            (self._row(draft, numbers[draft.content.path], table, with_places) for draft in drafts),
+            (
+                self._row(draft, numbers[draft.content.path], templates, with_places)
+                for draft in drafts
+            ),
         )
         self.templates.write({numbers[draft.content.path]: draft.content.lines for draft in drafts})
         self._count_tags((draft.content.tags for draft in drafts), 1)
@@ -201,27 +204,22 @@ class Rows:
         )
 
     def _row(
-        self, draft: Draft, number: int, table: NDArray[np.int32], with_places: bool
+        self, draft: Draft, number: int, templates: Lines, with_places: bool
     ) -> tuple[object, ...]:
-        content, entry, content_hash = draft
+        content = draft.content
+        table = self._tables[draft.fresh.speller]
         is_term = content.stream > NEXT_LINE
-        sequence = table[content.stream[is_term]]
+        steps = np.cumsum(content.stream == NEXT_LINE, dtype=np.int32)
+        places = Places(table[content.stream[is_term]], content.lines.first + steps[is_term])
+        counts = _counts(_own(places, content.lines, templates).terms)
         phrases: list[int] = []
         for phrase in content.phrases:
             phrases += [*table[list(phrase)].tolist(), BETWEEN_PHRASES]
-        terms, counts = counted(sequence)
-        places = None
-        if with_places:
-            steps = np.cumsum(content.stream == NEXT_LINE, dtype=np.int32)
-            places = packed(sequence, content.first_line + steps[is_term])
         return (
             number,
             content.path,
             self._change,
-            entry.size_bytes,
-            entry.mtime_ns,
-            entry.file_id,
-            content_hash,
+            draft.content_hash,
             content.uid,
             content.kind,
             content.title,
@@ -231,11 +229,10 @@ class Rows:
             _json(content.tags),
             _json(content.links),
             _json([asdict(one) for one in content.related]),
-            len(sequence),
-            terms.tobytes(),
-            np.minimum(counts, 0xFFFF).astype(np.uint16).tobytes(),
+            *counts,
             np.array(phrases, dtype=np.int32).tobytes(),
-            places,
+            packed(places.terms, places.lines) if with_places else None,
+            *((draft.vector, draft.vector_hash) if counts[0] else (None, None)),
         )
 
     def remove(self, path: str, ngram_size: int) -> None:
@@ -250,32 +247,34 @@ class Rows:
         )
         self.templates.remove(number)
 
-    def settle(self) -> None:
-        """Find out which lines come from templates; notes that have others now become stale."""
+    def settle(self) -> list[str]:
+        """Find out which lines come from templates, and count the notes that have them again.
+
+        Tells the paths of those that must be read for that, because their places were not kept.
+        """
         with self.database.transaction():
-            self.read_without(self.templates.shared(self.count))
+            concerned = self.templates.adopt(self.templates.shared(self.count))
+            if concerned:
+                self._count_again(concerned)
+        return self.stale()
 
-    def read_without(self, lines: frozenset[int]) -> None:
-        """From now on notes are read without these lines; those that it concerns become stale."""
-        self.database.run_many(
-            "UPDATE note SET content_hash = '' WHERE number = ?",
-            ((number,) for number in self.templates.adopt(lines)),
-        )
-
-    def make_stale(self, paths: Iterable[str]) -> None:
-        """These notes have to be read again although they did not change."""
-        self.database.run_many(
-            "UPDATE note SET content_hash = '' WHERE path = ?", ((path,) for path in paths)
-        )
-
-    def doubt(self, contents: Mapping[str, str | None]) -> None:
-        """Notes that have another content than this, whatever their files' times say, are stale."""
-        found = self.database.rows("SELECT path, content_hash FROM note WHERE is_gone = 0")
-        known = cast("list[tuple[str, str]]", found)
-        self.make_stale(path for path, of in known if contents.get(path) not in (None, of))
+    def _count_again(self, concerned: Sequence[int]) -> None:
+        with self.changing():
+            for few in _few(concerned):
+                kept = self.places(few)
+                self.database.run_many(
+                    "UPDATE note SET words = ?1, terms = ?2, counts = ?3, change = ?4, "
+                    + ", ".join(f"{name} = iif(?1 > 0, {name}, NULL)" for name in _VECTORS)
+                    + " WHERE number = ?5",
+                    ((*_counts(own.terms), self._change, number) for number, own in kept.items()),
+                )
+                self.database.run_many(
+                    "UPDATE note SET content_hash = '' WHERE number = ?",
+                    ((number,) for number in few if number not in kept),
+                )
 
     def stale(self) -> list[str]:
-        """The notes that have to be read again."""
+        """The notes that have to be read again although they did not change."""
         found = self.database.rows(
             "SELECT path FROM note WHERE is_gone = 0 AND content_hash = '' ORDER BY path"
         )
@@ -300,6 +299,7 @@ class Rows:
             with self.database.transaction():
                 self.database.run("UPDATE note SET vector_hash = NULL")
                 self.database.put(_MADE_BY[Kind.STATIC], made_by)
+                self.is_unsettled = True
 
     def expect_meanings_of(self, made_by: str) -> None:
         """Meaning vectors that another model made go: they would mix for hours with the new."""
@@ -328,14 +328,21 @@ class Rows:
         return {str(path): str(of) for path, of in found}
 
     def places(self, numbers: Sequence[int]) -> dict[int, Places]:
-        """Where the terms of these notes stand, for those of which it is known."""
+        """Where the terms of these notes stand, for those of which it is known.
+
+        Lines that come from templates have none.
+        """
         marks = ", ".join("?" * len(numbers))
         found = self.database.rows(
             f"SELECT number, places FROM note WHERE places IS NOT NULL AND number IN ({marks})",
             tuple(numbers),
         )
         with self.decoding():
-            return {cast("int", number): unpacked(cast("bytes", data)) for number, data in found}
+            lines, templates = self.templates.lines_of(numbers), self.templates.array()
+            kept = {cast("int", number): unpacked(cast("bytes", data)) for number, data in found}
+            return {
+                number: _own(places, lines[number], templates) for number, places in kept.items()
+            }
 
     def numbers_of(self, speller: Speller, read: NDArray[np.int32]) -> NDArray[np.int32]:
         """The numbers of the terms that a speller read, in their order, of those that have one."""
@@ -345,23 +352,27 @@ class Rows:
         found: NDArray[np.int32] = np.array(table, dtype=np.int32)[read]
         return np.compress(found != _UNKNOWN, found)
 
-    def _add_terms(self, fresh: Terms) -> NDArray[np.int32]:
-        """The numbers of all terms of a speller, of which these are fresh."""
-        table = self._tables.get(fresh.speller, np.empty(0, dtype=np.int32))
-        if fresh.terms:
-            known = self._known(fresh.terms) | {"": MUTE, LINE_END: NEXT_LINE}
+    def _add_terms(self, told: Iterable[Terms]) -> None:
+        """Number the terms that spellers tell of."""
+        by_speller: dict[str, tuple[list[str], list[str]]] = {}
+        for speller, terms, words in told:
+            all_terms, all_words = by_speller.setdefault(speller, ([], []))
+            all_terms += terms
+            all_words += words
+        for speller, (terms, words) in by_speller.items():
+            known = self._known(terms) | {"": MUTE, LINE_END: NEXT_LINE}
             row = self.database.row("SELECT coalesce(max(number), ?) FROM term", (NEXT_LINE,))
             last = cast("int", row[0]) if row else NEXT_LINE
             added = []
-            for term, word in zip(fresh.terms, fresh.words, strict=True):
+            for term, word in zip(terms, words, strict=True):
                 if term not in known:
                     last += 1
                     known[term] = last
                     added.append((last, term, word))
             self.database.run_many("INSERT INTO term (number, term, word) VALUES (?, ?, ?)", added)
-            numbers = np.array([known[term] for term in fresh.terms], dtype=np.int32)
-            table = self._tables[fresh.speller] = np.append(table, numbers)
-        return table
+            numbers = np.array([known[term] for term in terms], dtype=np.int32)
+            table = self._tables.get(speller, np.empty(0, dtype=np.int32))
+            self._tables[speller] = np.append(table, numbers)
 
     def _known(self, terms: Sequence[str]) -> dict[str, int]:
         known: dict[str, int] = {}
@@ -372,10 +383,6 @@ class Rows:
             )
             known.update(cast("list[tuple[str, int]]", found))
         return known
-
-    def forget_terms(self) -> None:
-        """Trust no number from before: other spellers come, or we rolled back."""
-        self._tables.clear()
 
     def terms_of(self, numbers: Iterable[int]) -> dict[int, tuple[str, str]]:
         """The terms behind some numbers, each with a word that was once read as it."""
@@ -454,9 +461,19 @@ def _letters(number: int, title: str, summary: str, ngram_size: int) -> list[tup
     return [(letters, number) for letters in letter_groups(f"{title} {summary}", ngram_size)]
 
 
-def _seen(row: tuple[object, ...]) -> tuple[str, Seen]:
-    path, *rest = row
-    return str(path), Seen(*cast("tuple[int, int, int | None, str]", rest))
+def _own(places: Places, lines: NoteLines, templates: Lines) -> Places:
+    """The terms on lines that do not come from templates."""
+    if not len(templates):
+        return places
+    is_own = lines.is_own(places.lines, templates)
+    return Places(places.terms[is_own], places.lines[is_own])
+
+
+def _counts(terms: NDArray[np.int32]) -> tuple[int, bytes, bytes]:
+    """How many terms there are, which ones, and how often each."""
+    different, counts = counted(terms)
+    many = np.minimum(counts, 0xFFFF).astype(np.uint16)
+    return len(terms), different.tobytes(), many.tobytes()
 
 
 def _few(values: Sequence[T]) -> Iterator[tuple[T, ...]]:

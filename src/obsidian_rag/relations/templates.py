@@ -1,4 +1,4 @@
-"""Lines that templates put into many notes: counted as notes come and go, not read as words.
+"""Lines that templates put into many notes: counted as notes come and go, not counted as words.
 
 Which lines these are depends only on the notes that are there. Counting all lines at every edit
 would take too long, so exact counts are kept only of lines that stand in many notes. Any other
@@ -6,9 +6,10 @@ line stood in fewer than `bound` notes when all were counted, and only a note th
 since can have raised that: once enough were, all lines are counted again.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import xxhash
@@ -21,19 +22,62 @@ SHARED_BY = 15
 SHARED_BY_SHARE = 0.05
 _BOUND = "lines_bound"
 _WRITTEN = "lines_written"
-_EDITION = "templates_edition"
 _MOST_IN_QUERY = 500
+# Bytes before the bits in packed lines.
+_HEAD = 8
 
 
 def line_number(line: str) -> int:
     """The number by which a line is known."""
-    return int(xxhash.xxh32_intdigest(line.encode(errors="surrogatepass")))
+    return int(xxhash.xxh32_intdigest(line.encode(errors="surrogatepass"))) or 1
 
 
-def line_numbers(lines: Iterable[str]) -> Lines:
-    """The different lines of a note as sorted numbers; blank ones say nothing anyway."""
-    found = {line_number(line) for line in set(lines) if line}
-    return np.array(sorted(found), dtype=np.uint32)
+class NoteLines(NamedTuple):
+    """The lines of a note's body in their order, as numbers; a blank one is 0.
+
+    The first stands on line `first` of the file.
+    """
+
+    first: int
+    numbers: Lines
+
+    def different(self) -> Lines:
+        """Each line once, without the blank ones, which say nothing anyway."""
+        return np.unique(self.numbers[self.numbers > 0])
+
+    def is_own(self, lines: NDArray[np.int32], templates: Lines) -> NDArray[np.bool_]:
+        """Which of these lines of the file do not come from templates."""
+        at = np.clip(lines - self.first, 0, max(len(self.numbers) - 1, 0))
+        is_shared = np.isin(self.numbers, templates)
+        return ~is_shared[at] if len(self.numbers) else np.ones(len(lines), dtype=bool)
+
+    def packed(self) -> bytes:
+        """As it is stored: a blank line takes one bit."""
+        head = np.array([self.first, len(self.numbers)], dtype=np.uint32)
+        is_filled = self.numbers > 0
+        return head.tobytes() + np.packbits(is_filled).tobytes() + self.numbers[is_filled].tobytes()
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> "NoteLines":
+        """What `packed` made small."""
+        first, count = np.frombuffer(data, np.uint32, 2).tolist()
+        bits = np.frombuffer(data, np.uint8, -(-count // 8), _HEAD)
+        numbers = np.zeros(count, dtype=np.uint32)
+        numbers[np.unpackbits(bits, count=count).astype(bool)] = np.frombuffer(
+            _filled(data), np.uint32
+        )
+        return cls(first, numbers)
+
+
+def _filled(data: bytes) -> bytes:
+    """The part of packed lines that has the numbers."""
+    return data[_HEAD + -(-int.from_bytes(data[4:_HEAD], sys.byteorder) // 8) :]
+
+
+def note_lines(first: int, lines: Iterable[str]) -> NoteLines:
+    """The lines of a note's body, which begins on line `first`."""
+    numbers = (line_number(line) if line else 0 for line in lines)
+    return NoteLines(first, np.fromiter(numbers, np.uint32))
 
 
 def fewest_notes(notes: int) -> float:
@@ -47,23 +91,23 @@ class Templates:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @property
-    def edition(self) -> int:
-        """Grows whenever other lines come from templates than before."""
-        return int(self._database.get(_EDITION) or 0)
-
     def lines(self) -> frozenset[int]:
-        """The lines that notes are read without."""
+        """The lines whose words do not count."""
         return self._all("SELECT line FROM template_line")
 
-    def write(self, notes: Mapping[int, Lines]) -> None:
+    def array(self) -> Lines:
+        """The same, in order."""
+        return np.array(sorted(self.lines()), dtype=np.uint32)
+
+    def write(self, notes: Mapping[int, NoteLines]) -> None:
         """These notes have these lines now."""
-        before = self._lines_of(list(notes))
+        before = self.lines_of(list(notes))
         counts: Counter[int] = Counter()
         counted = self._all("SELECT line FROM line_count")
         grown = 0
-        for number, lines in notes.items():
-            old = before.get(number, lines[:0])
+        for number, found in notes.items():
+            lines = found.different()
+            old = before[number].different() if number in before else lines[:0]
             came = np.setdiff1d(lines, old, assume_unique=True)
             grown += bool(len(came))
             if counted:
@@ -74,15 +118,15 @@ class Templates:
         self._count(counts)
         self._database.run_many(
             "INSERT OR REPLACE INTO note_line (number, lines) VALUES (?, ?)",
-            ((number, lines.tobytes()) for number, lines in notes.items()),
+            ((number, lines.packed()) for number, lines in notes.items()),
         )
 
     def remove(self, number: int) -> None:
         """This note is gone."""
         counts: Counter[int] = Counter()
         counted = self._all("SELECT line FROM line_count")
-        for lines in self._lines_of([number]).values():
-            counts.subtract(counted.intersection(lines.tolist()))
+        for lines in self.lines_of([number]).values():
+            counts.subtract(counted.intersection(lines.different().tolist()))
         self._count(counts)
         self._database.run("DELETE FROM note_line WHERE number = ?", (number,))
 
@@ -95,7 +139,7 @@ class Templates:
         return self._all("SELECT line FROM line_count WHERE notes >= ?", (fewest,))
 
     def adopt(self, lines: frozenset[int]) -> list[int]:
-        """From now on notes are read without these lines; the notes that must be read again."""
+        """From now on these lines do not count; the numbers of the notes that it concerns."""
         changed = lines ^ self.lines()
         if not changed:
             return []
@@ -103,14 +147,14 @@ class Templates:
         self._database.run_many(
             "INSERT INTO template_line (line) VALUES (?)", ((line,) for line in sorted(lines))
         )
-        self._database.add_to(_EDITION, 1)
         numbers, owners, found = self._stored()
         has_one = np.isin(found, np.array(sorted(changed), dtype=np.uint32))
         having: list[int] = numbers[np.unique(owners[has_one])].tolist()
         return having
 
-    def _lines_of(self, numbers: Sequence[int]) -> dict[int, Lines]:
-        found: dict[int, Lines] = {}
+    def lines_of(self, numbers: Sequence[int]) -> dict[int, NoteLines]:
+        """The lines of some notes, by the notes' numbers."""
+        found: dict[int, NoteLines] = {}
         for start in range(0, len(numbers), _MOST_IN_QUERY):
             few = tuple(numbers[start : start + _MOST_IN_QUERY])
             marks = ", ".join("?" * len(few))
@@ -118,7 +162,7 @@ class Templates:
                 f"SELECT number, lines FROM note_line WHERE number IN ({marks})", few
             )
             for number, data in rows:
-                found[cast("int", number)] = np.frombuffer(cast("bytes", data), np.uint32)
+                found[cast("int", number)] = NoteLines.unpacked(cast("bytes", data))
         return found
 
     def _count(self, counts: Mapping[int, int]) -> None:
@@ -128,8 +172,9 @@ class Templates:
         )
 
     def _count_all(self, bound: int) -> None:
-        _, _, found = self._stored()
-        lines, notes = np.unique(found, return_counts=True)
+        _, owners, found = self._stored()
+        each = np.unique(owners.astype(np.uint64) << np.uint64(32) | found.astype(np.uint64))
+        lines, notes = np.unique(each.astype(np.uint32), return_counts=True)
         is_many = notes >= bound
         self._database.run("DELETE FROM line_count")
         self._database.run_many(
@@ -142,7 +187,7 @@ class Templates:
     def _stored(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Lines]:
         """The notes' numbers, and every line of each with the position of its note's number."""
         rows = self._database.rows("SELECT number, lines FROM note_line")
-        parts = [cast("bytes", data) for _, data in rows]
+        parts = [_filled(cast("bytes", data)) for _, data in rows]
         sizes = [len(part) // np.dtype(np.uint32).itemsize for part in parts]
         return (
             np.array([cast("int", number) for number, _ in rows], dtype=np.int64),

@@ -1,6 +1,6 @@
 """The vectors of whole notes: the mean of their passages', static ones and meaning vectors."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ def refresh_vectors(
             break
         contents = indexed(few) if indexed is not None else wanted
         made = [
-            (path, wanted[path], _static(stored.get(path, [])))
+            (path, wanted[path], static_vector(_passages(stored.get(path, []))))
             for path in few
             if wanted[path] == contents.get(path)
         ]
@@ -101,7 +101,7 @@ def _meant(
     """
     found: dict[str, list[tuple[bytes, str]]] = {path: [] for path in paths}
     for batch in embedded_chunks(chunks, [(link_id, path) for path in paths]):
-        for place, text in batch:
+        for place, text, _ in batch:
             found[place.source_file].append((text_digest(text), place.chunk_id))
     rows = [(chunk_id, digest) for some in found.values() for digest, chunk_id in some]
     lacking = store.lacking(rows) if rows else ()
@@ -115,10 +115,17 @@ def _meant(
     }
 
 
-def _static(passages: Sequence[StoredChunk]) -> bytes | None:
-    """Whatever the order of the passages; None if they mean nothing together."""
-    ordered = sorted(passages, key=lambda one: (one.content_hash, one.vector.tobytes()))
-    return Kind.STATIC.pack(_mean([one.vector for one in ordered])) if ordered else None
+def static_vector(passages: Iterable[tuple[str, NDArray[np.float32]]]) -> bytes | None:
+    """The mean of passages, each a content hash and a vector; None if they mean nothing together.
+
+    Whatever their order, it is the same.
+    """
+    ordered = sorted(passages, key=lambda one: (one[0], one[1].tobytes()))
+    return Kind.STATIC.pack(_mean([vector for _, vector in ordered])) if ordered else None
+
+
+def _passages(stored: Iterable[StoredChunk]) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    return ((one.content_hash, one.vector) for one in stored)
 
 
 def _mean(vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float64]:

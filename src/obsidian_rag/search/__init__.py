@@ -1,37 +1,55 @@
-"""Answer questions, read only: query, hybrid ranking, filters, explanations."""
+"""Answer questions, read only: query, hybrid ranking, filters, explanations, evaluation."""
 
 from obsidian_rag.search.answer import Answer, Filters, Hit, Request, Signals, Suggestion, Why
-from obsidian_rag.search.measures import (
-    Measures,
-    mean,
-    measure,
-    mildest_threshold,
-    share_below,
+from obsidian_rag.search.evaluation import (
+    PARTS,
+    EvalOptions,
+    Evaluated,
+    Golden,
+    Half,
+    Outcome,
+    Question,
+    Report,
+    Weakness,
+    evaluate_search,
+    half_of,
+    questions_from,
+    read_golden,
+    report_of,
 )
 from obsidian_rag.search.query import DateRange, PropertyFilter, parse_property, parse_query
 from obsidian_rag.search.searcher import Meanings, Searcher
 from obsidian_rag.search.words import has_phrase, matched_terms, question_words
 
 __all__ = [
+    "PARTS",
     "Answer",
     "DateRange",
+    "EvalOptions",
+    "Evaluated",
     "Filters",
+    "Golden",
+    "Half",
     "Hit",
     "Meanings",
-    "Measures",
+    "Outcome",
     "PropertyFilter",
+    "Question",
+    "Report",
     "Request",
     "Searcher",
     "Signals",
     "Suggestion",
+    "Weakness",
     "Why",
+    "evaluate_search",
+    "half_of",
     "has_phrase",
     "matched_terms",
-    "mean",
-    "measure",
-    "mildest_threshold",
     "parse_property",
     "parse_query",
     "question_words",
-    "share_below",
+    "questions_from",
+    "read_golden",
+    "report_of",
 ]

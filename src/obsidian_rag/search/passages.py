@@ -7,7 +7,7 @@ those below it. Sections of `#tag` lines stay apart. Its text is what the note s
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from obsidian_rag.notes import CUT_CHARS, cut_shown
@@ -27,12 +27,11 @@ _GAP_CHARS = 2
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate with its score, each signal's share of it, and its number in the store."""
+    """A candidate with its score and each signal's share of it."""
 
     row: FoundRow
     score: float
     shares: Mapping[str, float]
-    number: int = 0
 
 
 @dataclass(slots=True)
@@ -77,9 +76,6 @@ def _is_under(row: FoundRow, head: FoundRow, *, by_section: bool) -> bool:
     return not is_tag and depth > 0 and row.heading_path[:depth] == head.heading_path
 
 
-WordsReader = Callable[[list[int]], Mapping[int, str]]
-
-
 def passages(
     ranked: list[Ranked],
     words: tuple[str, ...],
@@ -87,24 +83,10 @@ def passages(
     *,
     one_each: bool,
     by_section: bool = False,
-    read_words_only: WordsReader | None = None,
 ) -> list[Hit]:
-    """The best `limit` passages of `ranked`, which is in order.
-
-    `read_words_only` fetches code and properties, where the text has not all that was asked for.
-    """
-    found_passages = _chosen(ranked, limit, one_each=one_each, by_section=by_section)
-    chosen = [_run(passage) for passage in found_passages]
-    plain = [_plain(passage) for passage in chosen]
-    unread = [
-        item.number
-        for passage, text in zip(chosen, plain, strict=True)
-        for item in passage.members
-        if item.row.has_words_only and not item.row.words_only
-        if item.row.layout or len(matched(words, text)) < len(words)
-    ]
-    read = read_words_only(unread) if read_words_only is not None and unread else {}
-    return [_hit(passage, words, text, read) for passage, text in zip(chosen, plain, strict=True)]
+    """The best `limit` passages of `ranked`, which is in order."""
+    chosen = _chosen(ranked, limit, one_each=one_each, by_section=by_section)
+    return [_hit(_run(passage), words) for passage in chosen]
 
 
 def _chosen(
@@ -139,12 +121,12 @@ def _chosen(
     return chosen
 
 
-def _hit(passage: _Passage, words: tuple[str, ...], plain: str, read: Mapping[int, str]) -> Hit:
-    """The passage as it is answered; `plain` is its text and names, folded."""
+def _hit(passage: _Passage, words: tuple[str, ...]) -> Hit:
+    """The passage as it is answered."""
     row = passage.best.row
     rows = [item.row for item in passage.members]
-    others = [item.row.words_only or read.get(item.number, "") for item in passage.members]
-    text = _joined([part.shown(other) for part, other in zip(rows, others, strict=True)])
+    text = _joined([part.shown() for part in rows])
+    searched = (row.names, *(one for part in rows for one in (part.chunk_text, part.words_only)))
     return Hit(
         text=text if len(text) <= MAX_CHARS else centred(text, words),
         score=round(passage.best.score, 4),
@@ -161,15 +143,9 @@ def _hit(passage: _Passage, words: tuple[str, ...], plain: str, read: Mapping[in
         is_private=row.is_private,
         why=Why(
             signals={name: round(share, 4) for name, share in passage.best.shares.items()},
-            terms=matched(words, "\n".join((plain, *map(folded, others)))),
+            terms=matched(words, folded("\n".join(searched))),
         ),
     )
-
-
-def _plain(passage: _Passage) -> str:
-    """The folded text and names of a passage."""
-    texts = (item.row.chunk_text for item in passage.members)
-    return folded("\n".join((*texts, passage.best.row.names)))
 
 
 def _joined(texts: Sequence[str]) -> str:

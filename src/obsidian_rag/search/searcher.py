@@ -200,7 +200,7 @@ class Searcher:
             has_unknown_name=has_unknown_name(query.text, having),
         )
         ranking = rank(case, rows, found)
-        return [Ranked(rows[n], score, shares, n) for n, score, shares in ranking.rows], (
+        return [Ranked(rows[n], score, shares) for n, score, shares in ranking.rows], (
             ranking.confidence
         )
 
@@ -227,8 +227,8 @@ class Searcher:
         rows = {number: row for number, row in rows.items() if _is_wanted(row, asked)}
         if vector is not None and self._meanings is not None:
             unknown = {row.chunk_id: n for n, row in rows.items() if n not in found.meaning}
-            vectors = self._meanings.store.vectors(unknown)
-            found.meaning |= {unknown[key]: float(one @ vector) for key, one in vectors.items()}
+            near = self._meanings.store.similarities(vector, unknown)
+            found.meaning |= {unknown[key]: score for key, score in near.items()}
         if asked.span is not None:
             dates = _range(asked.span)
             found.date = {
@@ -341,7 +341,6 @@ def _answer(
         request.limit,
         one_each=request.group_by_note,
         by_section=request.by_section,
-        read_words_only=asked.lookup.words_only,
     )
     return Answer(
         tuple(hits),
@@ -423,12 +422,16 @@ def _is_wanted(row: FoundRow, asked: _Asked) -> bool:
     if not query.phrases and not query.excluded:
         return True
     text = " ".join(folded(f"{row.names}\n{row.chunk_text}\n{row.words_only}").split())
-    if asked.request.by_section and not all(has_phrase(text, phrase) for phrase in query.phrases):
-        return False
-    if not all(" ".join(folded(phrase).split()) in text for phrase in query.phrases):
+    has = has_phrase if asked.request.by_section else _has_letters
+    if not all(has(text, phrase) for phrase in query.phrases):
         return False
     padded = f" {' '.join(_words(text))} "
     return not any(f" {' '.join(_words(folded(word)))} " in padded for word in query.excluded)
+
+
+def _has_letters(text: str, phrase: str) -> bool:
+    """Whether a folded text has the letters of a phrase one after the other."""
+    return " ".join(folded(phrase).split()) in text
 
 
 def _own_word_scores(

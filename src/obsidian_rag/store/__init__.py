@@ -32,14 +32,22 @@ from obsidian_rag.store.livesync import (
     TrashedFile,
 )
 from obsidian_rag.store.lock import writer_lock
-from obsidian_rag.store.lookup import Clause, Lookup, passages_of, summed, titles_of
+from obsidian_rag.store.lookup import (
+    Clause,
+    Lookup,
+    has_public_note,
+    passages_of,
+    public_titles,
+    summed,
+    titles_of,
+)
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.meaning import MeaningStore, stored_vectors, text_digest
 from obsidian_rag.store.meaning_file import packed_ids
 from obsidian_rag.store.memory import Fact, Memory
 from obsidian_rag.store.probing import probe_indexes
 from obsidian_rag.store.properties import Properties
-from obsidian_rag.store.queue import Change, ChangeType, Queue
+from obsidian_rag.store.queue import Change, ChangeType, Consumer, Queue
 from obsidian_rag.store.rows import ChunkRow, FoundRow, NoteRow
 from obsidian_rag.store.salvage import salvage
 
@@ -57,6 +65,7 @@ __all__ = [
     "ChunkStore",
     "Clause",
     "Conflict",
+    "Consumer",
     "Database",
     "EmbeddedChunk",
     "EmbeddingStatus",
@@ -82,6 +91,7 @@ __all__ = [
     "chunk_places",
     "embedded_chunks",
     "file_identity",
+    "has_public_note",
     "make_private",
     "now",
     "open_to_others",
@@ -89,6 +99,7 @@ __all__ = [
     "packed_ids",
     "passages_of",
     "probe_indexes",
+    "public_titles",
     "quoted",
     "salvage",
     "stored_vectors",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from obsidian_rag.notes import embedding_text
+from obsidian_rag.notes import embedding_head
 from obsidian_rag.store.chunks import ChunkStore, of_notes
 from obsidian_rag.store.lance import explained
 
@@ -23,10 +23,11 @@ class ChunkPlace(NamedTuple):
 
 
 class EmbeddedChunk(NamedTuple):
-    """A chunk and the text that its vector is made of."""
+    """A chunk, the text that its vector is made of, and how much of that is title and headings."""
 
     place: ChunkPlace
     text: str
+    head_chars: int
 
 
 def chunk_places(chunks: ChunkStore) -> Iterator[list[ChunkPlace]]:
@@ -42,8 +43,9 @@ def embedded_chunks(
     for condition in [None] if notes is None else _conditions(notes):
         for batch in _batches(chunks, _PLACE + _TEXT, condition):
             yield [
-                EmbeddedChunk(ChunkPlace(*place), embedding_text(title, headings or (), text))
+                EmbeddedChunk(ChunkPlace(*place), head + text, len(head))
                 for *place, title, headings, text in batch
+                for head in [embedding_head(title, headings or ())]
             ]
 
 

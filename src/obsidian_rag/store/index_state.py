@@ -51,6 +51,15 @@ class IndexState:
         )
         return {str(path): None if found is None else str(found) for path, found in rows}
 
+    def contents(self, link_id: str) -> dict[str, str | None]:
+        """The content hash of each searchable file."""
+        rows = self._database.rows(
+            f"SELECT rel_path, index_hash FROM {self._table}"
+            " WHERE link_id = ? AND embedding_status = 'indexed'",
+            (link_id,),
+        )
+        return {str(path): None if found is None else str(found) for path, found in rows}
+
     def put(self, link_id: str, states: Iterable[FileState]) -> None:
         """Record outcomes, replacing earlier ones of the same files."""
         at = now()
@@ -99,6 +108,15 @@ class IndexState:
             f"SELECT 1 FROM {self._table} WHERE embedding_status = 'indexed' LIMIT 1"
         )
         return found is None
+
+    def searchable_after(self, link_id: str, after: str, limit: int) -> list[str]:
+        """The next files with searchable text, in the order of their paths."""
+        rows = self._database.rows(
+            f"SELECT rel_path FROM {self._table} WHERE link_id = ? AND rel_path > ?"
+            " AND embedding_status = 'indexed' AND chunk_count > 0 ORDER BY rel_path LIMIT ?",
+            (link_id, after, limit),
+        )
+        return [str(row[0]) for row in rows]
 
     def troubled(self) -> list[FileState]:
         """Every file that is not searchable, or only in part, with its reason."""

@@ -69,13 +69,13 @@ class LivesyncRecords:
     """The tables `livesync_*`, as far as they are about one remote."""
 
     def __init__(self, database: Database, remote: str) -> None:
+        self.remote = remote
         self._database = database
-        self._remote = remote
 
     def get_fact(self, key: str) -> str | None:
         """A small fact about the remote, by name."""
         found = self._database.row(
-            "SELECT value FROM livesync_fact WHERE remote = ? AND key = ?", (self._remote, key)
+            "SELECT value FROM livesync_fact WHERE remote = ? AND key = ?", (self.remote, key)
         )
         return str(found[0]) if found else None
 
@@ -83,19 +83,19 @@ class LivesyncRecords:
         """Remember a small fact, or forget it."""
         if value is None:
             self._database.run(
-                "DELETE FROM livesync_fact WHERE remote = ? AND key = ?", (self._remote, key)
+                "DELETE FROM livesync_fact WHERE remote = ? AND key = ?", (self.remote, key)
             )
         else:
             self._database.run(
                 "INSERT OR REPLACE INTO livesync_fact (remote, key, value) VALUES (?, ?, ?)",
-                (self._remote, key, value),
+                (self.remote, key, value),
             )
 
     def file(self, doc_id: str) -> SyncedFile | None:
         """The last synced state of one document."""
         row = self._database.row(
             f"SELECT {_FILE_COLUMNS} FROM livesync_file WHERE remote = ? AND doc_id = ?",
-            (self._remote, doc_id),
+            (self.remote, doc_id),
         )
         return _synced_file(row) if row else None
 
@@ -103,7 +103,7 @@ class LivesyncRecords:
         """Every document ever synced, the deleted ones included, in the order of their ids."""
         rows = self._database.rows(
             f"SELECT {_FILE_COLUMNS} FROM livesync_file WHERE remote = ? ORDER BY doc_id",
-            (self._remote,),
+            (self.remote,),
         )
         return map(_synced_file, rows)
 
@@ -115,7 +115,7 @@ class LivesyncRecords:
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
                     (
-                        self._remote,
+                        self.remote,
                         file.doc_id,
                         file.path,
                         file.rev,
@@ -135,7 +135,7 @@ class LivesyncRecords:
         """How many files should be on the disk."""
         row = self._database.row(
             "SELECT count(*) FROM livesync_file WHERE remote = ? AND content_hash IS NOT NULL",
-            (self._remote,),
+            (self.remote,),
         )
         return int(str(row[0])) if row else 0
 
@@ -145,7 +145,7 @@ class LivesyncRecords:
             "INSERT INTO livesync_quarantine (remote, doc_id, rev, path, code, message, since)"
             " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET rev = excluded.rev,"
             " path = excluded.path, code = excluded.code, message = excluded.message",
-            (self._remote, doc_id, rev, path, code, message, now()),
+            (self.remote, doc_id, rev, path, code, message, now()),
         )
 
     def quarantined(self) -> list[Quarantined]:
@@ -153,7 +153,7 @@ class LivesyncRecords:
         rows = self._database.rows(
             "SELECT doc_id, rev, path, code, message, since FROM livesync_quarantine"
             " WHERE remote = ? ORDER BY since, doc_id",
-            (self._remote,),
+            (self.remote,),
         )
         return [
             Quarantined(str(doc_id), str(rev), _text(path), str(code), str(message), str(since))
@@ -172,7 +172,7 @@ class LivesyncRecords:
             "INSERT INTO livesync_conflict (remote, doc_id, path, revs, kept_as, since)"
             " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET path = excluded.path,"
             " revs = excluded.revs, kept_as = coalesce(excluded.kept_as, kept_as)",
-            (self._remote, doc_id, path, json.dumps(list(revs)), kept_as, now()),
+            (self.remote, doc_id, path, json.dumps(list(revs)), kept_as, now()),
         )
 
     def conflicts(self) -> list[Conflict]:
@@ -180,7 +180,7 @@ class LivesyncRecords:
         rows = self._database.rows(
             "SELECT doc_id, path, revs, kept_as, since FROM livesync_conflict"
             " WHERE remote = ? ORDER BY since, doc_id",
-            (self._remote,),
+            (self.remote,),
         )
         return [
             Conflict(
@@ -199,7 +199,7 @@ class LivesyncRecords:
             self._database.run(
                 "INSERT INTO livesync_trash (remote, path, stored_as, size_bytes, removed_at,"
                 " reason) VALUES (?, ?, ?, ?, ?, ?)",
-                (self._remote, path, stored_as, size, removed_at, reason),
+                (self.remote, path, stored_as, size, removed_at, reason),
             )
             row = self._database.row("SELECT last_insert_rowid()")
         assert row is not None
@@ -210,7 +210,7 @@ class LivesyncRecords:
         rows = self._database.rows(
             "SELECT trash_id, path, stored_as, size_bytes, removed_at, reason"
             " FROM livesync_trash WHERE remote = ? ORDER BY removed_at DESC, trash_id DESC",
-            (self._remote,),
+            (self.remote,),
         )
         return [
             TrashedFile(
@@ -228,20 +228,20 @@ class LivesyncRecords:
         """Forget a file of the trash that was restored or removed for good."""
         self._database.run(
             "DELETE FROM livesync_trash WHERE remote = ? AND trash_id = ?",
-            (self._remote, trash_id),
+            (self.remote, trash_id),
         )
 
     def clear(self) -> None:
         """Begin anew with a database that was rebuilt; the trash and other facts stay."""
         with self._database.transaction():
             for table in ("livesync_file", "livesync_quarantine", "livesync_conflict"):
-                self._database.run(f"DELETE FROM {table} WHERE remote = ?", (self._remote,))
+                self._database.run(f"DELETE FROM {table} WHERE remote = ?", (self.remote,))
             for key in _PASSING_FACTS:
                 self.put_fact(key, None)
 
     def _delete(self, table: str, doc_id: str) -> None:
         self._database.run(
-            f"DELETE FROM {table} WHERE remote = ? AND doc_id = ?", (self._remote, doc_id)
+            f"DELETE FROM {table} WHERE remote = ? AND doc_id = ?", (self.remote, doc_id)
         )
 
 

@@ -187,11 +187,6 @@ class Lookup:
         with explained():
             return {number: found_row(*values) for number, values in found.items()}
 
-    def words_only(self, numbers: Sequence[int]) -> dict[int, str]:
-        """What is found by word only in these rows: code and properties."""
-        found = self._taken(numbers, ("words_only",))
-        return {number: words for number, (words,) in found.items()}
-
     def _taken(
         self, numbers: Sequence[int], columns: Sequence[str]
     ) -> Mapping[int, tuple[Any, ...]]:
@@ -247,6 +242,22 @@ def titles_of(chunks: ChunkStore, condition: str, limit: int) -> dict[str, str]:
         query = chunks.table.search().where(condition).select(["source_file", "title"])
         rows = query.limit(limit).to_arrow()
         return dict(zip(rows["source_file"].to_pylist(), rows["title"].to_pylist(), strict=True))
+
+
+def public_titles(chunks: ChunkStore, link_id: str, paths: Sequence[str]) -> dict[str, str]:
+    """The titles of those of these notes that are not private, as their first chunks have them."""
+    names = ", ".join(quoted(path) for path in paths)
+    condition = (
+        f"link_id = {quoted(link_id)} AND chunk_index = 0 AND is_private = false"
+        f" AND source_file IN ({names})"
+    )
+    return titles_of(chunks, condition, len(paths))
+
+
+def has_public_note(chunks: ChunkStore, folder: str) -> bool:
+    """Whether a note below this folder is not private."""
+    condition = f"starts_with(source_file, {quoted(f'{folder}/')}) AND NOT is_private"
+    return bool(Lookup(chunks).admitted(condition, 1))
 
 
 async def _fetched(query: Any, condition: str | None, limit: int) -> Any:

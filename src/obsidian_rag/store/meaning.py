@@ -1,17 +1,21 @@
-"""Meaning vectors: a transformer's vector of each chunk, in one file that only grows.
+"""Meaning vectors: a transformer's vectors of each chunk, in one file that only grows.
+
+A chunk has the vector of its whole text and, where that is long, those of its parts: the whole
+tells what it is about, a part has the one sentence that is asked for. A chunk is as near as the
+nearest of them.
 
 One process writes at a time, under a lock of its own, so that adding vectors and syncing do not
 wait for each other. Many read, through a mapping that is renewed when the file is another one or
-longer. A chunk's old record is blanked before its new one is appended: a kill in between loses a
-vector, which is made again, and never leaves two. Another model has another file; the one before is
-removed when the new one is complete.
+longer. A chunk's old records are blanked before its new ones are appended, that of the whole text
+last: a kill in between loses a chunk's vectors, which are made again, and never leaves two. Another
+model has another file; the one before is removed when the new one is complete.
 """
 
 import contextlib
 import errno
 import os
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from io import FileIO
 from pathlib import Path
 
@@ -46,6 +50,8 @@ _BLOCK = 1024
 # Compacted when one record in four is waste, and there is something to gain.
 _WASTE_SHARE = 4
 _LEAST_WASTE = 64
+# A passage of 2,000 characters has four parts at most.
+_RECORDS_PER_CHUNK = 5
 
 
 def text_digest(text: str) -> bytes:
@@ -54,7 +60,7 @@ def text_digest(text: str) -> bytes:
 
 
 def stored_vectors(folder: Path) -> int:
-    """How many vectors some model has left here, whichever it was."""
+    """How many chunks have vectors that some model has left here, whichever it was."""
     views = [open_view(file, None) for file in folder.glob(f"*{_SUFFIX}")]
     return max((view.count() for view in views), default=0)
 
@@ -73,7 +79,7 @@ class MeaningStore:
         self._counted: tuple[tuple[int, int, int], int] | None = None
 
     def count(self) -> int:
-        """How many vectors are there."""
+        """How many chunks have vectors."""
         stamp = stamp_of(self.file)
         counted = self._counted
         if counted is None or counted[0] != stamp:
@@ -94,21 +100,26 @@ class MeaningStore:
         question = _unit(vector, view)
         if question is None or limit <= 0:
             return {}
-        rows = None if among is None else _present(view.rows_of(packed_ids(among)))
+        rows = None if among is None else view.all_rows_of(packed_ids(among))
         scores = _scores(view.records, question, rows)
-        best = np.argsort(-scores, kind="stable") if len(scores) <= limit else _top(scores, limit)
         found: dict[str, float] = {}
-        for place in best:
+        for place in _best_first(scores, limit * _RECORDS_PER_CHUNK):
             score = float(scores[place])
-            if score == -np.inf:
+            if score == -np.inf or len(found) == limit:
                 break
             chunk_id = id_of(view.records[place if rows is None else rows[place]])
             if chunk_id is not None:
                 found.setdefault(chunk_id, min(1.0, max(-1.0, score)))
         return found
 
+    def similarities(
+        self, vector: NDArray[np.float32], chunk_ids: Collection[str]
+    ) -> dict[str, float]:
+        """The cosines of those of the chunks that have a vector."""
+        return self.nearest(vector, len(chunk_ids), chunk_ids) if chunk_ids else {}
+
     def vectors(self, chunk_ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
-        """The unit vectors of those of the chunks that have one."""
+        """The unit vectors of the whole texts of those of the chunks that have one."""
         view = self._view()
         asked = list(chunk_ids)
         rows = view.rows_of(packed_ids(asked))
@@ -165,8 +176,12 @@ class MeaningStore:
         finally:
             self._writer.release()
 
-    def put(self, rows: Sequence[tuple[str, bytes]], vectors: NDArray[np.float32]) -> None:
+    def put(
+        self, rows: Sequence[tuple[str, bytes]], vectors: Iterable[NDArray[np.float32]]
+    ) -> None:
         """Add the vectors of chunks, given as (chunk id, digest of the embedded text).
+
+        Of each the vector of the whole text, or several with that one first.
 
         Raises:
             Busy: another process is adding vectors.
@@ -177,7 +192,8 @@ class MeaningStore:
             if not ids.any(axis=1).all():
                 raise ValueError("a chunk id that is no UUID")
             digests = packed_digests([digest for _, digest in rows])
-            self._put(new_records(ids, digests, np.asarray(vectors, dtype=np.float32)))
+            of_chunks = [np.atleast_2d(np.asarray(some, dtype=np.float32)) for some in vectors]
+            self._put(new_records(ids, digests, of_chunks))
 
     def adopt(self, rows: Sequence[tuple[str, bytes]]) -> int:
         """Give chunks the vectors that other chunks with the same text have; tells how many."""
@@ -188,29 +204,34 @@ class MeaningStore:
         known = [row for row, place in zip(rows, places, strict=True) if place >= 0]
         if not known:
             return 0
-        records = np.array(view.records[_present(places)])
         ids = packed_ids([chunk_id for chunk_id, _ in known])
-        records["key"], records["rest"] = ids[:, 0], ids[:, 1]
-        self._put(signed(records))
+        copies = []
+        for chunk_id, place in zip(ids, _present(places), strict=True):
+            owner = view.records[place]
+            others = view.all_rows_of(np.array([[owner["key"], owner["rest"]]], dtype=np.uint64))
+            copy = np.array(view.records[np.append(others[others != place], place)])
+            copy["key"], copy["rest"] = chunk_id
+            copies.append(copy)
+        self._put(signed(np.concatenate(copies)))
         return len(known)
 
     def forget(self, chunk_ids: Collection[str]) -> None:
         """Remove the vectors of chunks that are gone."""
         with self.writing():
-            self._blank(_present(self._view().rows_of(packed_ids(chunk_ids))))
+            self._blank(self._view().all_rows_of(packed_ids(chunk_ids)))
             self._compact()
 
     def keep_only(self, chunk_ids: Sequence[NDArray[np.uint64]]) -> int:
-        """Remove the vectors of all chunks but these, given as `packed_ids`; tells how many."""
+        """Remove the vectors of all chunks but these, given as `packed_ids`; tells of how many."""
         with self.writing():
+            before = self.count()
             view = self._view()
             is_gone = view.is_there()
             for ids in chunk_ids:
-                is_gone[_present(view.rows_of(ids))] = False
-            gone = np.flatnonzero(is_gone)
-            self._blank(gone)
+                is_gone[view.all_rows_of(ids)] = False
+            self._blank(np.flatnonzero(is_gone))
             self._compact()
-            return len(gone)
+            return before - self.count()
 
     def remove_others(self) -> None:
         """Remove the files of other models: the vectors of this one are complete."""
@@ -238,8 +259,8 @@ class MeaningStore:
             if view.header is None or view.header.width != width:
                 self._replace(Header.new(self.fingerprint, width), b"")
                 view = self._view()
-            ids = np.stack([records["key"], records["rest"]], axis=1)
-            self._blank(_present(view.rows_of(ids)))
+            ids = np.unique(np.stack([records["key"], records["rest"]], axis=1), axis=0)
+            self._blank(view.all_rows_of(ids))
             with _told(self._folder), self.file.open("ab", buffering=0) as stream:
                 _write(stream, records.tobytes())
             self._compact()
@@ -271,7 +292,7 @@ class MeaningStore:
 
     def _compact(self) -> None:
         view = self._view()
-        waste = len(view.records) - self.count()
+        waste = len(view.records) - int(np.count_nonzero(view.is_there()))
         if view.header is not None and waste >= max(
             _LEAST_WASTE, len(view.records) // _WASTE_SHARE
         ):
@@ -309,7 +330,10 @@ def _scores(
     return scores
 
 
-def _top(scores: NDArray[np.float32], limit: int) -> Rows:
+def _best_first(scores: NDArray[np.float32], limit: int) -> Rows:
+    """Where the best scores stand, at most `limit` of them."""
+    if len(scores) <= limit:
+        return np.argsort(-scores, kind="stable")
     best = np.argpartition(-scores, limit - 1)[:limit]
     return best[np.argsort(-scores[best], kind="stable")]
 

@@ -1,8 +1,10 @@
 """The file of meaning vectors as bytes: a header, then records of one size.
 
-A record is the chunk's id, the digest of the embedded text, the vector's scale, a checksum, and the
-vector as int8. Readers map the file and trust nothing in it: a record whose scale no unit vector
-can have does not count, and a file whose header is wrong is empty.
+A record is the chunk's id, the digest of the embedded text, its place among the chunk's records,
+the vector's scale, a checksum, and the vector as int8. A chunk's record with place 0 is the vector
+of the whole text and says how many others there are: those of its parts. Readers map the file and
+trust nothing in it: a record whose scale no unit vector can have does not count, and a file whose
+header is wrong is empty.
 """
 
 import os
@@ -19,10 +21,10 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-_MAGIC = b"ORAGMV\x00\x01"
+_MAGIC = b"ORAGMV\x00\x02"
 _HEADER = struct.Struct("<8s16sIq")
 HEADER_BYTES = 64
-HEAD_BYTES = 32
+HEAD_BYTES = 36
 _MOST_WIDE = 8192
 # A unit vector's largest value is at most 1, and the largest stored is 127.
 _LARGEST_SCALE = np.float32(1.001 / 127)
@@ -68,6 +70,8 @@ def record_type(width: int) -> np.dtype[np.void]:
             ("key", "<u8"),
             ("rest", "<u8"),
             ("digest", "<u8"),
+            ("place", "<u2"),
+            ("others", "<u2"),
             ("scale", "<f4"),
             ("check", "<u4"),
             ("vector", "i1", (width,)),
@@ -84,28 +88,48 @@ class View:
     stamp: tuple[int, int, int]
 
     @cached_property
-    def _order(self) -> tuple[Rows, NDArray[np.uint64]]:
-        keys = np.array(self.records["key"])
-        order = np.argsort(keys, kind="stable")
-        return order, keys[order]
+    def _firsts(self) -> tuple[Rows, NDArray[np.uint64]]:
+        return self._sorted("key", np.array(self.records["place"]) == 0)
+
+    @cached_property
+    def _others(self) -> tuple[Rows, NDArray[np.uint64]]:
+        return self._sorted("key", np.array(self.records["place"]) != 0)
 
     @cached_property
     def _digests(self) -> tuple[Rows, NDArray[np.uint64]]:
-        digests = np.array(self.records["digest"])
-        order = np.argsort(digests, kind="stable")
-        return order, digests[order]
+        return self._sorted("digest", np.array(self.records["place"]) == 0)
+
+    def _sorted(self, name: str, chosen: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.uint64]]:
+        """The chosen rows in the order of a field, and that field."""
+        rows = np.flatnonzero(chosen)
+        values = self.records[name][rows]
+        order = np.argsort(values, kind="stable")
+        return rows[order], values[order]
 
     def is_there(self) -> NDArray[np.bool_]:
         """Which records hold a vector."""
         return is_scale(np.array(self.records["scale"]))
 
     def count(self) -> int:
-        """How many records hold a vector."""
-        return int(np.count_nonzero(self.is_there()))
+        """How many chunks have a vector."""
+        return int(np.count_nonzero(self.is_there() & (np.array(self.records["place"]) == 0)))
+
+    def all_rows_of(self, ids: NDArray[np.uint64]) -> Rows:
+        """Where all records of these chunks stand, of the whole texts and of their parts."""
+        order, keys = self._others
+        starts = np.searchsorted(keys, ids[:, 0], side="left")
+        counts = np.searchsorted(keys, ids[:, 0], side="right") - starts
+        counts[ids[:, 0] == 0] = 0
+        before = np.cumsum(counts) - counts
+        rows = order[np.repeat(starts - before, counts) + np.arange(counts.sum())]
+        is_same = self.records["rest"][rows] == np.repeat(ids[:, 1], counts)
+        others = rows[is_same & is_scale(self.records["scale"][rows])]
+        firsts = self.rows_of(ids)
+        return np.concatenate([firsts[firsts >= 0], others])
 
     def rows_of(self, ids: NDArray[np.uint64]) -> Rows:
-        """Where the vectors of these chunks stand; -1 for those that are not there."""
-        order, keys = self._order
+        """Where the vectors of these whole chunks stand; -1 for those that are not there."""
+        order, keys = self._firsts
         rows = _found(order, keys, ids[:, 0])
         if (known := rows >= 0).any():
             records = self.records
@@ -115,7 +139,7 @@ class View:
         return rows
 
     def rows_with(self, digests: NDArray[np.uint64]) -> Rows:
-        """Where vectors of texts with these digests stand; -1 where there is none."""
+        """Where vectors of whole texts with these digests stand; -1 where there is none."""
         order, sorted_digests = self._digests
         rows = _found(order, sorted_digests, digests)
         if (known := rows >= 0).any():
@@ -125,17 +149,25 @@ class View:
         return rows
 
     def damaged(self) -> Rows:
-        """Records that are not as they were written, and older ones of a chunk that has two."""
+        """Records that are not as they were written, older ones of those that are there twice, and
+        those of chunks that lack one.
+        """
         records = self.records
         heads = np.array(records["check"])
         is_bad = np.zeros(len(records), dtype=bool)
         for row in np.flatnonzero((np.array(records["scale"]) != 0) | (heads != 0)):
             is_bad[row] = heads[row] != checksum(records[row : row + 1])
-        order, keys = self._order
-        for first in np.flatnonzero((keys[1:] == keys[:-1]) & (keys[1:] != 0)):
-            older, newer = order[first], order[first + 1]
-            if records["rest"][older] == records["rest"][newer]:
+        by_chunk: dict[tuple[int, int], dict[int, int]] = {}
+        for row in np.flatnonzero(self.is_there() & ~is_bad):
+            record = records[row]
+            mine = by_chunk.setdefault((int(record["key"]), int(record["rest"])), {})
+            older = mine.get(int(record["place"]))
+            if older is not None:
                 is_bad[older] = True
+            mine[int(record["place"])] = int(row)
+        for mine in by_chunk.values():
+            if 0 not in mine or len(mine) != 1 + records["others"][mine[0]]:
+                is_bad[list(mine.values())] = True
         return np.flatnonzero(is_bad)
 
 
@@ -190,11 +222,19 @@ def id_of(record: Any) -> str | None:
 
 
 def new_records(
-    ids: NDArray[np.uint64], digests: NDArray[np.uint64], vectors: NDArray[np.float32]
+    ids: NDArray[np.uint64], digests: NDArray[np.uint64], of_chunks: Sequence[NDArray[np.float32]]
 ) -> Records:
-    """Records to be written; a vector without a direction gets a fixed one."""
-    made = np.zeros(len(ids), record_type(vectors.shape[1]))
-    made["key"], made["rest"], made["digest"] = ids[:, 0], ids[:, 1], digests
+    """Records to be written: of each chunk the vectors of its parts, then that of the whole text.
+
+    `of_chunks` has the whole text's vector first; one without a direction gets a fixed one.
+    """
+    counts = [len(some) for some in of_chunks]
+    vectors = np.concatenate([some[::-1] for some in of_chunks])
+    made = np.zeros(len(vectors), record_type(vectors.shape[1]))
+    made["key"], made["rest"] = np.repeat(ids[:, 0], counts), np.repeat(ids[:, 1], counts)
+    made["digest"] = np.repeat(digests, counts)
+    made["place"] = np.concatenate([np.arange(count)[::-1] for count in counts])
+    made["others"] = np.repeat(np.array(counts) - 1, counts)
     with np.errstate(all="ignore"):
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         units = vectors / lengths

@@ -1,7 +1,7 @@
-"""What we owe: one row per file whose change is not in the index yet.
+"""What we owe: one row per file and consumer that does not know of its change yet.
 
-A row is written before any work starts and removed in the same transaction that records the
-outcome, so a crash at any point leaves the row, and the next run takes it up.
+A row is written before any work starts and removed after the outcome is recorded, so a crash at
+any point leaves the row, and the next run takes it up: for this consumer, and for no other.
 """
 
 from collections.abc import Iterable
@@ -20,6 +20,13 @@ class ChangeType(StrEnum):
     RENAME = "rename"
 
 
+class Consumer(StrEnum):
+    """What is made of parsed notes."""
+
+    CHUNKS = "chunks"
+    RELATIONS = "relations"
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One file's owed work. `attempts` above zero means an earlier run may have half done it."""
@@ -31,10 +38,11 @@ class Change:
 
 
 class Queue:
-    """The table `sync_queue`."""
+    """The rows of `sync_queue` that are owed to one consumer."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, consumer: Consumer = Consumer.CHUNKS) -> None:
         self._database = database
+        self._consumer = consumer.value
 
     def add(self, link_id: str, changes: Iterable[Change]) -> None:
         """Owe these changes; a file that waits already waits once.
@@ -45,8 +53,8 @@ class Queue:
         at = now()
         self._database.run_many(
             "INSERT INTO sync_queue"
-            " (link_id, rel_path, change_type, old_path, enqueued_at, updated_at)"
-            " VALUES (?, ?, ?, ?, ?, ?)"
+            " (link_id, rel_path, consumer, change_type, old_path, enqueued_at, updated_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET"
             " change_type = CASE WHEN excluded.change_type IN ('delete', 'rename')"
             " THEN excluded.change_type WHEN change_type IN ('create', 'rename')"
@@ -54,7 +62,15 @@ class Queue:
             " old_path = coalesce(excluded.old_path, old_path),"
             " status = 'queued', updated_at = excluded.updated_at",
             (
-                (link_id, change.rel_path, change.change_type.value, change.old_path, at, at)
+                (
+                    link_id,
+                    change.rel_path,
+                    self._consumer,
+                    change.change_type.value,
+                    change.old_path,
+                    at,
+                    at,
+                )
                 for change in changes
             ),
         )
@@ -69,25 +85,25 @@ class Queue:
         with self._database.transaction():
             self._database.run(
                 "INSERT INTO sync_queue"
-                " (link_id, rel_path, change_type, attempts, enqueued_at, updated_at)"
-                " SELECT link_id, old_path, 'delete', attempts + 1, ?, ? FROM sync_queue"
-                " WHERE link_id = ? AND old_path IS NOT NULL"
+                " (link_id, rel_path, consumer, change_type, attempts, enqueued_at, updated_at)"
+                " SELECT link_id, old_path, consumer, 'delete', attempts + 1, ?, ? FROM sync_queue"
+                " WHERE link_id = ? AND consumer = ? AND old_path IS NOT NULL"
                 " ON CONFLICT DO UPDATE SET attempts = attempts + 1",
-                (at, at, link_id),
+                (at, at, link_id, self._consumer),
             )
             self._database.run(
                 "UPDATE sync_queue SET old_path = NULL, attempts = attempts + 1,"
                 " change_type = iif(change_type = 'rename', 'update', change_type)"
-                " WHERE link_id = ? AND old_path IS NOT NULL",
-                (link_id,),
+                " WHERE link_id = ? AND consumer = ? AND old_path IS NOT NULL",
+                (link_id, self._consumer),
             )
 
     def owed(self, link_id: str) -> list[Change]:
         """All work not yet done, oldest first."""
         rows = self._database.rows(
             "SELECT rel_path, change_type, old_path, attempts FROM sync_queue"
-            " WHERE link_id = ? ORDER BY queue_id",
-            (link_id,),
+            " WHERE link_id = ? AND consumer = ? ORDER BY queue_id",
+            (link_id, self._consumer),
         )
         with self._database.decoding():
             return [
@@ -105,45 +121,53 @@ class Queue:
         at = now()
         self._database.run_many(
             "UPDATE sync_queue SET status = 'processing', attempts = attempts + 1, updated_at = ?"
-            " WHERE link_id = ? AND rel_path = ?",
-            ((at, link_id, path) for path in paths),
+            " WHERE link_id = ? AND rel_path = ? AND consumer = ?",
+            ((at, link_id, path, self._consumer) for path in paths),
         )
 
     def finish(self, link_id: str, paths: Iterable[str]) -> None:
         """Clear work that is done."""
         self._database.run_many(
-            "DELETE FROM sync_queue WHERE link_id = ? AND rel_path = ?",
-            ((link_id, path) for path in paths),
+            "DELETE FROM sync_queue WHERE link_id = ? AND rel_path = ? AND consumer = ?",
+            ((link_id, path, self._consumer) for path in paths),
         )
 
     def fail(self, link_id: str, path: str, reason: str) -> None:
         """Keep work that may succeed next time, with the reason it did not."""
         self._database.run(
             "UPDATE sync_queue SET status = 'failed', reason = ?, updated_at = ?"
-            " WHERE link_id = ? AND rel_path = ?",
-            (reason, now(), link_id, path),
+            " WHERE link_id = ? AND rel_path = ? AND consumer = ?",
+            (reason, now(), link_id, path, self._consumer),
         )
 
     def clear(self, link_id: str) -> None:
-        """Owe nothing."""
-        self._database.run("DELETE FROM sync_queue WHERE link_id = ?", (link_id,))
+        """Owe nothing to this consumer."""
+        self._database.run(
+            "DELETE FROM sync_queue WHERE link_id = ? AND consumer = ?", (link_id, self._consumer)
+        )
 
     def size(self) -> int:
         """How many files wait."""
-        row = self._database.row("SELECT count(*) FROM sync_queue")
+        row = self._database.row(
+            "SELECT count(*) FROM sync_queue WHERE consumer = ?", (self._consumer,)
+        )
         return int(str(row[0])) if row else 0
 
     def is_waiting(self) -> bool:
         """Whether any file waits to be looked at; one that failed has been looked at."""
-        found = self._database.row("SELECT 1 FROM sync_queue WHERE status <> 'failed' LIMIT 1")
+        found = self._database.row(
+            "SELECT 1 FROM sync_queue WHERE consumer = ? AND status <> 'failed' LIMIT 1",
+            (self._consumer,),
+        )
         return found is not None
 
     def unsearchable(self) -> int:
         """How many files that wait have never been searchable."""
         row = self._database.row(
-            "SELECT count(*) FROM sync_queue AS owed WHERE status <> 'failed'"
+            "SELECT count(*) FROM sync_queue AS owed WHERE consumer = ? AND status <> 'failed'"
             " AND change_type <> 'delete' AND NOT EXISTS (SELECT 1 FROM vault_file_index_state"
             " AS state WHERE state.link_id = owed.link_id AND embedding_status = 'indexed'"
-            " AND state.rel_path IN (owed.rel_path, owed.old_path))"
+            " AND state.rel_path IN (owed.rel_path, owed.old_path))",
+            (self._consumer,),
         )
         return int(str(row[0])) if row else 0

@@ -86,9 +86,9 @@ class FoundRow:
         """How long the shown text is at most."""
         return shown_chars(self.chunk_text, self.layout)
 
-    def shown(self, words_only: str) -> str:
-        """The text as the note shows it, with its code; `words_only` is where that is kept."""
-        return shown_text(self.chunk_text, words_only, self.layout)
+    def shown(self) -> str:
+        """The text as the note shows it, with its code, if that was asked for."""
+        return shown_text(self.chunk_text, self.words_only, self.layout)
 
 
 def headings(heading_path: Sequence[str], text: str) -> tuple[str, ...]:

@@ -1,15 +1,19 @@
 """One function per tool, one envelope for every door."""
 
+from obsidian_rag.relations import LinksFound
+from obsidian_rag.search import Evaluated, Outcome, Report, Weakness
+from obsidian_rag.tools import livesync
 from obsidian_rag.tools.citation import obsidian_link, without_files
 from obsidian_rag.tools.dispatch import TOOLS, Params, Tool, call, parse, register, run, schemas
 from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure, success
+from obsidian_rag.tools.evaluation import Measurement, measure_links, measure_search
 from obsidian_rag.tools.index import CANCEL, INDEX, index_outcome
 from obsidian_rag.tools.memory import MEMORY_RECALL, MEMORY_STORE, memory_forget, memory_list
 from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.read import READ, ReadParams, read
 from obsidian_rag.tools.related import ADD_RELATION, RELATED, SUGGEST_RELATIONS
 from obsidian_rag.tools.search import SEARCH, SearchParams, search
-from obsidian_rag.tools.sections import listed_names, media_type
+from obsidian_rag.tools.sections import listed_notes, media_type
 from obsidian_rag.tools.status import STATUS, status
 from obsidian_rag.tools.sync_status import SYNC_STATUS
 
@@ -22,16 +26,25 @@ __all__ = [
     "ENVELOPE_SCHEMA",
     "TOOLS",
     "Envelope",
+    "Evaluated",
+    "LinksFound",
+    "Measurement",
     "Meta",
+    "Outcome",
     "Params",
     "ReadParams",
+    "Report",
     "SearchParams",
     "Tool",
+    "Weakness",
     "call",
     "failure",
     "for_agents",
     "index_outcome",
-    "listed_names",
+    "listed_notes",
+    "livesync",
+    "measure_links",
+    "measure_search",
     "media_type",
     "memory_forget",
     "memory_list",

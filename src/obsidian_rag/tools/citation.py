@@ -15,15 +15,14 @@ from urllib.parse import quote
 
 from obsidian_rag.engine import (
     Engine,
-    Links,
-    Manifest,
-    NoteFile,
-    read_note,
-    relative_to_root,
-    resolve,
+    denied,
+    is_note,
+    known_notes,
+    note_file,
+    note_path,
+    real_path,
 )
 from obsidian_rag.errors import (
-    IndexerFailed,
     InvalidArgument,
     NoteChanged,
     NotFound,
@@ -31,7 +30,6 @@ from obsidian_rag.errors import (
     SensitiveFiltered,
 )
 from obsidian_rag.notes import (
-    Note,
     RagPolicy,
     exact_paths,
     kind_of,
@@ -60,11 +58,11 @@ def find_note(engine: Engine, name: str, caller: Caller) -> str:
         SecurityViolation: the path leaves the vault or is in a denied folder.
         SensitiveFiltered: it is a private note's path, and the user has not been asked.
     """
-    rel = relative_to_root(engine.config.vault_root, name)
+    rel = note_path(engine, name)
     found = next(_at(engine, rel, caller), None)
     named = [found] if found else list(islice(_named(engine, rel, caller), _MOST_NAMED + 1))
     if len(named) == 1:
-        _real_path(engine, named[0])
+        real_path(engine, named[0])
         return named[0]
     if named:
         some = ", ".join(f"'{path}'" for path in named[:_MOST_NAMED])
@@ -72,7 +70,7 @@ def find_note(engine: Engine, name: str, caller: Caller) -> str:
             f"Several notes are called '{name}': {some}.", "Name one by its path."
         )
     if not engine.rules.admits_dir(rel.rpartition("/")[0]):
-        raise _denied(name)
+        raise denied(name)
     raise NotFound(f"No note '{name}'.", "Search for it first.")
 
 
@@ -93,9 +91,9 @@ def policy_of(engine: Engine, path: str) -> RagPolicy:
     if not kind_of(path).has_frontmatter:
         return RagPolicy.INDEX
     with contextlib.suppress(SecurityViolation):
-        file = read_note(engine.config.vault_root, path, engine.rules.max_file_bytes)
+        file = note_file(engine, path)
         # Without the opening line there are no properties.
-        if isinstance(file, NoteFile) and file.text.startswith("---"):
+        if file is not None and file.text.startswith("---"):
             return parse_note(path, file.text).policy
     return RagPolicy.INDEX
 
@@ -148,7 +146,7 @@ def _without_quotes(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 def _at(engine: Engine, rel: str, caller: Caller) -> Iterator[str]:
     """The note at exactly this path."""
     for path in exact_paths(rel):
-        if _is_there(engine, path):
+        if is_note(engine, path):
             policy = policy_of(engine, path)
             if caller.knows_of(policy):
                 yield path
@@ -156,45 +154,7 @@ def _at(engine: Engine, rel: str, caller: Caller) -> Iterator[str]:
                 raise unconfirmed(path, PRIVATE)
 
 
-def _is_there(engine: Engine, path: str) -> bool:
-    if not engine.rules.admits_file(path):
-        return False
-    with contextlib.suppress(OSError):  # a name may be longer than the disk allows
-        return resolve(engine.config.vault_root, path).is_file()
-    return False
-
-
 def _named(engine: Engine, rel: str, caller: Caller) -> Iterator[str]:
     """Known notes whose path ends so, in any case, as Obsidian resolves `[[links]]`."""
-    link = Links(engine.database).primary()
-    known = Manifest(engine.database).known(link.link_id) if link else {}
-    ends = sorted(notes_ending(rel, known))
-    return known_paths(engine, (path for path in ends if _is_there(engine, path)), caller)
-
-
-def _real_path(engine: Engine, path: str) -> str:
-    """Where the note really is, which must be as readable as where it seems to be."""
-    root = engine.config.vault_root
-    real = resolve(root, path).relative_to(root.resolve()).as_posix()
-    if not engine.rules.admits_file(real):
-        raise _denied(path)
-    return real
-
-
-def _denied(path: str) -> SecurityViolation:
-    return SecurityViolation(
-        f"'{path}' is in a folder that may not be read.",
-        "Choose another note, or change indexing.deny_dirs or allow_dirs.",
-    )
-
-
-def open_note(engine: Engine, path: str) -> tuple[Note, str]:
-    """The note and the text of its file (a broken Canvas is a note without text)."""
-    # By its real path: what was checked is what is opened.
-    real = _real_path(engine, path)
-    file = read_note(engine.config.vault_root, real, engine.rules.max_file_bytes)
-    if isinstance(file, NoteFile):
-        return parse_note(path, file.text), file.text
-    if file.reason == "missing":
-        raise NotFound(f"'{path}' is gone.", "Run `obsidian-rag sync`.")
-    raise IndexerFailed(f"'{path}' cannot be read ({file.reason}).", "Open it in Obsidian.")
+    ends = sorted(notes_ending(rel, known_notes(engine)))
+    return known_paths(engine, (path for path in ends if is_note(engine, path)), caller)

@@ -16,14 +16,8 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from obsidian_rag.engine import (
-    Engine,
-    health_of,
-    index_version,
-    newest_note,
-    worse,
-)
-from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError, Status
+from obsidian_rag.engine import Engine, health_of, index_stamp
+from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError, Status, worse
 from obsidian_rag.tools.envelope import NO_META, Envelope, Meta, failure
 from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.schema import parameters_schema
@@ -173,7 +167,7 @@ def answer_meta(engine: Engine, started: float, chunks_scanned: int = 0) -> Meta
     version, newest = NO_META["index_version"], NO_META["vault_mtime"]
     with contextlib.suppress(ObsidianRagError):
         if engine.config.database.exists():  # a question makes no file
-            version, newest = index_version(engine), newest_note(engine)
+            version, newest = index_stamp(engine)
     return Meta(
         query_time_ms=round((time.perf_counter() - started) * 1000, 1),
         chunks_scanned=chunks_scanned,

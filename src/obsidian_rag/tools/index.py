@@ -2,23 +2,14 @@
 
 import time
 import uuid
-from dataclasses import asdict
+from collections.abc import Mapping
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from obsidian_rag.engine import (
-    Engine,
-    IndexResult,
-    Job,
-    Mode,
-    index_version,
-    newest_note,
-    result_fields,
-    run_index,
-)
+from obsidian_rag.engine import Engine, Job, index_stamp, result_fields, run_index
 from obsidian_rag.errors import InvalidArgument, NotFound
 from obsidian_rag.tools.citation import known_files
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta, with_health
@@ -44,20 +35,19 @@ def index(engine: Engine, params: IndexParams, *, is_owner: bool = False) -> Env
         InvalidArgument: an agent says that missing notes are gone, which is the user's to say.
         Busy: the daemon is stopping, or another process writes the index.
     """
-    mode, accepts = Mode(params.mode), params.accept_removals
+    accepts = params.accept_removals
     if accepts and not is_owner:
         raise InvalidArgument(
             "Only the user can say that missing notes are gone.",
             "Run `obsidian-rag sync --accept-removals`.",
         )
     if engine.live is None:
-        result = run_index(engine, mode, accepts_removals=accepts)
+        fields = result_fields(run_index(engine, params.mode, accepts_removals=accepts))
         job = {"job_id": str(uuid.uuid4()), "status": "completed"}
-        errors = [asdict(error) for error in result.tally.errors]
-        shown = {"errors": known_files(engine, errors, Caller(is_owner))}
-        return success({**job, **result_fields(result), **shown}, _meta(engine, result))
+        shown = {"errors": known_files(engine, fields["errors"], Caller(is_owner))}
+        return success({**job, **fields, **shown}, _meta(engine, fields))
     started = time.perf_counter()
-    running = engine.live.jobs.request(mode, accepts_removals=accepts)
+    running = engine.live.jobs.request(params.mode, accepts_removals=accepts)
     return success(_started(running), answer_meta(engine, started))
 
 
@@ -86,17 +76,18 @@ def _started(job: Job) -> dict[str, object]:
     return {"job_id": job.id, "status": job.status.value, "mode": job.mode.value}
 
 
-def index_outcome(engine: Engine, result: IndexResult) -> Envelope:
-    """The envelope of a finished run."""
-    return with_health(engine, success(result_fields(result), _meta(engine, result)))
+def index_outcome(engine: Engine, fields: Mapping[str, Any]) -> Envelope:
+    """The envelope of a finished run, whose outcome is told by `result_fields`."""
+    return with_health(engine, success(dict(fields), _meta(engine, fields)))
 
 
-def _meta(engine: Engine, result: IndexResult) -> Meta:
+def _meta(engine: Engine, fields: Mapping[str, Any]) -> Meta:
+    version, newest = index_stamp(engine)
     return Meta(
-        query_time_ms=result.duration_ms,
+        query_time_ms=fields["duration_ms"],
         chunks_scanned=0,
-        index_version=index_version(engine),
-        vault_mtime=newest_note(engine),
+        index_version=version,
+        vault_mtime=newest,
     )
 
 

@@ -6,27 +6,18 @@ its own words; one whose note is gone, and cannot be judged any more, counts as 
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Annotated
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, StringConstraints, model_validator
 
-from obsidian_rag.engine import Engine, Fact, Memory
-from obsidian_rag.errors import (
-    EmbeddingMismatch,
-    NotFound,
-    ObsidianRagError,
-    OllamaUnreachable,
-    ProviderFailed,
-    SensitiveFiltered,
-)
+from obsidian_rag.engine import Engine, Facts, FoundFact, open_note
+from obsidian_rag.errors import NotFound, ObsidianRagError, SensitiveFiltered
 from obsidian_rag.notes import Note
-from obsidian_rag.tools.citation import find_note, open_note
+from obsidian_rag.tools.citation import find_note
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
 from obsidian_rag.tools.guard import (
@@ -38,10 +29,6 @@ from obsidian_rag.tools.guard import (
     judge,
 )
 from obsidian_rag.tools.sections import joined, sections_of_note
-
-# No more of a fact is embedded than of a chunk.
-_EMBEDDED_CHARS = 2000
-_WORDS_SHARE = 0.5
 
 Key = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Value = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
@@ -75,10 +62,9 @@ class MemoryRecallParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A fact with its score, and what is to be done with it."""
+    """A fact that was found, and what is to be done with it."""
 
-    fact: Fact
-    score: float
+    found: FoundFact
     verdict: Verdict
     is_withheld: bool
 
@@ -93,7 +79,7 @@ def memory_store(engine: Engine, params: MemoryStoreParams, *, is_owner: bool = 
     """
     started = time.perf_counter()
     source = find_note(engine, params.source, Caller(is_owner, params.confirm_sensitive))
-    Memory(engine.database).store(params.key, params.value, source)
+    Facts(engine).store(params.key, params.value, source)
     return success({"stored": True, "key": params.key}, answer_meta(engine, started))
 
 
@@ -103,12 +89,12 @@ def memory_recall(
     """The fact with this key, else the facts nearest to the query."""
     started = time.perf_counter()
     caller = Caller(is_owner, params.confirm_sensitive)
-    memory = Memory(engine.database)
-    exact = memory.get(params.key) if params.key else None
-    judged = list(_known(engine, [(exact, 1.0)] if exact else [], caller))
+    facts = Facts(engine)
+    exact = facts.get(params.key) if params.key else None
+    judged = list(_known(engine, [exact] if exact else [], caller))
     trouble = None
     if not judged and params.query is not None:
-        found, trouble = _nearest(engine, memory, params.query)
+        found, trouble = facts.nearest(params.query)
         judged = list(islice(_known(engine, found, caller), params.limit))
     withheld = sum(1 for one in judged if one.is_withheld)
     data = {
@@ -119,17 +105,15 @@ def memory_recall(
     return success(data, answer_meta(engine, started), trouble)
 
 
-def _known(
-    engine: Engine, found: Iterable[tuple[Fact, float]], caller: Caller
-) -> Iterator[_Judged]:
+def _known(engine: Engine, found: Iterable[FoundFact], caller: Caller) -> Iterator[_Judged]:
     """The facts that the caller may know of, in their order."""
     settings = guard_settings(engine)
-    for fact, score in found:
-        own = judge(fact.text, None, (), (), False, settings)
-        of_note = _verdict_of_source(engine, fact.source, settings, caller)
+    for one in found:
+        own = judge(one.fact.text, None, (), (), False, settings)
+        of_note = _verdict_of_source(engine, one.fact.source, settings, caller)
         if of_note is not None:
             verdict = joined((own, of_note))
-            yield _Judged(fact, score, verdict, caller.misses(verdict))
+            yield _Judged(one, verdict, caller.misses(verdict))
 
 
 def _verdict_of_source(
@@ -156,12 +140,12 @@ def _opened(engine: Engine, source: str) -> tuple[Note, str] | None:
 
 
 def _recalled(one: _Judged) -> dict[str, object]:
-    shown = _fields(one.fact)
+    shown = _fields(one.found)
     if one.is_withheld:
         shown = dict.fromkeys(shown, "")
     return {
         **shown,
-        "score": round(one.score, 1 if one.is_withheld else 4),
+        "score": round(one.found.score, 1 if one.is_withheld else 4),
         "sensitive_categories": list(one.verdict.categories),
         "withheld": one.is_withheld,
     }
@@ -177,7 +161,7 @@ def _withheld(count: int) -> ObsidianRagError:
 def memory_list(engine: Engine) -> Envelope:
     """Every fact, the latest first."""
     started = time.perf_counter()
-    facts = [_fields(fact) for fact in Memory(engine.database).all()]
+    facts = [_fields(one) for one in Facts(engine).all()]
     return success({"facts": facts}, answer_meta(engine, started))
 
 
@@ -188,73 +172,19 @@ def memory_forget(engine: Engine, key: str) -> Envelope:
         NotFound: there is no fact with this key.
     """
     started = time.perf_counter()
-    if not Memory(engine.database).forget(key):
+    if not Facts(engine).forget(key):
         raise NotFound(f"Nothing is remembered as '{key}'.", "See `obsidian-rag memory list`.")
     return success({"forgotten": True, "key": key}, answer_meta(engine, started))
 
 
-def _fields(fact: Fact) -> dict[str, object]:
+def _fields(found: FoundFact) -> dict[str, object]:
+    fact = found.fact
     return {
         "key": fact.key,
         "value": fact.value,
         "source": fact.source,
         "stored_at": fact.updated_at,
     }
-
-
-def _nearest(
-    engine: Engine, memory: Memory, query: str
-) -> tuple[list[tuple[Fact, float]], ObsidianRagError | None]:
-    """Facts by meaning and words; by words alone, and why, when the embedder fails."""
-    shares = {fact.key: share for fact, share in memory.search(query)}
-    facts = memory.all()
-    trouble: ObsidianRagError | None = None
-    try:
-        meanings = _similarities(engine, memory, facts, query)
-    except (OllamaUnreachable, ProviderFailed, EmbeddingMismatch) as error:
-        meanings, trouble = {}, error
-    scored = [(fact, _score(shares.get(fact.key, 0.0), meanings.get(fact.key))) for fact in facts]
-    found = [(fact, score) for fact, score in scored if score > 0]
-    return sorted(found, key=lambda pair: -pair[1]), trouble
-
-
-def _score(share: float, meaning: float | None) -> float:
-    if meaning is None or share == 1.0:
-        return share
-    return _WORDS_SHARE * share + (1 - _WORDS_SHARE) * min(max(meaning, 0.0), 1.0)
-
-
-def _similarities(
-    engine: Engine, memory: Memory, facts: Sequence[Fact], query: str
-) -> dict[str, float]:
-    """The cosine of each fact with the query."""
-    embedder = engine.embedder
-    # A fact may come from a private note, and what is private does not leave the machine.
-    if embedder.is_external or not facts:
-        return {}
-    asked = embedder.embed_query(query)
-    rows = _vectors(engine, memory, facts, len(asked))
-    return dict(zip((fact.key for fact in facts), (rows @ asked).tolist(), strict=True))
-
-
-def _vectors(
-    engine: Engine, memory: Memory, facts: Sequence[Fact], width: int
-) -> NDArray[np.float32]:
-    """One row per fact: kept ones, and new ones for facts that have none of this embedder."""
-    embedder = engine.embedder
-    known = {
-        key: row
-        for key, data in memory.vectors(embedder.fingerprint).items()
-        if len(row := np.frombuffer(data, dtype=np.float32)) == width
-    }
-    missing = [fact for fact in facts if fact.key not in known]
-    if missing:
-        made = embedder.embed_documents([fact.text[:_EMBEDDED_CHARS] for fact in missing])
-        known |= {fact.key: row for fact, row in zip(missing, made, strict=True)}
-        memory.keep_vectors(
-            embedder.fingerprint, ((fact, known[fact.key].tobytes()) for fact in missing)
-        )
-    return np.stack([known[fact.key] for fact in facts])
 
 
 MEMORY_STORE = Tool(

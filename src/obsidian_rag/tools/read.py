@@ -12,10 +12,10 @@ from functools import partial
 
 from pydantic import Field, model_validator
 
-from obsidian_rag.engine import Engine
+from obsidian_rag.engine import Engine, open_note
 from obsidian_rag.errors import InvalidArgument, NotFound, SensitiveFiltered
 from obsidian_rag.notes import Heading, Note, kind_of
-from obsidian_rag.tools.citation import find_note, obsidian_link, open_note, unconfirmed
+from obsidian_rag.tools.citation import find_note, obsidian_link, unconfirmed
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
 from obsidian_rag.tools.guard import PRIVATE, Caller, Verdict, guard_settings

@@ -18,7 +18,6 @@ from pydantic import Field, StringConstraints, model_validator
 
 from obsidian_rag.engine import (
     Engine,
-    FoundRow,
     RelatedAnswer,
     RelatedNote,
     related_notes,
@@ -31,7 +30,7 @@ from obsidian_rag.tools.citation import find_note, obsidian_link
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
 from obsidian_rag.tools.guard import PRIVATE, Caller, GuardSettings, Verdict, guard_settings
-from obsidian_rag.tools.sections import NoteSections, joined, sections_of_rows
+from obsidian_rag.tools.sections import IndexedPassage, NoteSections, joined, sections_of_rows
 
 NoteName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Tags = Annotated[
@@ -280,7 +279,7 @@ class _Told:
             between = self._one.found.path[1:-1]
             yield "linked by way of " + " and ".join(self._step(step) for step in between)
 
-    def _passage(self, row: FoundRow) -> dict[str, Any]:
+    def _passage(self, row: IndexedPassage) -> dict[str, Any]:
         view = self._view if row is self._one.passage else self._source
         path = view.open_headings(row.heading_path) if view else list(row.heading_path)
         return {
@@ -288,7 +287,7 @@ class _Told:
             "heading_path": [] if self._is_withheld else path,
             "start_line": row.start_line,
             "end_line": row.end_line,
-            "text": "" if self._is_withheld else row.shown(row.words_only),
+            "text": "" if self._is_withheld else row.shown(),
         }
 
 

@@ -19,8 +19,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from obsidian_rag.engine import (
     Engine,
     ask,
-    check_relative,
-    folder_exists,
+    known_folder,
     note_passages,
     vault_roots,
 )
@@ -186,8 +185,9 @@ def _may_tell(properties: str, settings: GuardSettings) -> bool:
 
 def _directory(engine: Engine, name: str, caller: Caller) -> str:
     """A folder that has notes; an unknown one is refused without saying which ones exist."""
-    folder = check_relative(name.strip().rstrip("/") or name)
-    if not folder_exists(engine, folder, with_private=caller.sees_private):
+    asked = name.strip().rstrip("/") or name
+    folder = known_folder(engine, asked, with_private=caller.sees_private)
+    if folder is None:
         raise InvalidArgument(
             f"Parameter 'directory_filter' names no indexed folder: '{name}'.",
             "Use the folder of an earlier result, or leave the filter out.",

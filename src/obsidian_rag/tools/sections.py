@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import Protocol
 
-from obsidian_rag.engine import Engine, FoundRow, ListedNote
+from obsidian_rag.engine import Engine, list_notes
 from obsidian_rag.notes import MARKS, Heading, Note, RagPolicy, file_title, kind_of, parse_date
 from obsidian_rag.tools.citation import known_paths
 from obsidian_rag.tools.guard import Caller, GuardSettings, Verdict, guard_settings, judge
@@ -22,6 +23,32 @@ _TAG = re.compile(rf"#([\w{MARKS}\u200c\u200d/-]+)")
 _TAG_LINE = re.compile(r"^tags?: (.*)$", re.MULTILINE)
 _TAG_WORD = re.compile(rf"[\w{MARKS}\u200c\u200d/-]+")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
+
+
+class IndexedPassage(Protocol):
+    """What a guard must know of a passage of the index."""
+
+    @property
+    def source_file(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def heading_path(self) -> tuple[str, ...]: ...
+    @property
+    def section(self) -> str | None: ...
+    @property
+    def chunk_text(self) -> str: ...
+    @property
+    def words_only(self) -> str: ...
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+    @property
+    def start_line(self) -> int: ...
+    @property
+    def end_line(self) -> int: ...
+    @property
+    def is_private(self) -> bool: ...
+    def shown(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +190,10 @@ def sections_of_note(
 
 
 def sections_of_rows(
-    rows: Sequence[FoundRow], properties: str, settings: GuardSettings, caller: Caller
+    rows: Sequence[IndexedPassage], properties: str, settings: GuardSettings, caller: Caller
 ) -> NoteSections:
     """A note as it stands in the index: neighbouring chunks under one head are one section."""
-    groups: list[list[FoundRow]] = []
+    groups: list[list[IndexedPassage]] = []
     for row in rows:
         is_same = groups and (
             (groups[-1][-1].heading_path, groups[-1][-1].section) == (row.heading_path, row.section)
@@ -187,15 +214,22 @@ def sections_of_rows(
     )
 
 
-def listed_names(engine: Engine, notes: Iterable[ListedNote]) -> Iterator[tuple[str, str]]:
-    """Path and name of each note of a list, for agents: of those that they may know of.
+def listed_notes(
+    engine: Engine, after: str, limit: int
+) -> tuple[list[tuple[str, str]], str | None]:
+    """Path and name of the next notes, for agents: of those that they may know of.
 
-    A title is text of the note. Where sensitive text is withheld, the file's name has to do.
+    Also the path to go on after, if there are more. A title is text of the note: where sensitive
+    text is withheld, the file's name has to do.
     """
-    titles = {note.path: note.title for note in notes}
+    found = list_notes(engine, after, limit + 1)
+    titles = {note.path: note.title for note in found[:limit]}
     is_careful = guard_settings(engine).is_withholding
-    for path in known_paths(engine, titles, Caller()):
-        yield path, file_title(path) if is_careful else titles[path]
+    names = [
+        (path, file_title(path) if is_careful else titles[path])
+        for path in known_paths(engine, titles, Caller())
+    ]
+    return names, found[limit - 1].path if len(found) > limit else None
 
 
 def media_type(path: str) -> str:
@@ -249,7 +283,7 @@ def _tags(note: Note, text: str) -> tuple[str, ...]:
     return tuple(tag for tag in note.tags if tag.lstrip("#").casefold() in found)
 
 
-def _grouped(rows: Sequence[FoundRow]) -> Section:
+def _grouped(rows: Sequence[IndexedPassage]) -> Section:
     first = rows[0]
     return Section(
         min(row.start_line for row in rows),

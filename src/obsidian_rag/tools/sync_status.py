@@ -3,7 +3,8 @@
 import time
 from dataclasses import asdict, replace
 
-from obsidian_rag.engine import Engine, livesync_status
+from obsidian_rag.engine import Engine
+from obsidian_rag.livesync import livesync_status
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
 
@@ -18,7 +19,8 @@ def sync_status(engine: Engine, *, is_owner: bool = False) -> Envelope:
     Which files are not synced is for their owner; an agent hears how many.
     """
     started = time.perf_counter()
-    found = livesync_status(engine)
+    ours = engine.live.livesync() if engine.live else None
+    found = livesync_status(engine.config, engine.database, ours)
     if found.trouble is not None and engine.live is not None:
         engine.live.look_soon()  # whoever asks may just have helped
     data = asdict(replace(found, trouble=None))

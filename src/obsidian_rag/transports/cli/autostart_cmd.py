@@ -12,11 +12,12 @@ import typer
 
 from obsidian_rag.config import data_home
 from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.transports.cli.lazy import autostart, tools
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
 from obsidian_rag.transports.running import find_daemon
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import Entry
+    from obsidian_rag.autostart import Entry
 
 app = typer.Typer(
     no_args_is_help=True, help="Start the daemon when you log in", rich_markup_mode=None
@@ -39,16 +40,14 @@ def install(
 
     Example:  obsidian-rag service install --print
     """
-    from obsidian_rag import engine
-
-    config = engine.daemon_config(os.environ)
+    config = autostart.daemon_config(os.environ)
     root = config.vault_root
     entry = _entry(platform, only_print)
     notes = _notes(entry)
     if only_print:
         return _plan_install(entry, notes, json_output)
     notes += _daemon_of_another(entry)
-    engine.install_entry(entry)
+    autostart.install_entry(entry)
     if json_output:
         _answer({**_fields(entry), "installed": True, "vault_path": str(root), "notes": notes})
     else:
@@ -67,12 +66,10 @@ def uninstall(
 
     Example:  obsidian-rag service uninstall
     """
-    from obsidian_rag import engine
-
     entry = _entry(platform, only_print)
     if only_print:
         return _plan_removal(entry, json_output)
-    complaints = engine.remove_entry(entry)
+    complaints = autostart.remove_entry(entry)
     if json_output:
         was_there = complaints is not None
         _answer({**_fields(entry), "removed": was_there, "notes": complaints or []})
@@ -92,10 +89,8 @@ def status(json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag service status
     """
-    from obsidian_rag import engine
-
     entry = _entry(None, False)
-    state = engine.observe_entry(entry)
+    state = autostart.observe_entry(entry)
     daemon = find_daemon(data_home())
     if json_output:
         found = {"url": daemon.url, "pid": daemon.pid} if daemon else None
@@ -112,26 +107,22 @@ def status(json_output: JsonFlag = False) -> int:
 
 
 def _entry(platform: str | None, only_print: bool) -> "Entry":
-    from obsidian_rag import engine
-
     if platform is not None and not only_print:
         raise InvalidArgument("--platform only goes with --print.", "Add --print.")
-    here = engine.platform_of(platform or sys.platform)
+    here = autostart.platform_of(platform or sys.platform)
     user_id = os.getuid() if sys.platform != "win32" else 0
-    return engine.entry_for(engine.Machine(here, Path(sys.executable), user_id, os.environ))
+    return autostart.entry_for(autostart.Machine(here, Path(sys.executable), user_id, os.environ))
 
 
 def _notes(entry: "Entry") -> list[str]:
     """What the user should know."""
-    from obsidian_rag import engine
-
     notes = [
         f"{name} is set here only; the daemon reads the config file (`obsidian-rag config set`)."
-        for name in engine.unseen_settings(os.environ)
+        for name in autostart.unseen_settings(os.environ)
     ]
     if sys.platform != "win32" and os.geteuid() == 0:
         notes.append("You are root: the daemon starts when root logs in, and reads what root can.")
-    if entry.platform is engine.Platform.LINUX:
+    if entry.platform is autostart.Platform.LINUX:
         notes.append(
             "It runs while you are logged in; `loginctl enable-linger` keeps it running after."
         )
@@ -139,10 +130,8 @@ def _notes(entry: "Entry") -> list[str]:
 
 
 def _daemon_of_another(entry: "Entry") -> list[str]:
-    from obsidian_rag import engine
-
     daemon = find_daemon(data_home())
-    if daemon is None or engine.observe_entry(entry).is_running:
+    if daemon is None or autostart.observe_entry(entry).is_running:
         return []
     return [
         f"A daemon runs already (process {daemon.pid}), and a second one cannot start:"
@@ -176,9 +165,7 @@ def _plan_removal(entry: "Entry", json_output: bool) -> int:
 
 
 def _line(entry: "Entry", command: tuple[str, ...]) -> str:
-    from obsidian_rag import engine
-
-    is_windows = entry.platform is engine.Platform.WINDOWS
+    is_windows = entry.platform is autostart.Platform.WINDOWS
     return subprocess.list2cmdline(command) if is_windows else shlex.join(command)
 
 
@@ -187,9 +174,7 @@ def _fields(entry: "Entry") -> dict[str, object]:
 
 
 def _answer(data: dict[str, object]) -> None:
-    from obsidian_rag.tools import success
-
-    print_envelope(success(data))
+    print_envelope(tools.success(data))
 
 
 def _say(notes: list[str]) -> None:

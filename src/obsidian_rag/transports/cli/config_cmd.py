@@ -9,6 +9,7 @@ import typer
 
 from obsidian_rag import config, config_edit
 from obsidian_rag.errors import ConfigInvalid
+from obsidian_rag.transports.cli.lazy import engine, tools
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, print_json, the_daemon
 from obsidian_rag.transports.running import restart_needed
 
@@ -42,11 +43,9 @@ def show(json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag config show
     """
-    from obsidian_rag.tools import success
-
     settings = config.load().settings.model_dump(mode="json", by_alias=True)
     if json_output:
-        print_envelope(success(settings))
+        print_envelope(tools.success(settings))
     else:
         print_json(settings)
     return 0
@@ -58,13 +57,11 @@ def get(key: Key, json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag config get embedding.provider
     """
-    from obsidian_rag.tools import success
-
     if key not in {name.partition(".")[0] for name in config.setting_names()}:
         config_edit.check_name(key)
     value = config.load().value(key)
     if json_output:
-        print_envelope(success({"key": key, "value": value}))
+        print_envelope(tools.success({"key": key, "value": value}))
     elif isinstance(value, str):
         print(value)
     else:
@@ -111,10 +108,8 @@ def path(json_output: JsonFlag = False) -> int:
 
     Example:  $EDITOR "$(obsidian-rag config path)"
     """
-    from obsidian_rag.tools import success
-
     if json_output:
-        print_envelope(success({"config": str(config.config_file())}))
+        print_envelope(tools.success({"config": str(config.config_file())}))
     else:
         print(config.config_file())
     return 0
@@ -132,15 +127,13 @@ def _written(tree: dict[str, Any]) -> config.Config | None:
 def _save(
     key: str, tree: dict[str, Any], before: config.Config | None, json_output: bool, said: str
 ) -> int:
-    from obsidian_rag.tools import success
-
     file = config.config_file()
     after = config.Config(config.data_home(), file, config.validate(tree, file))
     config.save(tree, file)
     is_changed = before is None or before.value(key) != after.value(key)
     told = list(_consequences(key, after, is_changed=is_changed))
     if json_output:
-        print_envelope(success({"key": key, "config": str(file), "notes": told}))
+        print_envelope(tools.success({"key": key, "config": str(file), "notes": told}))
         return 0
     print(said)
     for line in told:
@@ -176,12 +169,10 @@ def _consequences(key: str, after: config.Config, *, is_changed: bool) -> Iterat
 
 def _meaning_consequences(key: str, after: config.Config) -> Iterator[str]:
     """What a change means for the vectors that a transformer adds."""
-    from obsidian_rag.engine import installed_model
-
     meaning = after.settings.meaning
     if key == "embedding.provider" and after.settings.embedding.provider not in ("builtin", "hash"):
         yield "Meaning vectors are not used with it: it makes vectors of its own."
-    if key == "meaning.model" and installed_model(meaning.model, after.home) is None:
+    if key == "meaning.model" and engine.Models(after).find(meaning.model) is None:
         yield f"The model {meaning.model} is not there: `obsidian-rag model get` or `model add`."
     elif key == "meaning.model":
         yield (

@@ -1,7 +1,6 @@
 """eval: how well search does on questions whose answers are known, and related notes on links."""
 
 import contextlib
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,13 +18,13 @@ from obsidian_rag.transports.cli.eval_text import (
     verdict,
     worst_fields,
 )
+from obsidian_rag.transports.cli.lazy import tools
 from obsidian_rag.transports.cli.output import JsonFlag, counted, open_engine, print_envelope
 from obsidian_rag.transports.cli.progress import progress
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import Engine, LinksFound, Question
+    from obsidian_rag.tools import LinksFound, Measurement
 
-_OWN_QUESTIONS = 100
 _LINKS = 1000
 
 
@@ -35,24 +34,6 @@ class HalfName(StrEnum):
     ALL = "all"
     EVEN = "even"
     ODD = "odd"
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What the command line asks of a measurement of search."""
-
-    golden: Path | None
-    limit: int | None
-    half: HalfName
-    worst: int
-    without: frozenset[str]
-
-    @property
-    def half_text(self) -> str:
-        """Which half of a file the numbers are from."""
-        if self.half is HalfName.ALL:
-            return "both halves" if self.golden is not None else ""
-        return f"{self.half.value} half"
 
 
 def evaluate(
@@ -94,9 +75,9 @@ def evaluate(
         raise InvalidArgument(
             "eval needs a golden file, --self or --links.", "Try `obsidian-rag eval --self`."
         )
-    wanted = _Wanted(golden, limit, half, worst, frozenset(without or ()))
     if not use_links:
-        return _measure_search(wanted, json_output)
+        wanted = tools.Measurement(golden, limit, half.value, frozenset(without or ()))
+        return _measure_search(wanted, worst, json_output)
     if half is not HalfName.ALL or worst or without:
         raise InvalidArgument(
             "--half, --worst and --without are about questions, not about links.",
@@ -105,60 +86,36 @@ def evaluate(
     return _measure_links(limit or _LINKS, json_output)
 
 
-def _measure_search(wanted: _Wanted, json_output: bool) -> int:
-    from obsidian_rag import tools
-    from obsidian_rag.engine import PARTS, EvalOptions, Half, half_of
-    from obsidian_rag.engine import evaluate as measure
-
-    if unknown_parts := sorted(wanted.without - set(PARTS)):
-        raise InvalidArgument(
-            f"No signal is called '{unknown_parts[0]}'.", f"The signals are: {', '.join(PARTS)}."
-        )
+def _measure_search(wanted: "Measurement", worst: int, json_output: bool) -> int:
     with contextlib.closing(open_engine()) as engine, progress("questions") as show:
-        questions, unknown = _questions(engine, wanted)
-        chosen = half_of(questions, Half(wanted.half))
-        chosen = chosen[: wanted.limit] if wanted.golden is not None else chosen
-        if not chosen:
-            raise InvalidArgument("There is no question in that half.", "Leave out --half.")
-        report = measure(engine, chosen, EvalOptions(leave_out=wanted.without), show)
+        report, unknown = tools.measure_search(engine, wanted, show)
     if json_output:
-        fields = report_fields(report, unknown, wanted.half.value)
-        if wanted.worst:
-            fields["worst"] = worst_fields(report, wanted.worst)
+        fields = report_fields(report, unknown, wanted.half)
+        if worst:
+            fields["worst"] = worst_fields(report, worst)
         print_envelope(tools.success(fields, trouble=report.trouble))
         return 0
-    print_report(report, wanted.half_text)
+    half = _half_text(wanted)
+    print_report(report, half)
     print()
-    for sentence in verdict(report, wanted.half_text):
+    for sentence in verdict(report, half):
         print(sentence)
-    if wanted.worst:
-        print_worst(report, wanted.worst)
+    if worst:
+        print_worst(report, worst)
     print_caveats(report, unknown)
     return 0
 
 
-def _questions(engine: "Engine", wanted: _Wanted) -> "tuple[list[Question], tuple[str, ...]]":
-    from obsidian_rag.engine import load_golden, own_questions
-
-    if wanted.golden is not None:
-        loaded = load_golden(engine, wanted.golden)
-        return list(loaded.questions), loaded.unknown
-    made = own_questions(engine, wanted.limit or _OWN_QUESTIONS)
-    if not made:
-        raise NotFound(
-            "No question can be made from this vault: it has no title of two words or more,"
-            " no alias and no link within a sentence.",
-            "Write a golden file: see docs/guides/eval.md.",
-        )
-    return made, ()
+def _half_text(wanted: "Measurement") -> str:
+    """Which half of a file the numbers are from."""
+    if wanted.half == HalfName.ALL:
+        return "both halves" if wanted.golden is not None else ""
+    return f"{wanted.half} half"
 
 
 def _measure_links(limit: int, json_output: bool) -> int:
-    from obsidian_rag import tools
-    from obsidian_rag.engine import links_found
-
     with contextlib.closing(open_engine()) as engine, progress("links") as show:
-        found = links_found(engine, limit, show)
+        found = tools.measure_links(engine, limit, show)
     if not found.links:
         raise NotFound(
             "No note links to another one, so no link can be taken away.",

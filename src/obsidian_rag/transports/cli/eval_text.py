@@ -11,7 +11,7 @@ from obsidian_rag.transports.cli.streams import style
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from obsidian_rag.engine import Evaluated, Outcome, Report, Weakness
+    from obsidian_rag.tools import Evaluated, Outcome, Report, Weakness
 
 _UNKNOWN_SHOWN = 10
 # With fewer questions than that, a difference of _TELLING in nDCG is chance.
@@ -85,7 +85,7 @@ def _weakness_fields(weakness: "Weakness") -> dict[str, object]:
 
 def worst_fields(report: "Report", most: int) -> list[dict[str, object]]:
     """The worst questions with what came first, and why."""
-    return [_outcome_fields(report, one) for one in _worst(report, most)]
+    return [_outcome_fields(report, one) for one in report.worst(most)]
 
 
 def _outcome_fields(report: "Report", one: "Outcome") -> dict[str, object]:
@@ -276,7 +276,7 @@ def _points(ordered: "Sequence[float]") -> str:
 
 def print_worst(report: "Report", most: int) -> None:
     """The worst questions: what was wanted, what came first, and why."""
-    for one in _worst(report, most):
+    for one in report.worst(most):
         question = one.question
         print()
         head = f"{question.position}  {question.category}  nDCG@5 {one.measures.ndcg_at_5:.2f}"
@@ -314,12 +314,6 @@ def _worst_lines(report: "Report", one: "Outcome") -> "list[str]":
         f"first:  {hit.source_file}:{hit.start_line} {section}  {hit.score:.2f}",
         f"why:    {shares}; words: {', '.join(hit.why.terms) or 'none'}",
     ]
-
-
-def _worst(report: "Report", most: int) -> "list[Outcome]":
-    from obsidian_rag.engine import worst
-
-    return worst(report, most)
 
 
 def _ranks(report: "Report", one: "Outcome") -> "dict[str, int | None]":

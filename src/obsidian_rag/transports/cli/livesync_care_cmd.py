@@ -15,7 +15,7 @@ from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.running import DaemonGone
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import RestoredMany, WaitingConflict, Wish
+    from obsidian_rag.tools import livesync
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,7 +35,7 @@ def resolve(
     ] = None,
     json_output: JsonFlag = False,
     *,
-    wish: "Wish",
+    options: "livesync.Options",
 ) -> int:
     """List notes that were changed in two places, or settle one
 
@@ -44,13 +44,13 @@ def resolve(
     Example:  obsidian-rag livesync resolve Notes/Plan.md --keep theirs
     """
     from obsidian_rag import tools
-    from obsidian_rag.engine import finish_resolving, resolve_conflict, waiting_conflicts
+    from obsidian_rag.tools import livesync
 
     config = load()
     if note is None:
         if keep is not None:
             raise InvalidArgument("--keep needs a note.", "Name the note to settle.")
-        waiting = waiting_conflicts(config, wish)
+        waiting = livesync.waiting_conflicts(config, options)
         if json_output:
             print_envelope(tools.success({"conflicts": [_conflict(one) for one in waiting]}))
         else:
@@ -60,7 +60,7 @@ def resolve(
         raise InvalidArgument(
             "Which version shall be kept?", "Add --keep ours, theirs, both, or a revision."
         )
-    done = resolve_conflict(config, note, keep, wish)
+    done = livesync.resolve_conflict(config, note, keep, options)
     if json_output:
         fields = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
         print_envelope(tools.success(fields))
@@ -69,7 +69,7 @@ def resolve(
         print(f"{plain(done.path)} is settled{beside if done.kept_as else ''}")
     try:
         with said("warning"):
-            finish_resolving(config, wish)
+            livesync.finish_resolving(config, options)
     except ObsidianRagError as error:
         print(f"It goes over with the next sync ({error.message})", file=sys.stderr)
     return 0
@@ -93,7 +93,7 @@ def restore(
     ] = False,
     json_output: JsonFlag = False,
     *,
-    wish: "Wish",
+    options: "livesync.Options",
 ) -> int:
     """List files that sync took out of the vault, or put them back
 
@@ -104,25 +104,25 @@ def restore(
     Example:  obsidian-rag livesync restore --since 2h
     """
     from obsidian_rag import tools
-    from obsidian_rag.engine import restore_many, restore_trashed, trashed_files
+    from obsidian_rag.tools import livesync
 
     config = load()
     if sum((file is not None, everything, since is not None)) > 1:
         raise InvalidArgument("Name a file, or --all, or --since.", "Choose one of them.")
     if everything or since is not None:
         return _told_of_many(
-            restore_many(config, since, wish, is_dry=dry_run), dry_run, json_output
+            livesync.restore_many(config, since, options, is_dry=dry_run), dry_run, json_output
         )
     if dry_run:
         raise InvalidArgument("--dry-run needs --all or --since.", "Add one of them.")
     if file is not None:
-        done = restore_trashed(config, file, wish)
+        done = livesync.restore_trashed(config, file, options)
         if json_output:
             print_envelope(tools.success({"path": done.path, "was": done.file.path}))
         else:
             print(f"{plain(done.path)} is back; the next sync sends it to the other devices")
         return 0
-    files = trashed_files(config, wish)
+    files = livesync.trashed_files(config, options)
     if json_output:
         listed = [
             {
@@ -144,7 +144,7 @@ def restore(
     return 0
 
 
-def _told_of_many(done: "RestoredMany", is_dry: bool, json_output: bool) -> int:
+def _told_of_many(done: "livesync.RestoredMany", is_dry: bool, json_output: bool) -> int:
     from obsidian_rag import tools
 
     if json_output:
@@ -166,7 +166,7 @@ def _told_of_many(done: "RestoredMany", is_dry: bool, json_output: bool) -> int:
     return 1 if done.failed else 0
 
 
-def _print_restored(done: "RestoredMany", is_dry: bool) -> None:
+def _print_restored(done: "livesync.RestoredMany", is_dry: bool) -> None:
     for one in done.restored:
         beside = f"  (as {plain(one.path)})" if one.path != one.file.path else ""
         print(f"{plain(one.file.path)}{beside}")
@@ -188,7 +188,7 @@ def _print_restored(done: "RestoredMany", is_dry: bool) -> None:
         print(f"{done.left} more in the trash; `livesync restore` lists them", file=sys.stderr)
 
 
-def unlock(json_output: JsonFlag = False, *, wish: "Wish") -> int:
+def unlock(json_output: JsonFlag = False, *, options: "livesync.Options") -> int:
     """Take part again after another device locked or rebuilt
 
     Files stay as they are. If the database was rebuilt, the next sync compares everything anew and
@@ -197,10 +197,10 @@ def unlock(json_output: JsonFlag = False, *, wish: "Wish") -> int:
     Example:  obsidian-rag livesync unlock
     """
     from obsidian_rag import tools
-    from obsidian_rag.engine import unlock_database
+    from obsidian_rag.tools import livesync
 
     config = load()
-    unlock_database(config, wish)
+    livesync.unlock_database(config, options)
     if json_output:
         print_envelope(tools.success({"unlocked": True}))
     else:
@@ -217,7 +217,7 @@ def _wake_daemon(config: Config) -> None:
             daemon.call("obsidian_sync_status", {})
 
 
-def _conflict(one: "WaitingConflict") -> dict[str, object]:
+def _conflict(one: "livesync.WaitingConflict") -> dict[str, object]:
     conflict = one.conflict
     return {
         "path": conflict.path,
@@ -227,7 +227,7 @@ def _conflict(one: "WaitingConflict") -> dict[str, object]:
     }
 
 
-def _print_conflicts(waiting: "tuple[WaitingConflict, ...]") -> None:
+def _print_conflicts(waiting: "tuple[livesync.WaitingConflict, ...]") -> None:
     for one in waiting:
         conflict = one.conflict
         print(f"{plain(conflict.path)}  since {conflict.since[:16].replace('T', ' ')}")

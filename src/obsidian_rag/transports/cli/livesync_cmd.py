@@ -1,7 +1,7 @@
 """livesync run, push and pull: be a node, for a moment or until told to stop."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,8 +18,6 @@ from obsidian_rag.transports.cli.livesync_flags import (
     ChunkSizeOption,
     CompressFlag,
     Configuration,
-    ConsentFlag,
-    DbOption,
     DynamicFlag,
     E2eeOption,
     EncryptFlag,
@@ -27,12 +25,7 @@ from obsidian_rag.transports.cli.livesync_flags import (
     InitFlag,
     MinimumSizeOption,
     ObfuscateFlag,
-    PassphraseEnvOption,
-    PasswordEnvOption,
-    UrlOption,
-    UserOption,
-    VaultOption,
-    from_environment,
+    takes_database,
 )
 from obsidian_rag.transports.cli.livesync_show import (
     first_sync,
@@ -45,9 +38,7 @@ from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
 from obsidian_rag.transports.cli.stopping import stop_on_signals
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from obsidian_rag.engine import Wish
+    from obsidian_rag.tools import livesync
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -81,46 +72,6 @@ _PULL = """Take what other devices changed; the database stays as it is
     """
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The options of one command."""
-
-    direction: str
-    url: str | None = field(repr=False)
-    database: str | None
-    user: str | None
-    password_env: str | None
-    passphrase_env: str | None
-    vault: "Path | None"
-    consent: bool
-    is_init: bool
-    is_once: bool
-    is_read_only: bool
-    is_dry: bool
-    allows_deletions: bool
-    configuration: Configuration
-
-    def wish(self) -> "Wish":
-        from obsidian_rag.engine import Direction, Wish
-
-        return Wish(
-            url=self.url,
-            database=self.database,
-            user=self.user,
-            password=from_environment(self.password_env),
-            passphrase=from_environment(self.passphrase_env),
-            vault=self.vault,
-            has_consent=self.consent,
-            is_init=self.is_init,
-            tweaks=self.configuration.tweaks(),
-            encrypts=self.configuration.encrypts,
-            direction=Direction(self.direction),
-            is_read_only=self.is_read_only,
-            is_dry=self.is_dry,
-            allows_deletions=self.allows_deletions,
-        )
-
-
 def _command(direction: str, text: str) -> Callable[..., int]:
     """One command for each direction; their options are the same."""
 
@@ -132,13 +83,6 @@ def _command(direction: str, text: str) -> Callable[..., int]:
             typer.Option("--read-only", help="Take changes, send none", hidden=direction != "both"),
         ] = False,
         allow_deletions: AllowFlag = False,
-        url: UrlOption = None,
-        db: DbOption = None,
-        user: UserOption = None,
-        password_env: PasswordEnvOption = None,
-        passphrase_env: PassphraseEnvOption = None,
-        vault: VaultOption = None,
-        consent: ConsentFlag = False,
         init: InitFlag = False,
         encrypt: EncryptFlag = None,
         e2ee: E2eeOption = None,
@@ -150,7 +94,13 @@ def _command(direction: str, text: str) -> Callable[..., int]:
         chunk_size: ChunkSizeOption = None,
         minimum_chunk_size: MinimumSizeOption = None,
         json_output: JsonFlag = False,
+        *,
+        options: "livesync.Options",
     ) -> int:
+        from obsidian_rag.tools import livesync
+
+        if read_only and direction == "push":
+            raise InvalidArgument("push and --read-only exclude each other.", "Choose one.")
         configuration = Configuration(
             encrypt,
             e2ee,
@@ -162,51 +112,38 @@ def _command(direction: str, text: str) -> Callable[..., int]:
             chunk_size,
             minimum_chunk_size,
         )
-        asked = _Asked(
-            direction,
-            url,
-            db,
-            user,
-            password_env,
-            passphrase_env,
-            vault,
-            consent,
-            init,
-            once,
-            read_only,
-            dry_run,
-            allow_deletions,
-            configuration,
+        asked = replace(
+            options,
+            is_init=init,
+            tweaks=configuration.tweaks(),
+            encrypts=configuration.encrypts,
+            direction=livesync.Direction(direction),
+            is_read_only=read_only,
+            is_dry=dry_run,
+            allows_deletions=allow_deletions,
         )
-        return _sync(asked, json_output)
+        if once or dry_run:
+            return _once(load(), asked, json_output)
+        if json_output:
+            raise InvalidArgument("--json needs --once or --dry-run.", "Add one of them.")
+        return _until_stopped(load(), asked)
 
     sync.__doc__ = text
-    return sync
+    return takes_database(sync)
 
 
-def _sync(asked: _Asked, json_output: bool) -> int:
-    if asked.is_read_only and asked.direction == "push":
-        raise InvalidArgument("push and --read-only exclude each other.", "Choose one.")
-    config = load()
-    if asked.is_once or asked.is_dry:
-        return _once(config, asked, json_output)
-    if json_output:
-        raise InvalidArgument("--json needs --once or --dry-run.", "Add one of them.")
-    return _until_stopped(config, asked)
-
-
-def _once(config: Config, asked: _Asked, json_output: bool) -> int:
+def _once(config: Config, options: "livesync.Options", json_output: bool) -> int:
     from obsidian_rag import tools
-    from obsidian_rag.engine import sync_once, take_held_deletions
+    from obsidian_rag.tools import livesync
 
     stop = stop_on_signals("files")
     try:
         with said(config.settings.livesync.logLevel), first_sync() as show:
-            result = sync_once(config, asked.wish(), show, stop.is_set)
+            result = livesync.sync_once(config, options, show, stop.is_set)
     except Busy:
         # The daemon syncs, and holds deletions: it can be told that they are meant.
-        is_meant = asked.allows_deletions and not asked.is_dry
-        if not is_meant or not (held := take_held_deletions(config, asked.wish())):
+        is_meant = options.allows_deletions and not options.is_dry
+        if not is_meant or not (held := livesync.take_held_deletions(config, options)):
             raise
         if json_output:
             print_envelope(tools.success({"accepted_deletions": held}))
@@ -215,24 +152,23 @@ def _once(config: Config, asked: _Asked, json_output: bool) -> int:
         return 0
     if json_output:
         print_envelope(tools.success(result_fields(result)))
-    elif asked.is_dry:
+    elif options.is_dry:
         print_plan(result)
     else:
         print_result(result)
     return 130 if result.is_stopped else 0 if result.is_complete else 1
 
 
-def _until_stopped(config: Config, asked: _Asked) -> int:
-    from obsidian_rag.engine import run_livesync, sync_once
+def _until_stopped(config: Config, options: "livesync.Options") -> int:
+    from obsidian_rag.tools import livesync
 
     stop = stop_on_signals("files")
-    wish = asked.wish()
     with said(config.settings.livesync.logLevel), first_sync() as show:
-        if wish.allows_deletions:
+        if options.allows_deletions:
             # Once: what goes missing later is asked about again.
-            sync_once(config, wish, show, stop.is_set)
-            wish = replace(wish, allows_deletions=False)
-        run_livesync(config, stop, wish, show)
+            livesync.sync_once(config, options, show, stop.is_set)
+            options = replace(options, allows_deletions=False)
+        livesync.run_until_stopped(config, stop, options, show)
     return 0
 
 

@@ -14,7 +14,7 @@ import typer
 from obsidian_rag.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import Tweaks, Wish
+    from obsidian_rag.tools import livesync
 
 UrlOption = Annotated[
     str | None, typer.Option("--url", help="Address of the CouchDB server", show_default=False)
@@ -47,32 +47,33 @@ _NAMING = {
 
 
 def takes_database(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that name a database; it gets them as the parameter `wish`."""
+    """Give a command the options that name a database; it gets them as the parameter `options`."""
 
     @functools.wraps(command)
     def with_options(**given: Any) -> int:
         named = {name: given.pop(name) for name in _NAMING}
-        return command(**given, wish=_named(named))
+        return command(**given, options=_named(named))
 
     own = inspect.signature(command).parameters
-    kept = [one.replace(kind=_BY_NAME) for name, one in own.items() if name != "wish"]
+    kept = [one.replace(kind=_BY_NAME) for name, one in own.items() if name != "options"]
     added = [
         inspect.Parameter(
             name, _BY_NAME, default=False if name == "consent" else None, annotation=option
         )
         for name, option in _NAMING.items()
     ]
-    # `--json` stays the last in `--help`.
-    parameters = [*kept[:-1], *added, kept[-1]]
+    # How `--help` orders them: before what is about a new database, and `--json` is the last.
+    place = next((at for at, one in enumerate(kept) if one.name == "init"), len(kept) - 1)
+    parameters = [*kept[:place], *added, *kept[place:]]
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_options
 
 
-def _named(options: Mapping[str, Any]) -> "Wish":
-    from obsidian_rag.engine import Wish
+def _named(options: Mapping[str, Any]) -> "livesync.Options":
+    from obsidian_rag.tools import livesync
 
-    return Wish(
+    return livesync.Options(
         url=options["url"],
         database=options["db"],
         user=options["user"],
@@ -148,15 +149,15 @@ class Configuration:
         is_told = bool(self.e2ee or self.obfuscate or self.dynamic)
         return True if self.encrypt is None and is_told else self.encrypt
 
-    def tweaks(self) -> "Tweaks | None":
+    def tweaks(self) -> "livesync.Tweaks | None":
         """The settings for the database; None if no option says anything about them."""
-        from obsidian_rag.engine import Tweaks
+        from obsidian_rag.tools import livesync
 
         if self == Configuration():
             return None
-        usual = Tweaks.for_new_database()
+        usual = livesync.Tweaks.for_new_database()
         names = {HashAlg.LEGACY: ""}
-        return Tweaks(
+        return livesync.Tweaks(
             encrypt=bool(self.encrypts),
             use_path_obfuscation=bool(self.obfuscate),
             e2ee_algorithm="" if self.e2ee is E2ee.V1 else usual.e2ee_algorithm,

@@ -24,7 +24,7 @@ from obsidian_rag.transports.cli.related_text import plain
 
 if TYPE_CHECKING:
     from obsidian_rag.config import Config
-    from obsidian_rag.engine import SetUp, SetupWish
+    from obsidian_rag.tools import livesync
 
 _FROM_STDIN = "-"
 _QR = "settingsQR="
@@ -76,32 +76,33 @@ def setup(
     Example:  obsidian-rag livesync setup "obsidian://setuplivesync?settings=..." --vault ~/Notes
     """
     from obsidian_rag import tools
-    from obsidian_rag.engine import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE, SetupWish
+    from obsidian_rag.tools import livesync
 
     if uri is not None and (url or db or user or password_env):
         raise InvalidArgument(
             "A setup URI names the database itself.", "Leave out --url, --db, --user and the like."
         )
     config = load()
-    given = SetupWish(
+    given = livesync.Options(
         vault=vault,
         has_consent=consent,
         may_use_keyring=not no_keyring,
         may_be_unencrypted=no_encrypt,
     )
     if uri is not None:
-        wish = _by_uri(given, uri, passphrase_env)
+        options = _by_uri(given, uri, passphrase_env)
     else:
-        wish = replace(
+        options = replace(
             given,
             url=url,
             database=db,
             user=user,
-            password=from_environment(password_env) or os.environ.get(PASSWORD_VARIABLE),
-            passphrase=from_environment(passphrase_env) or os.environ.get(PASSPHRASE_VARIABLE),
+            password=from_environment(password_env) or os.environ.get(livesync.PASSWORD_VARIABLE),
+            passphrase=from_environment(passphrase_env)
+            or os.environ.get(livesync.PASSPHRASE_VARIABLE),
         )
-        wish = _with_password(config, wish)
-    done = _set_up(config, _with_consent(config, wish))
+        options = _with_password(config, options)
+    done = _set_up(config, _with_consent(config, options))
     if json_output:
         print_envelope(tools.success(_fields(done)))
     else:
@@ -110,7 +111,9 @@ def setup(
     return 0
 
 
-def _by_uri(wish: "SetupWish", uri: str, passphrase_env: str | None) -> "SetupWish":
+def _by_uri(
+    options: "livesync.Options", uri: str, passphrase_env: str | None
+) -> "livesync.Options":
     if uri == _FROM_STDIN:
         # Hidden, because a QR address is not encrypted.
         is_asked = sys.stdin.isatty()
@@ -118,44 +121,44 @@ def _by_uri(wish: "SetupWish", uri: str, passphrase_env: str | None) -> "SetupWi
     passphrase = from_environment(passphrase_env)
     if passphrase is None and _QR not in uri:
         passphrase = _asked("Passphrase of the setup URI", "--passphrase-env")
-    return replace(wish, uri=uri, uri_passphrase=passphrase)
+    return replace(options, uri=uri, uri_passphrase=passphrase)
 
 
-def _with_password(config: "Config", wish: "SetupWish") -> "SetupWish":
+def _with_password(config: "Config", options: "livesync.Options") -> "livesync.Options":
     """Ask for the password of a user; who is at a terminal may want to change a kept one."""
-    from obsidian_rag.engine import needs_password
+    from obsidian_rag.tools import livesync
 
-    user = needs_password(config, replace(wish, may_reuse=not sys.stdin.isatty()))
+    user = livesync.needs_password(config, replace(options, may_reuse=not sys.stdin.isatty()))
     if user is None:
-        return wish
-    return replace(wish, password=_asked(f"Password of {user}", "--password-env"))
+        return options
+    return replace(options, password=_asked(f"Password of {user}", "--password-env"))
 
 
-def _with_consent(config: "Config", wish: "SetupWish") -> "SetupWish":
-    from obsidian_rag.engine import needs_consent
+def _with_consent(config: "Config", options: "livesync.Options") -> "livesync.Options":
+    from obsidian_rag.tools import livesync
 
-    server = needs_consent(config, wish)
+    server = livesync.needs_consent(config, options)
     if server is None or not sys.stdin.isatty():
-        return wish
+        return options
     question = f"{server} is outside this machine. May your notes go there?"
-    return replace(wish, has_consent=typer.confirm(question, err=True))
+    return replace(options, has_consent=typer.confirm(question, err=True))
 
 
-def _set_up(config: "Config", wish: "SetupWish") -> "SetUp":
-    from obsidian_rag.engine import NotEncrypted, livesync_setup
+def _set_up(config: "Config", options: "livesync.Options") -> "livesync.SetUp":
+    from obsidian_rag.tools import livesync
 
     try:
-        return livesync_setup(config, wish)
-    except NotEncrypted as error:
+        return livesync.set_up(config, options)
+    except livesync.NotEncrypted as error:
         question = f"{error.message} Go on without encryption?"
         if not sys.stdin.isatty() or not typer.confirm(question, err=True):
             raise
-        return livesync_setup(config, replace(wish, may_be_unencrypted=True))
+        return livesync.set_up(config, replace(options, may_be_unencrypted=True))
     except LivesyncPassphrase:
-        if wish.uri is not None or wish.passphrase is not None or not sys.stdin.isatty():
+        if options.uri is not None or options.passphrase is not None or not sys.stdin.isatty():
             raise
     passphrase = _asked("The database is encrypted. Passphrase of your notes", "--passphrase-env")
-    return livesync_setup(config, replace(wish, passphrase=passphrase))
+    return livesync.set_up(config, replace(options, passphrase=passphrase))
 
 
 def _asked(what: str, option: str) -> str:
@@ -171,7 +174,7 @@ def _asked(what: str, option: str) -> str:
         raise typer.Abort from None
 
 
-def _fields(done: "SetUp") -> dict[str, Any]:
+def _fields(done: "livesync.SetUp") -> dict[str, Any]:
     found = done.survey
     return {
         "server": done.server,
@@ -195,7 +198,7 @@ def _fields(done: "SetUp") -> dict[str, Any]:
     }
 
 
-def _print(done: "SetUp") -> None:
+def _print(done: "livesync.SetUp") -> None:
     found = done.survey
     encrypted = "end to end, paths too" if found.hides_paths else "end to end"
     for name, value in (
@@ -215,7 +218,7 @@ def _print(done: "SetUp") -> None:
         print(line, file=sys.stderr)
 
 
-def _filters(done: "SetUp") -> str:
+def _filters(done: "livesync.SetUp") -> str:
     filters = done.filters
     told = [
         name
@@ -227,7 +230,7 @@ def _filters(done: "SetUp") -> str:
     return plain(", ".join(told)) or "none"
 
 
-def _notes(done: "SetUp") -> list[str]:
+def _notes(done: "livesync.SetUp") -> list[str]:
     """What a user may not expect."""
     notes = []
     others = [
@@ -251,7 +254,7 @@ def _notes(done: "SetUp") -> list[str]:
     return notes
 
 
-def _next_steps(done: "SetUp") -> list[str]:
+def _next_steps(done: "livesync.SetUp") -> list[str]:
     if done.vault is None:
         return ["\nNext: `obsidian-rag init --vault FOLDER` chooses what to sync."]
     if done.survey.is_locked:

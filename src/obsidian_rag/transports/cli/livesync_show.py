@@ -12,7 +12,7 @@ from obsidian_rag.transports.cli.streams import bar_console
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from obsidian_rag.engine import SyncResult
+    from obsidian_rag.tools import livesync
 
 OnStep = Callable[[str, int, int], None]
 
@@ -120,7 +120,7 @@ def _as_lines() -> OnStep:
     return tell
 
 
-def print_result(result: "SyncResult") -> None:
+def print_result(result: "livesync.SyncResult") -> None:
     """What one sync did."""
     counts: dict[str, Any] = result.stats.fields()
     done = [f"{counts[name]} {word}" for name, word in _COUNTED if counts[name]]
@@ -143,7 +143,7 @@ def print_result(result: "SyncResult") -> None:
         print("Stopped early; run it again to go on.", file=sys.stderr)
 
 
-def print_plan(result: "SyncResult") -> None:
+def print_plan(result: "livesync.SyncResult") -> None:
     """What a sync would do."""
     for line in result.planned:
         action, _, path = line.partition(" ")
@@ -166,7 +166,7 @@ def not_synced_lines(groups: Iterable[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _nothing(result: "SyncResult") -> str:
+def _nothing(result: "livesync.SyncResult") -> str:
     """Both sides are the same only if nothing was left out."""
     missing = sum(one.count for one in result.not_synced if one.kind != "elsewhere")
     if not missing:
@@ -174,7 +174,7 @@ def _nothing(result: "SyncResult") -> str:
     return f"Nothing to do, but {missing} {'file is' if missing == 1 else 'files are'} not synced"
 
 
-def result_fields(result: "SyncResult") -> dict[str, object]:
+def result_fields(result: "livesync.SyncResult") -> dict[str, object]:
     """One sync for programs."""
     return {
         **result.stats.fields(),

@@ -18,7 +18,7 @@ from obsidian_rag.transports.cli.output import (
 from obsidian_rag.transports.cli.related_text import plain
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import LivesyncCheck, Wish
+    from obsidian_rag.tools import livesync
 
 _SHOWN = 20
 
@@ -57,7 +57,7 @@ def check(
     ] = False,
     json_output: JsonFlag = False,
     *,
-    wish: "Wish",
+    options: "livesync.Options",
 ) -> int:
     """List what is not synced, and why
 
@@ -67,9 +67,9 @@ def check(
     Example:  obsidian-rag livesync check
     """
     from obsidian_rag import tools
-    from obsidian_rag.engine import check_livesync
+    from obsidian_rag.tools import livesync
 
-    found = check_livesync(load(), wish)
+    found = livesync.check_livesync(load(), options)
     if json_output:
         print_envelope(tools.success(_check_fields(found), trouble=found.trouble))
     else:
@@ -108,7 +108,7 @@ def _waiting(number: int, command: str) -> str:
     return f"{number} (`obsidian-rag livesync {command}`)" if number else "0"
 
 
-def _check_fields(found: "LivesyncCheck") -> dict[str, object]:
+def _check_fields(found: "livesync.LivesyncCheck") -> dict[str, object]:
     return {
         "is_clean": found.is_clean,
         "files": found.files,
@@ -129,7 +129,7 @@ def _check_fields(found: "LivesyncCheck") -> dict[str, object]:
     }
 
 
-def _print_check(found: "LivesyncCheck", most: int | None) -> None:
+def _print_check(found: "livesync.LivesyncCheck", most: int | None) -> None:
     sections: tuple[tuple[str, list[str]], ...] = (
         (
             "Set aside",

@@ -9,11 +9,12 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import ProviderFailed
+from obsidian_rag.transports.cli.lazy import engine, tools
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
 from obsidian_rag.transports.cli.streams import line_start
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import ModelInfo
+    from obsidian_rag.engine import Model
 
 app = typer.Typer(
     no_args_is_help=True, help="Manage the models that make vectors", rich_markup_mode=None
@@ -27,18 +28,14 @@ def list_(json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag model list
     """
-    from obsidian_rag.engine import list_models
-    from obsidian_rag.tools import success
-
-    config = load()
-    models = list_models(config.home)
+    models = engine.Models(load()).all()
     if json_output:
-        print_envelope(success({"models": [_fields(model, config) for model in models]}))
+        print_envelope(tools.success({"models": [_fields(model) for model in models]}))
     elif not models:
         print("No models yet; `obsidian-rag model get minilm` gets one.", file=sys.stderr)
     else:
         for model in models:
-            _show(model, config)
+            _show(model)
     return 0
 
 
@@ -54,10 +51,8 @@ def add(
 
     Example:  obsidian-rag model add ./all-MiniLM-L12-v2 --name l12
     """
-    from obsidian_rag.engine import add_model
-
     config = load()
-    return _added(add_model(folder, config.home, name), config, json_output)
+    return _added(engine.Models(config).add(folder, name), config, json_output)
 
 
 @app.command("get")
@@ -77,10 +72,8 @@ def get(
 
     Example:  obsidian-rag model get minilm
     """
-    from obsidian_rag.engine import installed_model
-
     config = load()
-    is_there = installed_model(name, config.home) is not None
+    is_there = engine.Models(config).find(name) is not None
     try:
         model = fetch(name, config)
     except ProviderFailed as error:
@@ -93,15 +86,14 @@ def get(
     return _added(model, config, json_output)
 
 
-def fetch(name: str, config: Config) -> "ModelInfo":
+def fetch(name: str, config: Config) -> "Model":
     """Get a model, with its progress shown on a terminal."""
-    from obsidian_rag.engine import get_model
 
     def show(file: str, done: int, total: int | None) -> None:
         size = f"{done / 1e6:.0f}" + (f" of {total / 1e6:.0f}" if total else "")
         print(f"{line_start()}{file}: {size} MB ", end="", file=sys.stderr)
 
-    return get_model(name, config.home, show if sys.stderr.isatty() else None)
+    return engine.Models(config).get(name, show if sys.stderr.isatty() else None)
 
 
 def without_model(name: str, error: ProviderFailed) -> str:
@@ -112,9 +104,9 @@ def without_model(name: str, error: ProviderFailed) -> str:
     )
 
 
-def show_added(model: "ModelInfo", config: Config) -> None:
+def show_added(model: "Model", config: Config) -> None:
     """The model, and what happens next."""
-    _show(model, config)
+    _show(model)
     for line in _next_steps(model, config):
         print(line, file=sys.stderr)
 
@@ -128,12 +120,9 @@ def remove(
 
     Example:  obsidian-rag model remove bge-small
     """
-    from obsidian_rag.engine import model_use, remove_model
-    from obsidian_rag.tools import success
-
-    config = load()
-    remove_model(name, config.home)
-    used = model_use(config.settings, name)
+    models = engine.Models(load())
+    models.remove(name)
+    used = models.use_of(name)
     notes = {
         "meaning": [
             f"{name} made the meaning vectors. Search goes on with static vectors;"
@@ -147,7 +136,7 @@ def remove(
         None: [],
     }[used]
     if json_output:
-        print_envelope(success({"removed": name, "was_used_for": used, "notes": notes}))
+        print_envelope(tools.success({"removed": name, "was_used_for": used, "notes": notes}))
         return 0
     print(f"{name} is removed")
     for line in notes:
@@ -155,28 +144,23 @@ def remove(
     return 0
 
 
-def _added(model: "ModelInfo", config: Config, json_output: bool) -> int:
-    from obsidian_rag.tools import success
-
+def _added(model: "Model", config: Config, json_output: bool) -> int:
     if json_output:
         notes = _next_steps(model, config)
-        print_envelope(success({**_fields(model, config), "notes": notes}))
+        print_envelope(tools.success({**_fields(model), "notes": notes}))
     else:
         show_added(model, config)
     return 0
 
 
-def _next_steps(model: "ModelInfo", config: Config) -> list[str]:
+def _next_steps(model: "Model", config: Config) -> list[str]:
     """What happens now by itself, or what to do to use the model."""
-    from obsidian_rag.engine import model_use
-
-    use = model_use(config.settings, model.name)
-    if use == "meaning":
+    if model.used_for == "meaning":
         return [
             "Its meaning vectors are added in the background while `obsidian-rag serve` runs;"
             " nothing has to be reindexed. `obsidian-rag status` shows how far they are."
         ]
-    if use == "embedding":
+    if model.used_for == "embedding":
         return [
             "embedding.model names it. Run `obsidian-rag reindex` if it is another than before."
         ]
@@ -194,16 +178,11 @@ def _next_steps(model: "ModelInfo", config: Config) -> list[str]:
     ]
 
 
-def _fields(model: "ModelInfo", config: Config) -> dict[str, object]:
-    from obsidian_rag.engine import model_use
-
-    used = model_use(config.settings, model.name)
-    return {**asdict(model), "folder": str(model.folder), "used_for": used}
+def _fields(model: "Model") -> dict[str, object]:
+    return {**asdict(model), "folder": str(model.folder)}
 
 
-def _show(model: "ModelInfo", config: Config) -> None:
-    from obsidian_rag.engine import model_use
-
-    use = _USES.get(model_use(config.settings, model.name) or "")
+def _show(model: "Model") -> None:
+    use = _USES.get(model.used_for or "")
     size = f"{model.dimensions} dimensions, {model.size_bytes / 1e6:.0f} MB"
     print(f"{model.name}  {size}{f', {use}' if use else ''}")

@@ -1,15 +1,16 @@
 """read: a note or a part of it. Who sits at the terminal owns the notes: nothing is withheld."""
 
+import contextlib
 import re
 import sys
 from typing import Annotated, Any
 
 import typer
 
-from obsidian_rag.config import load
 from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.transports.cli.lazy import engine
 from obsidian_rag.transports.cli.note_names import complete_note
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, open_engine, print_envelope
 
 _FLAGS = {
     "note": "the note",
@@ -69,12 +70,9 @@ def read(
 
 def _bytes_of(path: str) -> bytes | None:
     """The note byte by byte, so that `read NOTE > file` is a copy of it."""
-    from obsidian_rag.engine import NoteFile, read_note
-
-    config = load()
-    most = config.settings.indexing.max_file_mb * 1024 * 1024
-    file = read_note(config.vault_root, path, int(most))
-    return file.data if isinstance(file, NoteFile) else None
+    with contextlib.closing(open_engine()) as opened:
+        file = engine.note_file(opened, path)
+    return file.data if file is not None else None
 
 
 def _encoded(text: str) -> bytes:

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from obsidian_rag import __version__
-from obsidian_rag.engine import Engine, Live, Presence
+from obsidian_rag.engine import Engine
 from obsidian_rag.tools import TOOLS, call, success
 from obsidian_rag.transports.http.answers import (
     JSON,
@@ -61,11 +61,17 @@ class Activity:
 
 
 class Door:
-    """The ASGI application of one engine; made by `build_app`."""
+    """The ASGI application of a living engine.
+
+    `on_shutdown` is called when a client asks the daemon to stop.
+    """
 
     def __init__(
-        self, engine: Engine, live: Live, presence: Presence, on_shutdown: Callable[[], None]
+        self, engine: Engine, port: int, token: str, on_shutdown: Callable[[], None]
     ) -> None:
+        live = engine.live
+        if live is None:
+            raise ValueError("only a living engine has a door")
         settings = engine.config.settings.server
         self.activity = Activity()
         self.streams = Streams(live.bus)
@@ -75,8 +81,8 @@ class Door:
         self._on_shutdown = on_shutdown
         guard = Middleware(
             Guard,
-            port=presence.port,
-            token=presence.token,
+            port=port,
+            token=token,
             per_second=settings.max_requests_per_s,
         )
         self._app = Starlette(
@@ -180,13 +186,6 @@ class Edge:
                 raise
             failed = Refusal(500, "Something unexpected went wrong.", "Look at logs/daemon.log.")
             await failed.response(scope, receive, send_safely)
-
-
-def build_app(engine: Engine, presence: Presence, on_shutdown: Callable[[], None]) -> Door:
-    """The door of a living engine; `on_shutdown` is called when a client asks it to stop."""
-    if engine.live is None:
-        raise ValueError("only a living engine has a door")
-    return Door(engine, engine.live, presence, on_shutdown)
 
 
 async def _unroutable(request: Request, error: Exception) -> Response:

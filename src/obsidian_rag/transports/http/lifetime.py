@@ -5,18 +5,17 @@ from collections.abc import Callable
 
 import psutil
 
-from obsidian_rag.engine import Jobs
 from obsidian_rag.transports.http.app import Activity
 
 # A reason to end, or None to stay; asked about once a second.
 Reason = Callable[[], str | None]
 
 
-def idle_reason(activity: Activity, jobs: Jobs, most_s: float) -> Reason:
+def idle_reason(activity: Activity, is_working: Callable[[], bool], most_s: float) -> Reason:
     """End after so long without a request or a running job."""
 
     def reason() -> str | None:
-        if jobs.active is not None:
+        if is_working():
             activity.note_use()
             return None
         return f"nobody asked for {most_s:g} s" if activity.idle_s > most_s else None

@@ -16,7 +16,7 @@ import uvicorn
 from obsidian_rag.config import Config
 from obsidian_rag.engine import Daemon, announce, claim
 from obsidian_rag.errors import Busy, ConfigInvalid
-from obsidian_rag.transports.http.app import Door, build_app
+from obsidian_rag.transports.http.app import Door
 from obsidian_rag.transports.http.lifetime import Reason, idle_reason, parent_reason
 from obsidian_rag.transports.http.log import daemon_log
 from obsidian_rag.transports.http.protocol import ConnectionLimits, PatientProtocol
@@ -48,13 +48,16 @@ def serve(config: Config, idle_exit_s: float | None = None, parent_pid: int | No
         try:
             daemon.start()
             presence = announce(config, listener.getsockname()[1])
-            door = build_app(daemon.engine, presence, over.set)
+            door = Door(daemon.engine, presence.port, presence.token, over.set)
             reasons: list[Reason] = []
+
+            def is_working() -> bool:
+                return daemon.live.jobs.active is not None
 
             def idle() -> str | None:
                 settings = daemon.engine.config.settings.server
                 most_s = settings.idle_exit_s if idle_exit_s is None else idle_exit_s
-                return idle_reason(door.activity, daemon.live.jobs, most_s)() if most_s else None
+                return idle_reason(door.activity, is_working, most_s)() if most_s else None
 
             reasons.append(idle)
             if parent_pid is not None:

@@ -11,9 +11,9 @@ from urllib.parse import quote, unquote
 
 from mcp_types import ListResourcesResult, ReadResourceResult, Resource, TextResourceContents
 
-from obsidian_rag.engine import Engine, list_notes
+from obsidian_rag.engine import Engine
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.tools import Envelope, listed_names, media_type
+from obsidian_rag.tools import Envelope, listed_notes, media_type
 from obsidian_rag.transports.mcp.refusal import refused
 from obsidian_rag.transports.mcp.template import PREFIX
 
@@ -31,11 +31,9 @@ def list_resources(engine: Engine, cursor: str | None) -> ListResourcesResult:
         InvalidArgument: the cursor is none of ours.
         IndexCorrupted: the index cannot be read.
     """
-    notes = list_notes(engine, _path_after(cursor), PAGE + 1)
-    page = notes[:PAGE]
-    following = _cursor(page[-1].path) if len(notes) > PAGE else None
-    shown = [_resource(path, name) for path, name in listed_names(engine, page)]
-    return ListResourcesResult(resources=shown, next_cursor=following)
+    notes, last = listed_notes(engine, _path_after(cursor), PAGE)
+    shown = [_resource(path, name) for path, name in notes]
+    return ListResourcesResult(resources=shown, next_cursor=_cursor(last) if last else None)
 
 
 def read_resource(call: Call, uri: str) -> ReadResourceResult:

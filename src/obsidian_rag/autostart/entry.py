@@ -1,0 +1,207 @@
+"""What starts the daemon at login, for each platform: one file, and commands around it.
+
+Nothing is looked at or changed here; `installation` does that, and `launchers` has the texts.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from obsidian_rag.autostart.launchers import (
+    LABEL,
+    TASK,
+    UNIT,
+    Launch,
+    plist_text,
+    task_xml,
+    unit_text,
+)
+from obsidian_rag.config import ENV_PREFIX, Config, data_home, load
+from obsidian_rag.errors import InvalidArgument
+
+# Stopping the old daemon is part of some commands, and it may finish its job first.
+COMMAND_S = 120.0
+_CARRIED = (ENV_PREFIX + "HOME", ENV_PREFIX + "CONFIG")
+
+
+class Platform(StrEnum):
+    """An operating system that can start the daemon at login."""
+
+    LINUX = "linux"
+    MACOS = "macos"
+    WINDOWS = "windows"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """For whom and by what the daemon is started."""
+
+    platform: Platform
+    python: Path
+    user_id: int
+    environ: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command of the operating system; it is tried again for `patience_s` when it fails."""
+
+    arguments: tuple[str, ...]
+    may_fail: bool = False
+    patience_s: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What starts the daemon at login on one platform."""
+
+    platform: Platform
+    file: Path
+    text: str
+    command: tuple[str, ...]
+    log: Path | None
+    start: tuple[Step, ...]
+    stop: tuple[Step, ...]
+    forget: tuple[Step, ...] = ()
+    leftovers: tuple[Path, ...] = ()
+
+    @property
+    def program(self) -> str:
+        """The operating system's program that is asked."""
+        return self.start[0].arguments[0]
+
+    @property
+    def install_commands(self) -> list[tuple[str, ...]]:
+        """What is run after the file is written."""
+        return [step.arguments for step in self.start]
+
+    @property
+    def remove_commands(self) -> list[tuple[str, ...]]:
+        """What is run around the removal of the file."""
+        return [step.arguments for step in (*self.stop, *self.forget)]
+
+
+def platform_of(name: str) -> Platform:
+    """The platform of this name, ours or Python's.
+
+    Raises:
+        InvalidArgument: there is nothing for it.
+    """
+    known = {**Platform.__members__, "DARWIN": Platform.MACOS, "WIN32": Platform.WINDOWS}
+    if name.upper() not in known:
+        raise InvalidArgument(
+            f"Autostart does not know {name}.",
+            "Let your system start `obsidian-rag serve` when you log in.",
+        )
+    return known[name.upper()]
+
+
+def daemon_config(environ: Mapping[str, str]) -> Config:
+    """The settings as the daemon will see them, without what only this shell sets."""
+    others = {name: text for name, text in environ.items() if not name.startswith(ENV_PREFIX)}
+    return load(environ={**others, **_carried(environ)})
+
+
+def unseen_settings(environ: Mapping[str, str]) -> list[str]:
+    """Variables with settings that the daemon will not have."""
+    return sorted(n for n in environ if n.startswith(ENV_PREFIX) and n not in _CARRIED)
+
+
+def entry_for(machine: Machine) -> Entry:
+    """What would be written and run on this machine; nothing is looked at or changed."""
+    home = data_home(machine.environ)
+    python = machine.python
+    if machine.platform is Platform.WINDOWS:
+        python = _windowless(python)
+    log = home / "logs" / "autostart.log"
+    launch = Launch(str(python), _carried(machine.environ), str(log))
+    if machine.platform is Platform.LINUX:
+        return _unit(launch, machine.environ)
+    if machine.platform is Platform.MACOS:
+        return _agent(launch, log, machine.user_id)
+    return _task(launch, log, home, machine.environ)
+
+
+def _unit(launch: Launch, environ: Mapping[str, str]) -> Entry:
+    chosen = Path(environ.get("XDG_CONFIG_HOME", ""))
+    folder = chosen if chosen.is_absolute() else Path("~/.config").expanduser()
+    units = folder / "systemd" / "user"
+    systemctl = ("systemctl", "--user")
+    return Entry(
+        platform=Platform.LINUX,
+        file=units / UNIT,
+        text=unit_text(launch),
+        command=launch.command,
+        log=None,
+        start=(
+            Step((*systemctl, "daemon-reload")),
+            # A unit that failed too often is not started again until that is forgotten.
+            Step((*systemctl, "reset-failed", UNIT), may_fail=True),
+            Step((*systemctl, "try-restart", UNIT)),
+            Step((*systemctl, "enable", "--now", UNIT)),
+        ),
+        stop=(Step((*systemctl, "disable", "--now", UNIT), may_fail=True),),
+        forget=(Step((*systemctl, "daemon-reload"), may_fail=True),),
+        leftovers=(units / "default.target.wants" / UNIT,),
+    )
+
+
+def _agent(launch: Launch, log: Path, user_id: int) -> Entry:
+    file = Path("~/Library/LaunchAgents").expanduser() / f"{LABEL}.plist"
+    domain = f"gui/{user_id}"
+    unload = Step(("launchctl", "bootout", f"{domain}/{LABEL}"), may_fail=True)
+    return Entry(
+        platform=Platform.MACOS,
+        file=file,
+        text=plist_text(launch),
+        command=launch.command,
+        log=log,
+        start=(
+            unload,
+            Step(("launchctl", "enable", f"{domain}/{LABEL}")),
+            # Unloading goes on after `bootout` returned; until it ends, this fails with 5 or 37.
+            Step(("launchctl", "bootstrap", domain, str(file)), patience_s=COMMAND_S),
+        ),
+        stop=(unload,),
+        leftovers=(log,),
+    )
+
+
+def _task(launch: Launch, log: Path, home: Path, environ: Mapping[str, str]) -> Entry:
+    file = home / "autostart.xml"
+    user = "\\".join(environ[name] for name in ("USERDOMAIN", "USERNAME") if name in environ)
+    name = ("/TN", TASK)
+    return Entry(
+        platform=Platform.WINDOWS,
+        file=file,
+        text=task_xml(launch, user),
+        command=launch.command,
+        log=log,
+        start=(
+            Step(("schtasks", "/End", *name), may_fail=True),
+            Step(("schtasks", "/Create", *name, "/XML", str(file), "/F")),
+            Step(("schtasks", "/Run", *name)),
+        ),
+        stop=(
+            Step(("schtasks", "/End", *name), may_fail=True),
+            Step(("schtasks", "/Delete", *name, "/F")),
+        ),
+        leftovers=(log,),
+    )
+
+
+def _carried(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that say where our files are, with absolute paths."""
+    found = {name: environ[name] for name in _CARRIED if environ.get(name)}
+    return {name: str(Path(text).expanduser().absolute()) for name, text in found.items()}
+
+
+def _windowless(python: Path) -> Path:
+    """The Python that opens no console window, where there is one."""
+    beside = python.with_name("pythonw.exe")
+    with contextlib.suppress(OSError):
+        if beside.is_file():
+            return beside
+    return python

@@ -1,0 +1,73 @@
+"""The transformers in the data folder of one installation, and what its settings use them for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from obsidian_rag import embed
+from obsidian_rag.config import Config
+
+ModelUse = Literal["embedding", "meaning"]
+# A file, and so many bytes of so many.
+OnProgress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that is there; `used_for` is None when the settings do not name it."""
+
+    name: str
+    folder: Path
+    dimensions: int
+    size_bytes: int
+    used_for: ModelUse | None
+
+
+class Models:
+    """The models of the data folder."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def all(self) -> list[Model]:
+        """Those that are there, by name."""
+        return [self._model(found) for found in embed.list_models(self._config.home)]
+
+    def find(self, name: str) -> Model | None:
+        """The one of this name."""
+        return next((model for model in self.all() if model.name == name), None)
+
+    def use_of(self, name: str) -> ModelUse | None:
+        """What the settings use a model of this name for, whether or not it is there."""
+        return embed.model_use(self._config.settings, name)
+
+    def add(self, folder: Path, name: str | None = None) -> Model:
+        """Copy a model folder into the data folder, after checking that it embeds.
+
+        Raises:
+            ConfigInvalid: the folder is not a usable model.
+            InvalidArgument: the name is taken or has no usable character.
+        """
+        return self._model(embed.add_model(folder, self._config.home, name))
+
+    def get(self, name: str, on_progress: OnProgress | None = None) -> Model:
+        """Bring a known model into the data folder; sends no text of the user's.
+
+        Raises:
+            NotFound: no known model has that name.
+            ProviderFailed: it cannot be had, or is not what it should be.
+        """
+        return self._model(embed.get_model(name, self._config.home, on_progress))
+
+    def remove(self, name: str) -> None:
+        """Delete a model.
+
+        Raises:
+            NotFound: no model has that name.
+        """
+        embed.remove_model(name, self._config.home)
+
+    def _model(self, found: embed.ModelInfo) -> Model:
+        use = self.use_of(found.name)
+        return Model(found.name, found.folder, found.dimensions, found.size_bytes, use)

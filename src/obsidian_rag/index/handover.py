@@ -1,0 +1,96 @@
+"""What an index run owes to its consumer, and whether the two agree.
+
+They agree while both have the same mark: then the queue alone tells what the consumer lacks. A
+consumer that is new, was damaged, or admits other notes than before is compared with the index.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from obsidian_rag.index.consumer import NoteConsumer, Stop, differences
+from obsidian_rag.index.prepare import may_pass
+from obsidian_rag.store import (
+    Change,
+    ChangeType,
+    ChunkStore,
+    Consumer,
+    Database,
+    IndexState,
+    Queue,
+)
+
+MARK = "consumer_mark"
+# A consumer may want notes again when it has seen all, or be damaged on the way.
+_MOST_TURNS = 3
+
+
+class Handover:
+    """One run's dealings with the consumer; without one it owes nothing."""
+
+    def __init__(self, database: Database, consumer: NoteConsumer | None, link_id: str) -> None:
+        self._database = database
+        self._consumer = consumer
+        self._link_id = link_id
+        self._queue = Queue(database, Consumer.RELATIONS)
+        self._state = IndexState(database)
+        self._must_compare = True
+
+    def begin(
+        self,
+        fingerprint: str,
+        *,
+        is_rebuild: bool = False,
+        is_whole: bool = True,
+        is_doubted: bool = False,
+    ) -> None:
+        """Have the consumer ready; `is_doubted` compares it with the index in any case."""
+        if self._consumer is not None:
+            self._consumer.begin(fingerprint, is_rebuild=is_rebuild, is_whole=is_whole)
+            mark = self._consumer.mark
+            self._must_compare = is_doubted or mark is None or mark != self._database.get(MARK)
+
+    def owe(self, work: Iterable[Change] = ()) -> None:
+        """Write down this work, and what the consumer lacks besides if that is not known."""
+        if self._consumer is None:
+            return
+        with self._database.transaction():
+            self._queue.split_renames(self._link_id)
+            if self._must_compare:
+                self._queue.add(self._link_id, self._lacking(self._consumer))
+                self._must_compare = False
+                if self._consumer.is_lost:
+                    self._consumer.start_over()
+            self._queue.add(self._link_id, work)
+
+    def owed(self) -> list[Change]:
+        """All that the consumer has not got yet."""
+        return self._queue.owed(self._link_id) if self._consumer is not None else []
+
+    def finish(self, chunks: ChunkStore, do_owed: Callable[[], None], stop: Stop) -> None:
+        """Let the consumer do what depends on all notes, until it wants none of them again."""
+        if self._consumer is None:
+            return
+        indexed = partial(self._state.hashes, self._link_id)
+        for _ in range(_MOST_TURNS):
+            again = self._consumer.settle()
+            if not again and not self._consumer.is_lost:
+                mark = self._consumer.finish(chunks, self._link_id, indexed, stop)
+                if mark is not None and mark != self._database.get(MARK):
+                    self._database.put(MARK, mark)
+            if stop() or not (again or self._consumer.is_lost):
+                return
+            if self._consumer.is_lost:
+                self._consumer.start_over()
+                self._must_compare = True
+            self.owe(Change(path, ChangeType.UPDATE) for path in again)
+            do_owed()
+
+    def clear(self) -> None:
+        """The index is another one from now on: nothing is owed, and nothing known to agree."""
+        self._queue.clear(self._link_id)
+        self._database.put(MARK, None)
+
+    def _lacking(self, consumer: NoteConsumer) -> list[Change]:
+        kept = {state.rel_path for state in self._state.troubled() if may_pass(state)}
+        indexed = self._state.contents(self._link_id)
+        return differences(consumer.contents(), indexed, kept, consumer.admits)

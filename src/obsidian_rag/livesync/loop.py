@@ -1,0 +1,276 @@
+"""A node at work: told what happens in the vault, observed, and started again when it can be.
+
+Threads: the node works in the thread that calls `run`; whoever watches the vault only leaves
+messages; the heartbeat has a thread, reads the node's counts, and is the only one that reports.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from obsidian_rag.config import Config
+from obsidian_rag.errors import Busy, IndexerFailed, LivesyncBrake, ObsidianRagError
+from obsidian_rag.livesync.case import Direction
+from obsidian_rag.livesync.left_out import LeftOut
+from obsidian_rag.livesync.node import Listener
+from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.session import OpenNode, drop_old_trash, open_node
+from obsidian_rag.livesync.state import LivesyncState, save_state
+from obsidian_rag.store import file_identity
+
+# Under the room's own name: what the node says and what is said about it are one log.
+_log = logging.getLogger("obsidian_rag.livesync")
+_HEARTBEAT_S = 0.25
+_WORD_EVERY_S = 5.0
+_TRASH_EVERY_S = 3600.0
+_WATCHER_PATIENCE_S = 10.0
+_JOIN_S = 5.0
+_RETRY_S = 300.0
+# What may be over without anybody having said so: a disk that is back, another process that ended.
+_RETRY_SOON_S = 60.0
+_PASSING = (Busy, IndexerFailed, LivesyncBrake)
+# Somebody who asks again and again must not make us try as often.
+_TRIES_APART_S = 5.0
+
+Tell = Callable[[ObsidianRagError | None], None]
+# Waits so many seconds for the vault to be watched; whether it is.
+IsWatched = Callable[[float], bool]
+# Calls back for changes of files below a folder, as long as the context is open.
+Watch = Callable[
+    [Path, float, Callable[[frozenset[str] | None], None]],
+    contextlib.AbstractContextManager[IsWatched],
+]
+
+
+class RunningNode:
+    """One node from its start to its end."""
+
+    def __init__(
+        self,
+        config: Config,
+        watch: Watch,
+        options: Options | None = None,
+        listener: Listener = lambda _what, _done, _total: None,
+        tell: Tell = lambda _trouble: None,
+    ) -> None:
+        """`tell` hears of each trouble, and None once the node is connected again."""
+        self._config = config
+        self._watch = watch
+        self._options = options or Options()
+        self._listener = listener
+        self._tell = tell
+        self._opened: OpenNode | None = None
+        self._is_watched: IsWatched | None = None
+        self._progress: tuple[str, int, int] | None = None
+        self._trouble: ObsidianRagError | None = None
+
+    def run(self, stop: threading.Event) -> None:
+        """Sync until `stop`; ends early, without a failure, when state.db was replaced.
+
+        Raises:
+            ObsidianRagError: only the user can help, or there is no node to be had.
+        """
+        with open_node(self._config, self._options) as opened:
+            self._opened = opened
+            ended = threading.Event()
+            try:
+                with self._observed(opened, stop, ended), self._watching(opened):
+                    opened.node.run(ended, self._heard)
+            except ObsidianRagError as error:
+                self._trouble = error
+                raise
+            finally:
+                self._opened = None
+                save_state(opened.records, self._state_of(opened, is_running=False))
+
+    @property
+    def state(self) -> LivesyncState:
+        """How it goes right now."""
+        opened = self._opened
+        return self._state_of(opened, is_running=True) if opened else LivesyncState()
+
+    def _state_of(self, opened: OpenNode, *, is_running: bool) -> LivesyncState:
+        stats, is_watched = opened.node.stats, self._is_watched
+        return LivesyncState(
+            is_running=is_running,
+            is_watching=is_running and is_watched is not None and is_watched(0),
+            is_connected=is_running and stats.is_connected,
+            counts=stats.fields(),
+            lag=self._lag(opened) if is_running else None,
+            progress=self._progress if is_running else None,
+            trouble=stats.trouble or stats.brake or self._trouble,
+        )
+
+    def _lag(self, opened: OpenNode) -> int | None:
+        if self._progress is not None:
+            _, done, total = self._progress
+            return max(0, total - done) if total else None
+        return opened.node.arrived if opened.node.stats.is_connected else None
+
+    def _heard(self, what: str, done: int, total: int) -> None:
+        self._progress = (what, done, total)
+        self._listener(what, done, total)
+
+    @contextlib.contextmanager
+    def _observed(
+        self, opened: OpenNode, stop: threading.Event, ended: threading.Event
+    ) -> Iterator[None]:
+        over = threading.Event()
+        heartbeat = threading.Thread(
+            target=self._heartbeat,
+            args=(opened, stop, ended, over),
+            name="livesync heartbeat",
+            daemon=True,
+        )
+        heartbeat.start()
+        try:
+            yield
+        finally:
+            over.set()
+            heartbeat.join(_JOIN_S)
+
+    def _heartbeat(
+        self,
+        opened: OpenNode,
+        stop: threading.Event,
+        ended: threading.Event,
+        over: threading.Event,
+    ) -> None:
+        identity = file_identity(self._config.database)
+        word_at, trash_at = 0.0, time.monotonic() + _TRASH_EVERY_S
+        told = LivesyncState()
+        left_out: tuple[LeftOut, ...] = ()
+        while not over.wait(_HEARTBEAT_S):
+            if stop.is_set() or file_identity(self._config.database) != identity:
+                ended.set()
+            stats, now = opened.node.stats, time.monotonic()
+            if stats.is_connected and self._progress is not None:
+                self._progress = None
+                _log.info("In sync: %d files, following changes", opened.records.count())
+            if stats.is_connected and stats.not_synced != left_out:
+                _say_not_synced(stats.not_synced, left_out)
+                left_out = stats.not_synced
+            if stats.trouble is not None or stats.is_connected:
+                self._tell(stats.trouble or stats.brake)
+            state = self._state_of(opened, is_running=True)
+            is_due = now >= word_at or state.is_connected != told.is_connected
+            if is_due and state != told:
+                word_at, told = now + _WORD_EVERY_S, state
+                save_state(opened.records, state)
+            if now >= trash_at:
+                trash_at = now + _TRASH_EVERY_S
+                drop_old_trash(self._config, opened.records)
+
+    @contextlib.contextmanager
+    def _watching(self, opened: OpenNode) -> Iterator[None]:
+        """Tell the node what happens in the vault; one that only takes changes need not know."""
+        if self._options.direction is Direction.PULL:
+            yield
+            return
+        root, debounce_s = opened.site.root, self._config.settings.livesync.debounce_s
+        with self._watch(root, debounce_s, lambda _paths: opened.node.changed()) as is_watched:
+            self._is_watched = is_watched
+            # What changes before it is watched is found by the node's first look.
+            if is_watched(_WATCHER_PATIENCE_S):
+                _log.info("Watching %s", root)
+            yield
+
+
+def _say_not_synced(now: tuple[LeftOut, ...], before: tuple[LeftOut, ...]) -> None:
+    for one in now:
+        if one not in before:
+            more = f" and {one.count - len(one.paths)} more" if one.count > len(one.paths) else ""
+            what = "Synced, but" if one.kind == "elsewhere" else "Not synced"
+            _log.warning("%s: %s: %s%s", what, one.reason, ", ".join(one.paths), more)
+
+
+def run_livesync(
+    watch: Watch,
+    config: Config,
+    stop: threading.Event,
+    options: Options | None = None,
+    listener: Listener = lambda _what, _done, _total: None,
+) -> None:
+    """Be a node in the foreground until `stop`.
+
+    Raises:
+        ObsidianRagError: only the user can help, or there is no node to be had.
+    """
+    while not stop.is_set():
+        RunningNode(config, watch, options, listener).run(stop)
+
+
+class LivesyncLoop:
+    """The daemon's node: whatever stops it is told, and tried again later or when asked."""
+
+    def __init__(self, config: Config, watch: Watch, tell: Tell) -> None:
+        self._config = config
+        self._watch = watch
+        self._tell_health = tell
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+        self._node: RunningNode | None = None
+        self._trouble: ObsidianRagError | None = None
+        self._tried_at = 0.0
+
+    def run(self, stop: threading.Event) -> None:
+        """Sync until `stop` is set and `wake` was called; never raises."""
+        logging.getLogger("obsidian_rag.livesync").setLevel(
+            self._config.settings.livesync.logLevel.upper()
+        )
+        while not stop.is_set():
+            self._woken.clear()
+            self._tried_at = time.monotonic()
+            self._try(stop)
+            if not stop.is_set() and self._trouble is not None:
+                is_passing = isinstance(self._trouble, _PASSING)
+                self._woken.wait(_RETRY_SOON_S if is_passing else _RETRY_S)
+                stop.wait(max(0.0, self._tried_at + _TRIES_APART_S - time.monotonic()))
+
+    def look_soon(self) -> None:
+        """What stopped the node may be over."""
+        if self._node is None and self._trouble is not None:
+            self._woken.set()
+
+    def wake(self) -> None:
+        """Make `run` notice that it shall stop."""
+        self._woken.set()
+
+    @property
+    def state(self) -> LivesyncState:
+        """How the node is doing."""
+        node = self._node
+        state = node.state if node is not None else LivesyncState()
+        # A new try heals nothing before it has come through.
+        is_well = state.is_connected or state.trouble is not None
+        return state if is_well else replace(state, trouble=self._trouble)
+
+    def _try(self, stop: threading.Event) -> None:
+        self._node = node = RunningNode(self._config, self._watch, tell=self._tell)
+        trouble: ObsidianRagError | None = None
+        try:
+            node.run(stop)
+        except ObsidianRagError as error:
+            _log.warning("LiveSync has stopped: %s", error.message)
+            trouble = error
+        except Exception as error:  # noqa: BLE001  (a background loop: the next round may do better)
+            _log.exception("LiveSync stumbled")
+            trouble = IndexerFailed(
+                f"LiveSync stopped unexpectedly ({type(error).__name__}).",
+                "It is tried again by itself; logs/daemon.log has the details to report.",
+            )
+        finally:
+            self._node = None
+        if trouble is not None:
+            self._tell(trouble)
+
+    def _tell(self, trouble: ObsidianRagError | None) -> None:
+        with self._lock:
+            is_news = (trouble and trouble.body) != (self._trouble and self._trouble.body)
+            self._trouble = trouble
+        if is_news:
+            self._tell_health(trouble)

@@ -1,0 +1,237 @@
+"""Settle a conflict as the user says: one version stays, the others go to the trash, or beside it.
+
+A node may be at work at the same time: what is changed here, in the vault or in the database, is
+for it a change like any other. A version is dropped only when a copy of it is safe.
+"""
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from obsidian_rag.errors import (
+    InvalidArgument,
+    LivesyncConflict,
+    LivesyncUnreadable,
+    NotFound,
+    ReadOnly,
+)
+from obsidian_rag.livesync.couch import Couch
+from obsidian_rag.livesync.documents import Codec, Entry
+from obsidian_rag.livesync.remote_view import RemoteReader
+from obsidian_rag.store import Conflict, LivesyncRecords, now
+from obsidian_rag.vault import (
+    content_hash,
+    create_beside,
+    keep_copy,
+    read_bytes,
+    remove_file,
+    replace_file,
+)
+
+_LIST = "`obsidian-rag livesync resolve` lists the versions."
+_DIGITS = 8
+
+
+class Keep(StrEnum):
+    """Which version stays, when no revision is named."""
+
+    OURS = "ours"
+    THEIRS = "theirs"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What became of a conflict: `kept_as` are the files beside the note."""
+
+    path: str
+    kept: str
+    kept_as: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """What it takes to settle conflicts of one database and one vault."""
+
+    root: Path
+    trash: Path
+    couch: Couch
+    codec: Codec
+    records: LivesyncRecords
+    is_read_only: bool = False
+
+    def resolve(self, conflict: Conflict, keep: str) -> Resolved:
+        """Settle one conflict; `keep` is a word of `Keep` or a revision.
+
+        Raises:
+            LivesyncConflict: it is in another state by now.
+            InvalidArgument: there is no such version.
+            LivesyncUnreadable: a version cannot be read, so it cannot be kept safe.
+        """
+        leaves = self._leaves(conflict.doc_id)
+        if len(leaves) > 1:
+            done = self._settle_branches(conflict, leaves, keep)
+        elif conflict.kept_as is not None:
+            done = self._settle_files(conflict, conflict.kept_as, keep)
+        elif leaves:
+            done = self._settle_unsent(conflict, leaves[0], keep)
+        else:
+            done = Resolved(conflict.path, keep)
+        self.records.settle_conflict(conflict.doc_id)
+        return done
+
+    def _leaves(self, doc_id: str) -> tuple[str, ...]:
+        document = self.couch.get(doc_id)
+        if document is None:
+            return ()
+        rivals = document.get("_conflicts")
+        others = rivals if isinstance(rivals, list) else []
+        return (str(document["_rev"]), *(str(rev) for rev in others))
+
+    # -- several living revisions
+
+    def _settle_branches(self, conflict: Conflict, leaves: Sequence[str], keep: str) -> Resolved:
+        if self.is_read_only:
+            raise _read_only()
+        versions = {rev: self._version(conflict, rev) for rev in leaves}
+        ours = self._ours(conflict, versions)
+        kept = _chosen(conflict, leaves, ours, keep)
+        beside = []
+        for rev, (entry, content) in versions.items():
+            if rev == kept or entry.is_deleted:
+                continue
+            if keep == Keep.BOTH:
+                label = f"conflict {rev.partition('-')[2][:_DIGITS]}"
+                made = create_beside(self.root, entry.path, label, content, entry.mtime_ms * 10**6)
+                beside.append(made.rel_path)
+            else:
+                self._keep_copy(entry.path, content, entry.mtime_ms * 10**6)
+        self._drop(conflict, [rev for rev in leaves if rev != kept])
+        return Resolved(conflict.path, kept, tuple(beside))
+
+    def _version(self, conflict: Conflict, rev: str) -> tuple[Entry, bytes]:
+        reader = RemoteReader(self.couch, self.codec)
+        found = reader.revision(conflict.doc_id, rev)
+        if found is None:
+            raise LivesyncUnreadable(
+                f"The version {rev} of '{conflict.path}' cannot be read, so it is not dropped.",
+                "Let the device that wrote it sync again, or settle the conflict there.",
+            )
+        return found
+
+    def _ours(self, conflict: Conflict, versions: dict[str, tuple[Entry, bytes]]) -> str | None:
+        """The revision that this vault's file is, or was when it was last synced."""
+        known = self.records.file(conflict.doc_id)
+        if known is not None and known.rev in versions:
+            return known.rev
+        here = self._content(conflict.path)
+        return next((rev for rev, (_, content) in versions.items() if content == here), None)
+
+    def _drop(self, conflict: Conflict, revs: Sequence[str]) -> None:
+        rows = self.couch.bulk_docs(
+            [{"_id": conflict.doc_id, "_rev": rev, "_deleted": True} for rev in revs]
+        )
+        if any(row.rev is None for row in rows):
+            raise LivesyncConflict(
+                f"'{conflict.path}' was changed at this moment.", f"Try again; {_LIST}"
+            )
+
+    # -- our version lies beside the note
+
+    def _settle_files(self, conflict: Conflict, kept_as: str, keep: str) -> Resolved:
+        choice = Keep.THEIRS if keep in conflict.revs else _word(conflict, keep)
+        ours = self._content(kept_as)
+        if choice is Keep.BOTH:
+            return Resolved(conflict.path, choice, (kept_as,) if ours is not None else ())
+        if choice is Keep.OURS:
+            if ours is None:
+                raise NotFound(f"'{kept_as}' is not there any more.", "Keep theirs, or both.")
+            self._replace(conflict.path, ours)
+        if ours is not None:
+            kept_at = self._place(kept_as, len(ours))
+            remove_file(self.root, kept_as, content_hash(ours), kept_at)
+        return Resolved(conflict.path, choice)
+
+    # -- our version was never sent, because we may not
+
+    def _settle_unsent(self, conflict: Conflict, rev: str, keep: str) -> Resolved:
+        choice = Keep.THEIRS if keep == rev else _word(conflict, keep)
+        if choice is Keep.OURS:
+            raise _read_only()
+        ours = self._content(conflict.path)
+        entry, theirs = self._version(conflict, rev)
+        kept_as: tuple[str, ...] = ()
+        if ours is not None and choice is Keep.BOTH:
+            label = f"conflict {content_hash(ours)[:_DIGITS]}"
+            kept_as = (create_beside(self.root, conflict.path, label, ours).rel_path,)
+        if not entry.is_deleted:
+            self._replace(conflict.path, theirs)
+        return Resolved(conflict.path, choice, kept_as)
+
+    # -- files
+
+    def _content(self, path: str) -> bytes | None:
+        try:
+            return read_bytes(self.root, path)[0]
+        except NotFound:
+            return None
+
+    def _replace(self, path: str, content: bytes) -> None:
+        present = self._content(path)
+        if present is None:
+            replace_file(self.root, path, None, content)
+        elif present != content:
+            self._keep_copy(path, present, time.time_ns())
+            replace_file(self.root, path, content_hash(present), content)
+
+    def _keep_copy(self, path: str, content: bytes, mtime_ns: int) -> None:
+        keep_copy(self.root, content, mtime_ns, self._place(path, len(content)))
+
+    def _place(self, path: str, size: int) -> Path:
+        """A place in the trash, written down first: what nobody lists is as good as lost."""
+        kept_at = self.trash / f"{time.time_ns()}-{secrets.token_hex(4)}"
+        self.records.add_trash(path, str(kept_at), size, now(), "conflict settled")
+        return kept_at
+
+
+def _chosen(conflict: Conflict, leaves: Sequence[str], ours: str | None, keep: str) -> str:
+    """The revision that stays."""
+    if keep in leaves:
+        return keep
+    choice = _word(conflict, keep)
+    if choice is Keep.BOTH:
+        return ours or leaves[0]
+    if ours is None:
+        raise LivesyncConflict(
+            f"None of the versions of '{conflict.path}' is the one in this vault.",
+            f"Name the revision to keep, or keep both; {_LIST}",
+        )
+    if choice is Keep.OURS:
+        return ours
+    others = [rev for rev in leaves if rev != ours]
+    if len(others) > 1:
+        raise InvalidArgument(
+            f"'{conflict.path}' has {len(others)} other versions.",
+            f"Name the revision to keep: {', '.join(others)}.",
+        )
+    return others[0]
+
+
+def _word(conflict: Conflict, keep: str) -> Keep:
+    try:
+        return Keep(keep)
+    except ValueError:
+        raise InvalidArgument(
+            f"'{conflict.path}' has no version {keep[:60]!r}.",
+            f"Keep ours, theirs, both or a revision; {_LIST}",
+        ) from None
+
+
+def _read_only() -> ReadOnly:
+    return ReadOnly(
+        "This node takes changes and sends none, so it cannot settle that in the database.",
+        "Keep theirs, settle it on another device, or set livesync.read_only to false.",
+    )

@@ -1,0 +1,109 @@
+"""Bring back many files at once that sync took out of the vault, or that it is about to."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from obsidian_rag.config import Config
+from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.livesync.care import Restored, open_records, put_back
+from obsidian_rag.livesync.deletions import MOVED, Answer, answer_held, held_deletions
+from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.session import is_node_running
+from obsidian_rag.livesync.site import place_of
+from obsidian_rag.store import LivesyncRecords, TrashedFile
+
+_AGO = re.compile(r"(\d{1,6})\s*([smhdw])", re.IGNORECASE)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+# Copies of versions: their notes were not taken out of the vault.
+_COPIES = ("merged", "conflict settled", MOVED)
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredMany:
+    """What came back, or would; `held` are files that stay, though they were deleted elsewhere."""
+
+    restored: tuple[Restored, ...]
+    failed: tuple[tuple[TrashedFile, ObsidianRagError], ...]
+    held: tuple[str, ...]
+    left: int
+
+
+def restore_many(
+    config: Config,
+    since: str | None = None,
+    options: Options | None = None,
+    *,
+    is_dry: bool = False,
+) -> RestoredMany:
+    """Put back every file that was deleted on other devices, or those deleted since then.
+
+    Of each path the latest version comes back. Without `since`, deletions that wait for the user
+    are refused as well: the next sync sends those files to the other devices again.
+
+    Raises:
+        InvalidArgument: `since` is no time.
+        ConfigInvalid: LiveSync is not set up.
+    """
+    begin = moment_of(since) if since is not None else None
+    restored: list[Restored] = []
+    failed: list[tuple[TrashedFile, ObsidianRagError]] = []
+    with open_records(config, options) as kept:
+        trash = kept.records.trash()
+        chosen = _latest(trash, begin)
+        for file in chosen:
+            try:
+                restored.append(
+                    Restored(file, file.path) if is_dry else put_back(config, kept, file)
+                )
+            except ObsidianRagError as error:
+                failed.append((file, error))
+        held = _held(kept.records) if begin is None else ()
+        if held and not is_dry:
+            answer_held(kept.records, Answer.REFUSE)
+    return RestoredMany(tuple(restored), tuple(failed), held, len(trash) - len(chosen))
+
+
+def take_held_deletions(config: Config, options: Options) -> int:
+    """Tell a node of another process that the deletions it holds are meant; how many they are."""
+    with open_records(config) as kept:
+        held = held_deletions(kept.records)
+        is_meant = place_of(config, options).key == kept.site.key
+        if not held or not is_meant or not is_node_running(config, kept.site.key):
+            return 0
+        answer_held(kept.records, Answer.TAKE)
+        return len(held)
+
+
+def moment_of(text: str) -> datetime:
+    """The time that `2h`, `2026-11-16` or `2026-11-16T08:30` means; without a zone it is local.
+
+    Raises:
+        InvalidArgument: it is no time.
+    """
+    wanted = text.strip()
+    if ago := _AGO.fullmatch(wanted):
+        return datetime.now(UTC) - timedelta(**{_UNITS[ago[2].lower()]: int(ago[1])})
+    try:
+        return datetime.fromisoformat(wanted).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidArgument(
+            f"'{text[:60]}' is no time.",
+            "Write how long ago (30m, 2h, 3d, 1w), a date (2026-11-16) or a time"
+            " (2026-11-16T08:30).",
+        ) from None
+
+
+def _latest(trash: list[TrashedFile], begin: datetime | None) -> list[TrashedFile]:
+    """Of each path the file that was removed last, the oldest removal first."""
+    found: dict[str, TrashedFile] = {}
+    for file in trash:  # the latest first
+        is_asked_for = begin is None or datetime.fromisoformat(file.removed_at) >= begin
+        if is_asked_for and file.reason not in _COPIES:
+            found.setdefault(file.path, file)
+    return list(reversed(found.values()))
+
+
+def _held(records: LivesyncRecords) -> tuple[str, ...]:
+    known = (records.file(doc_id) for doc_id in held_deletions(records))
+    return tuple(sorted(file.path for file in known if file is not None))

@@ -1,0 +1,157 @@
+"""Where a node works: from the settings, and what a command asks for besides, to a database.
+
+The settings name one server. Its password, and the consent to use it, are for that server only:
+another one on the command line needs its own.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from obsidian_rag.config import Config
+from obsidian_rag.errors import ConfigInvalid
+from obsidian_rag.livesync.consent import check_consent
+from obsidian_rag.livesync.couch import Remote
+from obsidian_rag.livesync.filters import FilterSettings
+from obsidian_rag.livesync.membership import remote_key
+from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.secrets import Secrets, SecretStore
+
+PASSWORD_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSWORD"
+PASSPHRASE_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSPHRASE"
+_FROM_ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SETUP = "Run `obsidian-rag livesync setup`, or name the database with --url and --db."
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a node works: a database, what opens it, and the folder that is synced with it."""
+
+    remote: Remote
+    root: Path
+    passphrase: str | None = field(default=None, repr=False)
+
+    @property
+    def key(self) -> str:
+        """The name under which we remember the database."""
+        return remote_key(self.remote)
+
+
+def filters_of(config: Config) -> FilterSettings:
+    """Which paths LiveSync's filters leave out, as far as our settings say."""
+    settings = config.settings.livesync
+    return FilterSettings(
+        settings.syncOnlyRegEx,
+        settings.syncIgnoreRegEx,
+        settings.useIgnoreFiles,
+        settings.ignoreFiles,
+    )
+
+
+def is_configured(config: Config) -> bool:
+    """Whether the settings name a database."""
+    return bool(config.settings.livesync.couchdbUrl and config.settings.livesync.dbName)
+
+
+def place_of(config: Config, options: Options | None = None) -> Site:
+    """The database and the folder, without what opens the database.
+
+    Raises:
+        ConfigInvalid: they are not named, or cannot be used.
+    """
+    options = options or Options()
+    settings = config.settings.livesync
+    url, user, _ = split_login(options.url) if options.url else (settings.couchdbUrl, None, None)
+    database = options.database or settings.dbName
+    if not url or not database:
+        raise ConfigInvalid("LiveSync is not set up.", _SETUP)
+    if _is_settings_server(config, options):
+        user = options.user or user or settings.couchdbUser
+    else:
+        user = options.user or user
+    return Site(Remote(url, database, user), _root(config, options))
+
+
+def site_of(
+    config: Config, options: Options | None = None, environ: Mapping[str, str] = os.environ
+) -> Site:
+    """The database and the folder, with what opens the database.
+
+    Raises:
+        ConfigInvalid: they are not named or cannot be used, or a secret cannot be had.
+        LivesyncRefused: the server is outside this machine, and nobody has consented to it.
+    """
+    options = options or Options()
+    place = place_of(config, options)
+    is_ours = _is_settings_server(config, options)
+    check_consent(
+        place.remote, options.has_consent or (is_ours and config.settings.livesync.remote_consent)
+    )
+    kept = SecretStore(config.home).get(place.key) or Secrets()
+    given = options.password or (split_login(options.url)[2] if options.url else None)
+    written = _written_password(config, environ) if is_ours and given is None else None
+    password = given or written or kept.password or environ.get(PASSWORD_VARIABLE)
+    remote = replace(
+        place.remote,
+        password=password,
+        headers=kept.headers,
+        # A password that is given replaces the token.
+        jwt=kept.jwt if given is None and written is None else None,
+    )
+    passphrase = options.passphrase or kept.passphrase or environ.get(PASSPHRASE_VARIABLE)
+    if options.encrypts is False:
+        passphrase = None
+    return Site(remote, place.root, passphrase)
+
+
+def split_login(url: str) -> tuple[str, str | None, str | None]:
+    """An address without the user and password in it, and those two."""
+    try:
+        parts = urlsplit(url.strip())
+        user, password = parts.username, parts.password
+    except ValueError:
+        return url, None, None  # whoever uses it will say what is wrong, without quoting it
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
+    return bare, unquote(user) if user else None, unquote(password) if password else None
+
+
+def _is_settings_server(config: Config, options: Options) -> bool:
+    """Whether a command means the server of the settings."""
+    known = config.settings.livesync.couchdbUrl
+    return options.url is None or (known or "").rstrip("/") == split_login(options.url)[0]
+
+
+def _written_password(config: Config, environ: Mapping[str, str]) -> str | None:
+    written = config.settings.livesync.couchdbPassword
+    if written is None:
+        return None
+    text = written.get_secret_value()
+    named = _FROM_ENVIRONMENT.fullmatch(text)
+    if named is None:
+        return text
+    if named[1] not in environ:
+        raise ConfigInvalid(
+            f"livesync.couchdbPassword names the variable {named[1]}, which is not set.",
+            "Set it where this process starts, or run `obsidian-rag livesync setup`.",
+        )
+    return environ[named[1]]
+
+
+def _root(config: Config, options: Options) -> Path:
+    written = config.settings.livesync.vaultPath
+    if options.vault is not None:
+        root = Path(os.path.abspath(options.vault.expanduser()))  # noqa: PTH100  (keeps symlinks)
+    elif written is not None:
+        from_file = config.file.parent / Path(written).expanduser()
+        root = Path(os.path.abspath(from_file))  # noqa: PTH100
+    else:
+        root = config.vault_root
+    if config.home.resolve().is_relative_to(root.resolve()):
+        raise ConfigInvalid(
+            f"The data folder {config.home} lies inside the folder that is synced.",
+            "Keep it elsewhere: set OBSIDIAN_RAG_HOME.",
+        )
+    return root

@@ -1,0 +1,69 @@
+"""How a node is doing, and how other processes read it from the records."""
+
+import contextlib
+import json
+import os
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from obsidian_rag.errors import ObsidianRagError, error_from
+from obsidian_rag.store import LivesyncRecords, now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STATE = "state"
+
+
+@dataclass(frozen=True, slots=True)
+class LivesyncState:
+    """A node at one moment. `counts` are since its start; `lag` changes wait to be taken in."""
+
+    is_running: bool = False
+    is_watching: bool = False
+    is_connected: bool = False
+    counts: "Mapping[str, object]" = field(default_factory=lambda: MappingProxyType({}))
+    lag: int | None = None
+    progress: tuple[str, int, int] | None = None
+    trouble: ObsidianRagError | None = None
+
+
+def save_state(records: LivesyncRecords, state: LivesyncState) -> None:
+    """Record how the node is doing, for other processes."""
+    progress = list(state.progress) if state.progress else None
+    told = {
+        "pid": os.getpid(),
+        "at": now(),
+        "is_watching": state.is_watching,
+        "is_connected": state.is_connected,
+        "counts": dict(state.counts),
+        "lag": state.lag,
+        "progress": progress,
+        "trouble": dict(state.trouble.body) if state.trouble else None,
+    }
+    with contextlib.suppress(ObsidianRagError):  # the next heartbeat repeats it
+        records.put_fact(_STATE, json.dumps(told))
+
+
+def load_state(records: LivesyncRecords, *, is_running: bool) -> LivesyncState:
+    """How a node of another process is doing, or how the last one ended."""
+    try:
+        told: dict[str, Any] = json.loads(records.get_fact(_STATE) or "{}")
+        body = told.get("trouble")
+        trouble = error_from(body["code"], body["message"], body["suggestion"]) if body else None
+        counts = MappingProxyType(dict(told.get("counts") or {}))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return LivesyncState(is_running=is_running)
+    if not is_running:
+        return LivesyncState(counts=counts, trouble=trouble)
+    progress = told.get("progress")
+    return LivesyncState(
+        is_running=True,
+        is_watching=told.get("is_watching") is True,
+        is_connected=told.get("is_connected") is True,
+        counts=counts,
+        lag=told.get("lag"),
+        progress=tuple(progress) if progress else None,
+        trouble=trouble,
+    )

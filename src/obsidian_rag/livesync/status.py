@@ -1,0 +1,156 @@
+"""LiveSync at a glance: from the living node if there is one, else from what it left behind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from obsidian_rag.config import Config
+from obsidian_rag.errors import ObsidianRagError, Status
+from obsidian_rag.livesync.session import is_node_running
+from obsidian_rag.livesync.site import is_configured, place_of
+from obsidian_rag.livesync.state import LivesyncState, load_state
+from obsidian_rag.store import Database, LivesyncRecords
+
+_COUNTED = ("pulled", "pushed", "deleted_here", "deleted_there", "renamed", "merged", "waiting")
+_SINCE = "since"
+_NOT_CONFIGURED = (
+    "LiveSync is NOT configured: the vault is not synced with other devices."
+    " `obsidian-rag livesync setup` sets it up."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LivesyncStatus:
+    """What `obsidian_sync_status` tells; `files` are those that both sides have."""
+
+    configured: bool
+    enabled: bool
+    running: bool
+    watching: bool
+    connected: bool
+    message: str
+    server: str | None = None
+    database: str | None = None
+    vault: str | None = None
+    read_only: bool = False
+    files: int = 0
+    stats: Mapping[str, object] = field(default_factory=dict)
+    not_synced: tuple[Mapping[str, object], ...] = ()
+    progress: Mapping[str, object] | None = None
+    health: Status = "healthy"
+    trouble: ObsidianRagError | None = None
+
+
+def livesync_status(
+    config: Config, database: Database, ours: LivesyncState | None
+) -> LivesyncStatus:
+    """How the sync of this installation is doing; asks no server.
+
+    `ours` is the node of this process, if it is to have one.
+
+    Raises:
+        IndexCorrupted: the books cannot be read.
+    """
+    settings = config.settings.livesync
+    if not is_configured(config):
+        return LivesyncStatus(
+            configured=False,
+            enabled=settings.enabled,
+            running=False,
+            watching=False,
+            connected=False,
+            message=_NOT_CONFIGURED,
+            stats=_stats(LivesyncState(), None),
+        )
+    try:
+        site = place_of(config)
+    except ObsidianRagError as error:
+        return _unusable(settings.enabled, error)
+    records = LivesyncRecords(database, site.key)
+    live = _state(config, records, ours)
+    return LivesyncStatus(
+        configured=True,
+        enabled=settings.enabled,
+        running=live.is_running,
+        watching=live.is_watching,
+        connected=live.is_connected,
+        message=_message(live, settings.enabled),
+        server=site.remote.url,
+        database=site.remote.database,
+        vault=str(site.root),
+        read_only=settings.read_only,
+        files=records.count(),
+        stats=_stats(live, records),
+        not_synced=_not_synced(live),
+        progress=_progress(live),
+        health="degraded" if live.trouble else "healthy",
+        trouble=live.trouble,
+    )
+
+
+def _state(config: Config, records: LivesyncRecords, ours: LivesyncState | None) -> LivesyncState:
+    if ours is not None and ours.is_running:
+        return ours
+    if is_node_running(config, records.remote):
+        return load_state(records, is_running=True)
+    return ours or load_state(records, is_running=False)
+
+
+def _stats(state: LivesyncState, records: LivesyncRecords | None) -> dict[str, object]:
+    counts = state.counts
+    return {
+        **{name: counts.get(name, 0) for name in _COUNTED},
+        "conflicts": len(records.conflicts()) if records else 0,
+        "quarantined": len(records.quarantined()) if records else 0,
+        "trash": len(records.trash()) if records else 0,
+        "last_seq": counts.get("last_seq") or (records.get_fact(_SINCE) if records else None),
+        "last_change_at": counts.get("last_change_at"),
+        "lag": state.lag,
+    }
+
+
+def _not_synced(state: LivesyncState) -> tuple[Mapping[str, object], ...]:
+    found: Any = state.counts.get("not_synced")
+    return tuple(one for one in found or () if isinstance(one, Mapping))
+
+
+def _progress(state: LivesyncState) -> dict[str, object] | None:
+    if state.progress is None:
+        return None
+    what, done, total = state.progress
+    return {"phase": what, "current": done, "total": total}
+
+
+def _message(state: LivesyncState, is_enabled: bool) -> str:
+    if state.trouble is not None:
+        return state.trouble.message
+    if not state.is_running:
+        how = "`obsidian-rag serve` syncs" if is_enabled else "`obsidian-rag livesync run` syncs"
+        return f"LiveSync is set up, but does not run; {how}."
+    if state.progress is not None:
+        return "LiveSync is catching up."
+    if not state.is_connected:
+        return "LiveSync is connecting."
+    missing = sum(_count(one) for one in _not_synced(state) if one.get("kind") != "elsewhere")
+    if not missing:
+        return "LiveSync is in sync."
+    return f"LiveSync is in sync, except for {missing} {'file' if missing == 1 else 'files'}."
+
+
+def _count(one: Mapping[str, object]) -> int:
+    count = one.get("count")
+    return count if isinstance(count, int) else 0
+
+
+def _unusable(is_enabled: bool, trouble: ObsidianRagError) -> LivesyncStatus:
+    return LivesyncStatus(
+        configured=True,
+        enabled=is_enabled,
+        running=False,
+        watching=False,
+        connected=False,
+        message=trouble.message,
+        stats=_stats(LivesyncState(), None),
+        health="degraded",
+        trouble=trouble,
+    )

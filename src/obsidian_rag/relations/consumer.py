@@ -1,0 +1,287 @@
+"""Keeps the indexes of related notes in line with the index: what it reads is handed over here.
+
+Whoever writes has the process to himself as far as templates go; single notes may be taken up by
+another process meanwhile.
+"""
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
+from obsidian_rag.notes import Note, RagPolicy, parse_note, read_id, split_frontmatter
+from obsidian_rag.relations.content import Content, read_content
+from obsidian_rag.relations.ground import Ground, format_of
+from obsidian_rag.relations.ids import add_id
+from obsidian_rag.relations.rows import Draft, Rows, Terms
+from obsidian_rag.relations.rows_file import begin_anew, discard, find_rows, open_rows, promote
+from obsidian_rag.relations.vectors import refresh_vectors, static_vector
+from obsidian_rag.relations.words import Speller
+from obsidian_rag.store import ChunkStore, now
+from obsidian_rag.vault import NoteFile, read_note
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_CHECKED = "checked_at"
+# What SQLite checks in a fraction of a second.
+_QUICKLY_CHECKED = 64_000_000
+# So many notes tell which lines most of them share: few have to be counted again in the end.
+_SAMPLE = 1024
+_log = logging.getLogger(__name__)
+
+
+class ParsedNote(Protocol):
+    """A note as it is handed over, with the passages that were stored with it, if any."""
+
+    @property
+    def content_hash(self) -> str: ...
+    @property
+    def content(self) -> object: ...
+    @property
+    def passages(self) -> "Sequence[tuple[str, NDArray[np.float32]]] | None": ...
+
+
+class Delivery(Protocol):
+    """What is handed over in one go. Renames are old path, new path."""
+
+    @property
+    def notes(self) -> Sequence[ParsedNote]: ...
+    @property
+    def renamed(self) -> Sequence[tuple[str, str]]: ...
+    @property
+    def removed(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MakeContents:
+    """How the content of notes is made, in whatever process they are read."""
+
+    max_chars: int | None
+    with_lines: bool
+
+    def __call__(self) -> Callable[[Note], tuple[Content, Terms]]:
+        """Begin; the numbers in what is made are those of this beginner's own terms."""
+        return _Contents(self).make
+
+
+class _Contents:
+    def __init__(self, how: MakeContents) -> None:
+        self._how = how
+        self._speller = Speller()
+        self._name = uuid.uuid4().hex
+        self._told = 0
+
+    def make(self, note: Note) -> tuple[Content, Terms]:
+        """The content of a note, and the terms that were new in it."""
+        speller, told = self._speller, self._told
+        content = read_content(note, speller, self._how.max_chars, with_lines=self._how.with_lines)
+        self._told = len(speller.terms)
+        return content, Terms(self._name, speller.terms[told:], speller.words[told:])
+
+
+class RelatedNotes:
+    """The indexes of related notes while an index run, or a single edit, is handed over to them."""
+
+    def __init__(self, home: Path, ground: Ground) -> None:
+        self._home = home
+        self._ground = ground
+        self._settings = ground.settings
+        self._rows: Rows | None = None
+        self._is_rebuild = False
+        self._is_sampled = False
+        self.is_lost = False
+        self.written = 0
+        self.removed = 0
+        self.ids_added: list[str] = []
+
+    @property
+    def make_content(self) -> MakeContents:
+        """Makes what is needed of a note."""
+        return MakeContents(self._settings.max_chars, self._settings.discount_boilerplate)
+
+    @property
+    def rows(self) -> Rows:
+        """What is written to, once it has begun."""
+        assert self._rows is not None
+        return self._rows
+
+    @property
+    def mark(self) -> str | None:
+        """A name for this state, if it agreed with an index once and admits the same notes."""
+        mark = self.rows.mark
+        return mark if mark is not None and mark.endswith(self._admitted) else None
+
+    @property
+    def _admitted(self) -> str:
+        return f" {self._settings.excluded_folders}"
+
+    def begin(self, fingerprint: str, *, is_rebuild: bool = False, is_whole: bool = True) -> None:
+        """Open the indexes; damaged ones, and ones that are made otherwise, begin afresh."""
+        self.close()
+        self._is_rebuild = is_rebuild
+        self._open()
+        if is_whole and not is_rebuild:
+            try:
+                _must_be_sound(self.rows)
+            except IndexCorrupted:
+                self.start_over()
+        self.rows.expect_vectors_of(fingerprint)
+
+    def begin_early(self) -> bool:
+        """Open the indexes for a few notes; whether there are any that can be followed."""
+        self._rows = find_rows(self._home, format_of(self._settings))
+        with self._noticing_damage():
+            return self._rows is not None and self._rows.count > 0
+        return False
+
+    def _open(self) -> None:
+        make = begin_anew if self._is_rebuild else open_rows
+        self._rows = make(self._home, format_of(self._settings))
+
+    def start_over(self) -> None:
+        """Throw away what is damaged; everything will be handed over again."""
+        self.is_lost = True
+        self.close()
+        self._open()
+        self.is_lost = self._is_sampled = False
+
+    def close(self) -> None:
+        """Let go of the file; a damaged one is removed, to be made again."""
+        if self._rows is not None:
+            self._rows.close()
+            self._rows = None
+            if self.is_lost and not self._is_rebuild:
+                discard(self._home)
+
+    def admits(self, path: str) -> bool:
+        """Whether the note at this path is related to others."""
+        return self._ground.admits(path)
+
+    def contents(self, paths: Sequence[str] | None = None) -> Mapping[str, str]:
+        """The content hash of the notes there are: of all, or of those at some paths."""
+        with self._noticing_damage():
+            return self.rows.contents(paths)
+        return {}
+
+    def contents_below(self, paths: Iterable[str]) -> Mapping[str, str]:
+        """The same of the notes at some paths, and of those below these folders."""
+        with self._noticing_damage():
+            return self.rows.contents_below(paths)
+        return {}
+
+    def before_reading(self, paths: Iterable[str]) -> None:
+        """Give these notes ids, if the settings say so."""
+        if not self._settings.auto_add_ids:
+            return
+        for path in filter(self.admits, paths):
+            try:
+                if self._lacks_id(path):
+                    add_id(self._ground.root, path)
+                    self.ids_added.append(path)
+            except ObsidianRagError as error:
+                _log.warning("No id for %s: %s", path, error.message)
+
+    def _lacks_id(self, path: str) -> bool:
+        file = read_note(self._ground.root, path, self._ground.rules.max_file_bytes)
+        if not isinstance(file, NoteFile):
+            return False
+        head = parse_note(path, file.text[: split_frontmatter(file.text)[1]])
+        return head.policy is not RagPolicy.NEVER and read_id(head.frontmatter) is None
+
+    def take(self, delivery: Delivery) -> bool:
+        """Take up notes that were read, renamed or removed; whether it could."""
+        if not self.is_lost and (delivery.notes or delivery.renamed or delivery.removed):
+            with self._noticing_damage(), self.rows.changing():
+                self._write(delivery)
+            if self.written >= _SAMPLE and not self._is_sampled:
+                self._is_sampled = True
+                self.settle()
+        return not self.is_lost
+
+    def _write(self, delivery: Delivery) -> None:
+        rows, settings = self.rows, self._settings
+        concerned = [*delivery.removed, *(path for pair in delivery.renamed for path in pair)]
+        known = rows.contents(concerned)
+        for old, new in delivery.renamed:
+            if old in known and new not in known:
+                rows.move(old, new)
+            elif old in known:
+                rows.remove(old, settings.ngram_size)
+        removed = [path for path in delivery.removed if path in known]
+        for path in removed:
+            rows.remove(path, settings.ngram_size)
+        rows.put(
+            [_draft(note) for note in delivery.notes],
+            ngram_size=settings.ngram_size,
+            with_places=settings.store_positions,
+        )
+        rows.is_unsettled = True
+        self.written += len(delivery.notes)
+        self.removed += len(removed)
+
+    def settle(self) -> list[str]:
+        """Find out which lines come from templates; paths of notes to be read again for that."""
+        with self._noticing_damage():
+            if self.rows.is_unsettled and self._settings.discount_boilerplate:
+                return self.rows.settle()
+        return []
+
+    def finish(
+        self,
+        chunks: ChunkStore,
+        link_id: str,
+        indexed: Callable[[Sequence[str]], Mapping[str, str | None]],
+        stop: Callable[[], bool],
+    ) -> str | None:
+        """Give notes their vectors; the mark of what is in use now, if all of it is done."""
+        with self._noticing_damage():
+            if self.rows.is_unsettled:
+                refresh_vectors(self.rows, chunks, link_id, indexed=indexed, stop=stop)
+                if stop():
+                    return None
+                self.rows.is_unsettled = False
+            if self.mark is None:
+                self.rows.mark = f"{uuid.uuid4().hex}{self._admitted}"
+            mark = self.mark
+            if self._is_rebuild:
+                self.close()
+                promote(self._home)
+            return mark
+        return None
+
+    @contextlib.contextmanager
+    def _noticing_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except IndexCorrupted:
+            self.is_lost = True
+
+
+def _draft(note: ParsedNote) -> Draft:
+    content, fresh = cast("tuple[Content, Terms]", note.content)
+    if note.passages is None:
+        return Draft(content, note.content_hash, fresh)
+    vector = static_vector(note.passages)
+    return Draft(content, note.content_hash, fresh, vector, note.content_hash)
+
+
+def _must_be_sound(rows: Rows) -> None:
+    """A whole run notices damage, which is then built anew; of a large file not every time.
+
+    Raises:
+        IndexCorrupted: the file is damaged.
+    """
+    database = rows.database
+    checked = database.get(_CHECKED) or ""
+    if database.path.stat().st_size > _QUICKLY_CHECKED and checked[:10] == now()[:10]:
+        return
+    if database.check() is not None:
+        raise IndexCorrupted(f"{database.path} is damaged.", "Run `obsidian-rag sync`.")
+    if checked[:10] != now()[:10]:
+        database.put(_CHECKED, now())

@@ -1,0 +1,31 @@
+"""How well search does: questions with known answers, asked in several ways, and their report."""
+
+from obsidian_rag.search.evaluation.golden import Golden, Half, Question, half_of, read_golden
+from obsidian_rag.search.evaluation.own_questions import questions_from
+from obsidian_rag.search.evaluation.report import (
+    PARTS,
+    EvalOptions,
+    Evaluated,
+    Outcome,
+    Report,
+    Weakness,
+    evaluate_search,
+    report_of,
+)
+
+__all__ = [
+    "PARTS",
+    "EvalOptions",
+    "Evaluated",
+    "Golden",
+    "Half",
+    "Outcome",
+    "Question",
+    "Report",
+    "Weakness",
+    "evaluate_search",
+    "half_of",
+    "questions_from",
+    "read_golden",
+    "report_of",
+]
