@@ -15,8 +15,7 @@ from obsidian_rag.engine import (
     run_index,
 )
 from obsidian_rag.engine.meaning import MeaningPass
-from obsidian_rag.engine.relating import links_found
-from obsidian_rag.relations import Kind
+from obsidian_rag.relations import Kind, links_found
 from obsidian_rag.store import embedded_chunks
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -90,7 +89,7 @@ def test_damaged_indexes_are_made_again_and_get_their_meanings_back(
     made: Engine, home: Path
 ) -> None:
     add_all(made)
-    made.let_go_of_relations()
+    made.relations.let_go()
     (home / "relations.db").write_bytes(b"no database at all" * 1000)
     for suffix in ("-wal", "-shm"):
         (home / f"relations.db{suffix}").unlink(missing_ok=True)

@@ -25,6 +25,7 @@ from obsidian_rag.engine.autostart import (
 )
 from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import Finding, examine
+from obsidian_rag.engine.early import update_relations
 from obsidian_rag.engine.engine import Engine, Live, index_version
 from obsidian_rag.engine.entry import (
     Entry,
@@ -56,15 +57,6 @@ from obsidian_rag.engine.health import (
     Subject,
     assess,
     worse,
-)
-from obsidian_rag.engine.ids import (
-    DanglingRelation,
-    IdCheck,
-    add_note_ids,
-    check_note_ids,
-    has_id,
-    note_for_id,
-    notes_without_id,
 )
 from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.jobs import Job, Jobs, JobStatus
@@ -99,21 +91,31 @@ from obsidian_rag.engine.meaning_state import MEANING_PHASE, MeaningState
 from obsidian_rag.engine.own_questions import own_questions
 from obsidian_rag.engine.presence import Presence, announce, claim
 from obsidian_rag.engine.probes import health_of, look, newest_note
-from obsidian_rag.engine.relating import (
+from obsidian_rag.engine.status import FileNotice, StatusReport, report_status
+from obsidian_rag.engine.vault_choice import IndexedVault, accept_replacement, replaced_vault
+from obsidian_rag.index import IndexResult, Mode, Phase, Progress, paced
+from obsidian_rag.livesync import Direction, LeftOut, NotEncrypted, Resolved, Tweaks
+from obsidian_rag.relations import (
+    AddedId,
+    AddOutcome,
+    DanglingRelation,
+    IdCheck,
+    IdReport,
+    LinksFound,
     RelatedAnswer,
     RelatedNote,
+    add_note_ids,
+    check_note_ids,
+    has_id,
     links_found,
+    note_for_id,
+    notes_without_id,
+    refresh_meanings,
     related_notes,
     relation_troubles,
     relations_state,
     similar_titles,
 )
-from obsidian_rag.engine.relation_index import refresh_meanings, update_relations
-from obsidian_rag.engine.status import FileNotice, StatusReport, report_status
-from obsidian_rag.engine.vault_choice import IndexedVault, accept_replacement, replaced_vault
-from obsidian_rag.index import IndexResult, Mode, Phase, Progress, paced
-from obsidian_rag.livesync import Direction, LeftOut, NotEncrypted, Resolved, Tweaks
-from obsidian_rag.relations import AddedId, AddOutcome, IdReport, LinksFound
 from obsidian_rag.store import Fact, FoundRow, Links, Manifest, Memory, now
 from obsidian_rag.vault import (
     NoteFile,
