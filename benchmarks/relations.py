@@ -30,8 +30,8 @@ from obsidian_rag.relations import (
     Ground,
     Kind,
     LinksFound,
-    Loaded,
-    RelatedNotes,
+    MemoryIndex,
+    RelationsConsumer,
     Rows,
     explain,
     format_of,
@@ -124,12 +124,12 @@ def parse_all(ground: Ground) -> None:
 
 def index(ground: Ground, home: Path) -> float:
     """Seconds of a first index of related notes, chunks and vectors aside."""
-    with closing(RelatedNotes(home, ground)) as notes:
+    with closing(RelationsConsumer(home, ground)) as notes:
         notes.begin("")
         return best(lambda: take_up(ground, notes, None), times=1)
 
 
-def take_up(ground: Ground, notes: RelatedNotes, paths: list[str] | None) -> None:
+def take_up(ground: Ground, notes: RelationsConsumer, paths: list[str] | None) -> None:
     """Read notes as an index run does, for their relations alone."""
     limit, held = ground.rules.max_file_bytes, notes.contents(paths)
     source = Source("", ground.root, limit, ChunkLimits(), notes.make_content)
@@ -155,13 +155,16 @@ def give_vectors(rows: Rows) -> None:
 
 
 def loading(home: Path, rows: Rows) -> list[tuple[str, str]]:
-    def whole() -> Loaded:
-        loaded = Loaded(rows, use_links=True, meanings_of=MODEL)
+    def whole() -> MemoryIndex:
+        loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
         assert loaded.graph.outgoing is not None
         return loaded
 
     look_s = best(lambda: (home / "relations.db").read_bytes())
-    load_s, whole_s = best(lambda: Loaded(rows, use_links=True, meanings_of=MODEL)), best(whole)
+    load_s, whole_s = (
+        best(lambda: MemoryIndex(rows, use_links=True, meanings_of=MODEL)),
+        best(whole),
+    )
     return [
         ("read the file's bytes (floor)", f"{look_s:.3f} s"),
         ("**load** (target 0.5 s at 15,000)", f"{load_s:.2f} s"),
@@ -170,7 +173,7 @@ def loading(home: Path, rows: Rows) -> list[tuple[str, str]]:
 
 
 def asking(ground: Ground, rows: Rows, questions: int) -> list[tuple[str, str]]:
-    loaded = Loaded(rows, use_links=True, meanings_of=MODEL)
+    loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
     slots = random.Random(3).sample(range(loaded.size), min(questions, loaded.size))
     taken = timed(lambda slot: ask(loaded, slot), slots)
     with closing(fts5(rows)) as peer:
@@ -185,7 +188,7 @@ def asking(ground: Ground, rows: Rows, questions: int) -> list[tuple[str, str]]:
     ]
 
 
-def ask(loaded: Loaded, slot: int) -> None:
+def ask(loaded: MemoryIndex, slot: int) -> None:
     source = note_source(loaded, slot)
     weights = weights_of(SETTINGS, kind_of(loaded, source))
     explain(loaded, source, related(loaded, source, SETTINGS), weights)
@@ -205,7 +208,7 @@ def fts5(rows: Rows) -> sqlite3.Connection:
     return database
 
 
-def ask_fts5(database: sqlite3.Connection, loaded: Loaded, slot: int) -> None:
+def ask_fts5(database: sqlite3.Connection, loaded: MemoryIndex, slot: int) -> None:
     terms, _ = note_source(loaded, slot).terms
     if len(terms):
         wanted = " OR ".join(map(str, terms.tolist()))
@@ -216,7 +219,7 @@ def ask_fts5(database: sqlite3.Connection, loaded: Loaded, slot: int) -> None:
 
 def editing(ground: Ground, rows: Rows) -> list[tuple[str, str]]:
     """One note saved again and again: until the indexes have it, and until an answer has."""
-    loaded = Loaded(rows, use_links=True, meanings_of=MODEL)
+    loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
     card = max(loaded.cards[:500], key=lambda one: len(one.links))
     note = ground.root / card.path
     before = note.read_bytes()
@@ -227,7 +230,7 @@ def editing(ground: Ground, rows: Rows) -> list[tuple[str, str]]:
             note.write_bytes(before + f"\n\nquixotic{turn}\n".encode())
             parsed.append(best(lambda: parse_note(card.path, note.read_text("utf-8")), 1) * 1000)
             started = time.perf_counter()
-            with closing(RelatedNotes(rows.database.path.parent, ground)) as notes:
+            with closing(RelationsConsumer(rows.database.path.parent, ground)) as notes:
                 assert notes.begin_early()
                 take_up(ground, notes, [card.path])
                 assert notes.written == 1

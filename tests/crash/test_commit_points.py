@@ -18,7 +18,7 @@ from obsidian_rag.engine import Engine, ask, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.index.run import IndexRun
 from obsidian_rag.index.target import LiveTarget, RebuildTarget
-from obsidian_rag.relations import RelatedNotes, find_rows, format_of
+from obsidian_rag.relations import RelationsConsumer, find_rows, format_of
 from obsidian_rag.search import Request, Signals
 from obsidian_rag.store import ChunkStore, Queue, chunks
 from obsidian_rag.store.manifest import Manifest
@@ -42,11 +42,11 @@ POINTS: dict[str, Point] = {
     "before the outcome is recorded": (LiveTarget, "commit", False),
     "inside the recording": (Queue, "finish", False),
     "after the first group": (LiveTarget, "commit", True),
-    "before the related notes are written": (RelatedNotes, "take", False),
+    "before the related notes are written": (RelationsConsumer, "take", False),
     "with the related notes written but owed": (LiveTarget, "hand_over", False),
-    "before their lines are counted": (RelatedNotes, "settle", False),
-    "before they have their vectors": (RelatedNotes, "finish", False),
-    "before the index knows that they agree": (RelatedNotes, "finish", True),
+    "before their lines are counted": (RelationsConsumer, "settle", False),
+    "before they have their vectors": (RelationsConsumer, "finish", False),
+    "before the index knows that they agree": (RelationsConsumer, "finish", True),
 }
 SWEEP_POINTS: dict[str, Point] = {
     "before the sweep": (ChunkStore, "maintain", False),
@@ -61,8 +61,8 @@ REBUILD_POINTS: dict[str, Point] = {
     "before the switch": (IndexRun, "_switch", False),
     "before the folders are swapped": (ChunkStore, "promote", False),
     "after the folders are swapped": (ChunkStore, "promote", True),
-    "before the related notes are swapped": (RelatedNotes, "finish", False),
-    "after the related notes are swapped": (RelatedNotes, "finish", True),
+    "before the related notes are swapped": (RelationsConsumer, "finish", False),
+    "after the related notes are swapped": (RelationsConsumer, "finish", True),
 }
 
 

@@ -8,9 +8,8 @@ from tests.engine.transformers import install, words
 
 from obsidian_rag.engine import Engine, related_notes, relations_state, run_index
 from obsidian_rag.engine.meaning import MeaningPass, add_meaning
-from obsidian_rag.engine.relating import links_found
 from obsidian_rag.index import Mode
-from obsidian_rag.relations import Kind
+from obsidian_rag.relations import Kind, links_found
 from obsidian_rag.store import embedded_chunks
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -84,7 +83,7 @@ def test_damaged_indexes_are_made_again_and_get_their_meanings_back(
     made: Engine, home: Path
 ) -> None:
     add_all(made)
-    made.let_go_of_relations()
+    made.relations.let_go()
     (home / "relations.db").write_bytes(b"no database at all" * 1000)
     for suffix in ("-wal", "-shm"):
         (home / f"relations.db{suffix}").unlink(missing_ok=True)

@@ -26,10 +26,9 @@ from obsidian_rag.engine import (
 from obsidian_rag.engine.engine import Live
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
-from obsidian_rag.engine.relating import links_found, loaded_relations, similar_titles
 from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
 from obsidian_rag.index import Mode
-from obsidian_rag.relations import format_of, open_rows
+from obsidian_rag.relations import format_of, links_found, memory_index, open_rows, similar_titles
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -69,7 +68,7 @@ def write(engine: Engine, path: str, text: str) -> None:
 
 
 def known(engine: Engine) -> set[str]:
-    return set(loaded_relations(engine).by_path)
+    return set(memory_index(engine).by_path)
 
 
 def test_an_index_run_relates_the_notes_too(made: Engine, home: Path) -> None:
@@ -88,10 +87,10 @@ def test_a_sync_that_changes_nothing_does_not_touch_the_indexes(made: Engine, ho
 
 
 def test_indexes_are_loaded_once_and_follow_what_is_written(made: Engine) -> None:
-    loaded = loaded_relations(made)
+    loaded = memory_index(made)
     write(made, "Marsh.md", "# Marsh\n\nfox sedge and marsh marigold\n")
     run_index(made, Mode.SYNC)
-    assert loaded_relations(made) is loaded
+    assert memory_index(made) is loaded
     assert "Marsh.md" in asked(made)
 
 
@@ -149,7 +148,7 @@ def test_a_stopped_run_leaves_its_work_to_the_next(
     times = itertools.count()
     run_index(made, Mode.FULL, stop=lambda: next(times) > 40)
     run_index(made, Mode.SYNC)
-    assert loaded_relations(made).count == 300
+    assert memory_index(made).count == 300
 
 
 def test_a_vault_that_was_really_emptied_has_no_related_notes(made: Engine) -> None:
@@ -157,7 +156,7 @@ def test_a_vault_that_was_really_emptied_has_no_related_notes(made: Engine) -> N
     shutil.rmtree(root)
     root.mkdir()
     run_index(made, Mode.REINDEX, accepts_removals=True)
-    assert loaded_relations(made).count == 0
+    assert memory_index(made).count == 0
 
 
 def truncate(file: Path) -> None:
@@ -401,7 +400,7 @@ def test_ids_are_added_by_an_index_run_if_the_setting_says_so(
 ) -> None:
     made = engine(make_vault(NOTES), {"relations.auto_add_ids": True})
     run_index(made, Mode.FULL)
-    assert all(card.uid for card in loaded_relations(made).cards)
+    assert all(card.uid for card in memory_index(made).cards)
     run_index(made, Mode.SYNC)
     assert all((vault(made) / path).read_text().startswith("---\nid: ") for path in NOTES)
 
@@ -413,12 +412,12 @@ def test_ids_are_added_to_notes_that_were_indexed_before(made: Engine, engine: M
 
 
 def test_meanings_are_taken_from_the_index(made: Engine) -> None:
-    loaded = loaded_relations(made)
+    loaded = memory_index(made)
     assert loaded.meanings is not None
     assert all(loaded.meanings.of(slot) is not None for slot in loaded.slot_of.values())
-    assert made.relations is loaded
-    made.let_go_of_relations()
-    assert made.relations is None
+    assert made.relations.index is loaded
+    made.relations.let_go()
+    assert made.relations.index is None
 
 
 def test_the_settings_of_relations_are_the_engines(engine: MakeEngine, made: Engine) -> None:

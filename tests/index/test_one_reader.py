@@ -9,7 +9,7 @@ import pytest
 
 from obsidian_rag.engine import related_notes
 from obsidian_rag.notes import parse_note
-from obsidian_rag.relations import RelatedNotes
+from obsidian_rag.relations import RelationsConsumer
 from obsidian_rag.store import Consumer, Queue
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_what_is_owed_to_related_notes_alone_is_all_that_is_done(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(RelatedNotes, "take", dies)
+        patched.setattr(RelationsConsumer, "take", dies)
         world.run("sync")
     assert owed(world, Consumer.CHUNKS) == []
     assert sorted(owed(world, Consumer.RELATIONS)) == ["03.md", "New.md"]

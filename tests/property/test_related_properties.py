@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.search.indexed import indexed
 
 from obsidian_rag.engine import Engine, run_index, update_relations
-from obsidian_rag.engine.relating import relation_troubles, similar_titles
 from obsidian_rag.index import Mode
+from obsidian_rag.relations import relation_troubles, similar_titles
 from obsidian_rag.tools import call
 
 RELATED = "obsidian_rag_related"
@@ -181,7 +181,7 @@ def assert_as_new(engine: Engine, lived: Lived, folder: Path) -> None:
     shutil.rmtree(folder)
     followed = told(engine, notes)
     assert followed == expected
-    engine.let_go_of_relations()
+    engine.relations.let_go()
     assert told(engine, notes) == expected
 
 

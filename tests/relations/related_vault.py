@@ -18,9 +18,9 @@ from obsidian_rag.index import (
     hand_over,
 )
 from obsidian_rag.notes import ChunkLimits
-from obsidian_rag.relations.consumer import RelatedNotes
+from obsidian_rag.relations.consumer import RelationsConsumer
 from obsidian_rag.relations.ground import Ground, format_of
-from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import open_rows
 from obsidian_rag.relations.score import related
@@ -33,7 +33,7 @@ DEFAULT = RelationsSettings()
 RULES = Rules.from_settings(Settings().indexing)
 
 
-class WordsAlone(RelatedNotes):
+class WordsAlone(RelationsConsumer):
     """Indexes without vectors: notes are related by what they say."""
 
     def take(self, delivery: Delivery) -> bool:  # type: ignore[override]  # what a run hands over
@@ -125,14 +125,14 @@ class RelatedVault:
 
     def update_early(self, paths: Sequence[str]) -> int:
         """Take up these notes and nothing else; how many were written."""
-        with closing(RelatedNotes(self.home, self.ground)) as notes:
+        with closing(RelationsConsumer(self.home, self.ground)) as notes:
             assert notes.begin_early()
             source = Source("", self.root, RULES.max_file_bytes, ChunkLimits(), notes.make_content)
             hand_over(source, RULES, notes, notes.contents_below(paths), paths)
             return notes.written
 
     @contextmanager
-    def loaded(self, settings: RelationsSettings | None = None) -> Iterator[Loaded]:
+    def loaded(self, settings: RelationsSettings | None = None) -> Iterator[MemoryIndex]:
         """The indexes in memory, as the profile wants them."""
         with self.rows() as rows:
             yield load(rows, settings or self.settings)
@@ -144,11 +144,11 @@ class RelatedVault:
             return scores(loaded, path, chosen)
 
 
-def load(rows: Rows, settings: RelationsSettings) -> Loaded:
-    return Loaded(rows, use_links=settings.use_links and settings.profile == "default")
+def load(rows: Rows, settings: RelationsSettings) -> MemoryIndex:
+    return MemoryIndex(rows, use_links=settings.use_links and settings.profile == "default")
 
 
-def scores(loaded: Loaded, path: str, settings: RelationsSettings) -> dict[str, float]:
+def scores(loaded: MemoryIndex, path: str, settings: RelationsSettings) -> dict[str, float]:
     found = related(loaded, note_source(loaded, loaded.by_path[path]), settings)
     return {loaded.cards[one.slot].path: one.score for one in found}
 

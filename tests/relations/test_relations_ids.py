@@ -16,7 +16,7 @@ from obsidian_rag.errors import NoteChanged as Changed
 from obsidian_rag.notes import NoteId, id_trouble, parse_note, read_id
 from obsidian_rag.relations import ids as ids_module
 from obsidian_rag.relations.ids import AddOutcome, DuplicateId, FoundId, add_id, add_ids, check_ids
-from obsidian_rag.relations.opened import open_for_edit
+from obsidian_rag.relations.note_edit import open_for_edit
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 A = "550e8400-e29b-41d4-a716-446655440000"

@@ -12,7 +12,7 @@ from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.notes import Chunk, embedding_text
 from obsidian_rag.relations.in_use import VectorsInUse
 from obsidian_rag.relations.kinds import Kind
-from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.score import MEANING_WEIGHTS, related, weights_of
 from obsidian_rag.relations.signals import Signal, Source, kind_of, meaning
@@ -154,7 +154,7 @@ def many(tmp_path: Path, have: int) -> RelatedVault:
     return vault
 
 
-def first(loaded: Loaded, path: str) -> str:
+def first(loaded: MemoryIndex, path: str) -> str:
     return loaded.cards[
         related(loaded, note_source(loaded, loaded.by_path[path]), DEFAULT)[0].slot
     ].path
@@ -175,7 +175,7 @@ def test_the_vault_changes_over_as_a_whole(
 ) -> None:
     vault = many(tmp_path, have)
     with vault.rows() as rows:
-        loaded = Loaded(rows, use_links=True, meanings_of=model)
+        loaded = MemoryIndex(rows, use_links=True, meanings_of=model)
         assert loaded.vectors_in_use.kind is kind
         assert first(loaded, NAMES[0]) == (NAMES[1] if kind is Kind.STATIC else NAMES[2])
         assert first(loaded.by_static_vectors(), NAMES[0]) == NAMES[1]
@@ -184,7 +184,7 @@ def test_the_vault_changes_over_as_a_whole(
 def test_a_follower_changes_over_too(tmp_path: Path) -> None:
     vault = many(tmp_path, 18)
     with vault.rows() as rows, vault.rows() as others:
-        loaded = Loaded(rows, use_links=True, meanings_of=MODEL)
+        loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
         assert first(loaded, NAMES[0]) == NAMES[1]
         give(others, Kind.MEANING, {NAMES[18]: np.arange(8.0)})
         loaded.follow()
@@ -198,7 +198,7 @@ def test_a_follower_changes_over_too(tmp_path: Path) -> None:
 def test_a_note_that_has_only_a_static_vector_is_compared_by_that(tmp_path: Path) -> None:
     vault = many(tmp_path, 19)
     with vault.rows() as rows:
-        loaded = Loaded(rows, use_links=True, meanings_of=MODEL)
+        loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
         late, early = (loaded.by_path[NAMES[at]] for at in (19, 0))
         assert kind_of(loaded, note_source(loaded, late)) is Kind.STATIC
         static = loaded.by_static_vectors()
@@ -216,7 +216,7 @@ def test_a_note_that_has_only_a_static_vector_is_compared_by_that(tmp_path: Path
 def test_a_text_is_compared_by_the_kind_of_its_vector(tmp_path: Path) -> None:
     vault = many(tmp_path, 20)
     with vault.rows() as rows:
-        loaded = Loaded(rows, use_links=True, meanings_of=MODEL)
+        loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
 
         def asked(kind: Kind) -> Source:
             known = loaded.vectors(kind)
@@ -250,4 +250,4 @@ def test_bytes_that_are_no_vector_are_damage(tmp_path: Path) -> None:
     with vault.rows() as rows:
         rows.database.run("UPDATE note SET meaning = zeroblob(8) WHERE path = ?", (NAMES[3],))
         with pytest.raises(IndexCorrupted):
-            first(Loaded(rows, use_links=True, meanings_of=MODEL), NAMES[0])
+            first(MemoryIndex(rows, use_links=True, meanings_of=MODEL), NAMES[0])

@@ -12,7 +12,7 @@ the settings, the errors. What a row promises in more detail is tested where the
 | BM25, Jaccard, term overlap, graph proximity | test_relations_signals.py |
 | Normalise, combine, filter | test_relations_score.py (with plain loops beside it) |
 | Create, modify, delete, rename | test_relations_update.py; live: test_relations_cycle.py |
-| Persistent, loaded on start, corrupted | test_relations_loaded.py, test_engine_relating.py |
+| Persistent, loaded on start, corrupted | test_relations_memory_index.py, test_engine_relating.py |
 | ID rules, auto-add, rich and simple format | test_relations_ids.py, test_relations_write.py |
 """
 
@@ -31,7 +31,7 @@ from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.notes import parse_note, read_id
 from obsidian_rag.relations import signals
 from obsidian_rag.relations.ids import check_ids
-from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import FILE, discard
 from obsidian_rag.relations.score import related, seed_scale, weights_of
@@ -162,7 +162,7 @@ def test_scoring_step_1_tokenizes_without_markdown_and_stopwords_and_stems(
         assert text_source(loaded, markdown).sequence.tolist() == expected
 
 
-def raw(loaded: Loaded, path: str) -> dict[Signal, dict[str, float]]:
+def raw(loaded: MemoryIndex, path: str) -> dict[Signal, dict[str, float]]:
     """The four signals of the seed for one note, not yet normalised."""
     source = note_source(loaded, loaded.by_path[path])
     touched = Touched(loaded, source)

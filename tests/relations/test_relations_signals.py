@@ -9,7 +9,7 @@ from tests.relations.related_vault import RelatedVault, indexed, load
 from tests.relations.seed_scoring import SeedNote, bm25, idf
 
 from obsidian_rag.relations import signals
-from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.signals import K1, B, Scores, Source, Touched
 from obsidian_rag.relations.source import note_source, text_source
 
@@ -29,11 +29,11 @@ TAGS = {
 }
 
 
-def by_path(loaded: Loaded, scores: Scores) -> dict[str, float]:
+def by_path(loaded: MemoryIndex, scores: Scores) -> dict[str, float]:
     return {path: float(scores[slot]) for path, slot in loaded.by_path.items()}
 
 
-def source(loaded: Loaded, path: str) -> Source:
+def source(loaded: MemoryIndex, path: str) -> Source:
     return note_source(loaded, loaded.by_path[path])
 
 

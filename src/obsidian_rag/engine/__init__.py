@@ -3,19 +3,11 @@
 from obsidian_rag.engine.asking import ask, known_folder, note_passages, vault_roots
 from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import examine
+from obsidian_rag.engine.early import update_relations
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus, Event
 from obsidian_rag.engine.facts import Facts, FoundFact
 from obsidian_rag.engine.foreground import index_in_foreground
-from obsidian_rag.engine.ids import (
-    DanglingRelation,
-    IdCheck,
-    add_note_ids,
-    check_note_ids,
-    has_id,
-    note_for_id,
-    notes_without_id,
-)
 from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.job import Job
 from obsidian_rag.engine.listing import indexed_notes, list_notes
@@ -31,21 +23,29 @@ from obsidian_rag.engine.note_files import (
 )
 from obsidian_rag.engine.presence import announce, claim
 from obsidian_rag.engine.probes import health_of, index_stamp
-from obsidian_rag.engine.relating import (
+from obsidian_rag.engine.resident import ResidentEngine
+from obsidian_rag.engine.status import report_status
+from obsidian_rag.engine.vault_choice import accept_replacement, offered_vaults, replaced_vault
+from obsidian_rag.engine.watcher import watch_files
+from obsidian_rag.relations import (
+    AddedId,
+    AddOutcome,
+    DanglingRelation,
+    IdCheck,
+    IdReport,
     RelatedAnswer,
     RelatedNote,
+    add_note_ids,
+    check_note_ids,
+    has_id,
     links_found,
+    note_for_id,
+    notes_without_id,
     related_notes,
     relation_troubles,
     relations_state,
     similar_titles,
 )
-from obsidian_rag.engine.relation_index import update_relations
-from obsidian_rag.engine.resident import ResidentEngine
-from obsidian_rag.engine.status import report_status
-from obsidian_rag.engine.vault_choice import accept_replacement, offered_vaults, replaced_vault
-from obsidian_rag.engine.watcher import watch_files
-from obsidian_rag.relations import AddedId, AddOutcome, IdReport
 
 __all__ = [
     "AddOutcome",

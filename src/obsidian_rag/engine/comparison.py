@@ -9,17 +9,18 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from obsidian_rag.engine.early import note_source_of
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.relation_index import ground_of, note_source_of
 from obsidian_rag.index import hand_over
 from obsidian_rag.notes import RagPolicy, parse_note, property_values
 from obsidian_rag.relations import (
     Ground,
-    Loaded,
-    RelatedNotes,
+    MemoryIndex,
+    RelationsConsumer,
     Rows,
     find_rows,
     format_of,
+    ground_of,
     note_source,
     refresh_vectors,
     related,
@@ -66,11 +67,11 @@ def differing_relations(engine: Engine) -> list[str]:
         return []
     ground = ground_of(engine)
     # To compare is not to write: no note gets an id for it.
-    settings = ground.settings.model_copy(update={"auto_add_ids": False})
+    unwritten = replace(ground, settings=ground.settings.model_copy(update={"auto_add_ids": False}))
     with (
         contextlib.closing(rows),
         tempfile.TemporaryDirectory(dir=engine.config.home, prefix=".compared-") as folder,
-        contextlib.closing(RelatedNotes(Path(folder), replace(ground, settings=settings))) as clean,
+        RelationsConsumer(Path(folder), unwritten) as clean,
     ):
         clean.begin("")
         source = note_source_of(engine, link.link_id, clean)
@@ -85,7 +86,7 @@ def differing_relations(engine: Engine) -> list[str]:
 def _differing(rows: Rows, clean: Rows, ground: Ground) -> list[str]:
     settings = ground.settings
     use_links = settings.use_links and settings.profile != "seed"
-    ours, theirs = (Loaded(one, use_links=use_links) for one in (rows, clean))
+    ours, theirs = (MemoryIndex(one, use_links=use_links) for one in (rows, clean))
     paths = sorted({*ours.by_path, *theirs.by_path})
     compared = paths[:: len(paths) // _MOST_COMPARED + 1]
     return [
@@ -95,7 +96,7 @@ def _differing(rows: Rows, clean: Rows, ground: Ground) -> list[str]:
     ]
 
 
-def _told(loaded: Loaded, path: str, ground: Ground) -> dict[str, float] | None:
+def _told(loaded: MemoryIndex, path: str, ground: Ground) -> dict[str, float] | None:
     slot = loaded.by_path.get(path)
     if slot is None:
         return None

@@ -14,7 +14,6 @@ from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.health import assess
 from obsidian_rag.engine.meaning import meaning_state
 from obsidian_rag.engine.probes import look
-from obsidian_rag.engine.relation_index import check_relations
 from obsidian_rag.errors import (
     IndexCorrupted,
     IndexNotFound,
@@ -22,6 +21,7 @@ from obsidian_rag.errors import (
     ReadOnly,
 )
 from obsidian_rag.index import FINGERPRINT, check, chunk_hash, fingerprint
+from obsidian_rag.relations import check_relations
 from obsidian_rag.store import IndexState, open_to_others, probe_indexes, stored_vectors
 
 Verdict = Literal["ok", "warning", "problem"]

@@ -2,14 +2,18 @@
 
 import logging
 import threading
+from collections.abc import Sequence
 
 from obsidian_rag.engine.engine import Engine, Live
 from obsidian_rag.engine.events import EventKind
-from obsidian_rag.engine.relation_index import update_relations
 from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.index import Source, hand_over
+from obsidian_rag.relations import RelationsConsumer
+from obsidian_rag.store import Change, ChangeType, Consumer, Links, Queue
 
 # More at once is the work of an index run, in a process of its own.
 _MOST_PATHS = 50
+_MOST_NOTES = 50
 _log = logging.getLogger(__name__)
 
 
@@ -54,3 +58,32 @@ class EarlyRelations:
         if updated is not None and any(updated):
             counts = dict(zip(("written", "removed"), updated, strict=True))
             self._live.bus.publish(EventKind.RELATIONS, {"paths": paths, **counts})
+
+
+def update_relations(engine: Engine, paths: Sequence[str]) -> tuple[int, int] | None:
+    """Take up a few changed notes at once: how many were written and removed.
+
+    None if nothing is related yet, or if it is the work of an index run.
+    """
+    link = Links(engine.database).primary()
+    with engine.relations_consumer() as notes:
+        if link is None or not notes.begin_early():
+            return None
+        held = notes.contents_below(paths)
+        # A folder that vanished may be a disk that is away: that is for an index run to judge.
+        if len(held) > _MOST_NOTES:
+            return None
+        source = note_source_of(engine, link.link_id, notes)
+        looked_at = hand_over(source, engine.rules, notes, held, paths)
+        if looked_at is None or notes.is_lost:
+            return None
+        # What changes meanwhile is read once more by the next run.
+        owed = (Change(path, ChangeType.UPDATE) for path in looked_at)
+        Queue(engine.database, Consumer.RELATIONS).add(link.link_id, owed)
+        return notes.written, notes.removed
+
+
+def note_source_of(engine: Engine, link_id: str, notes: RelationsConsumer) -> Source:
+    """The vault, to be read for its related notes alone."""
+    limit = engine.rules.max_file_bytes
+    return Source(link_id, engine.config.vault_root, limit, engine.limits, notes.make_content)

@@ -3,10 +3,10 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from obsidian_rag.config import Config, RelationsSettings
+from obsidian_rag.config import Config
 from obsidian_rag.embed import Embedder
 from obsidian_rag.engine.events import Bus
 from obsidian_rag.engine.health import Health, Subject
@@ -15,9 +15,10 @@ from obsidian_rag.engine.parts import CurrentParts
 from obsidian_rag.engine.settings_file import SettingsFile
 from obsidian_rag.engine.transformer import Transformer
 from obsidian_rag.engine.vaults import Vaults
-from obsidian_rag.index import INDEX_VERSION, Guarded, Workplace
+from obsidian_rag.index import INDEX_VERSION, Guarded, Mode, Workplace, catch_up
 from obsidian_rag.notes import ChunkLimits
-from obsidian_rag.store import ChunkStore, Database, MeaningStore, file_identity
+from obsidian_rag.relations import KeptIndex, RelationsConsumer, ground_of
+from obsidian_rag.store import ChunkStore, Database, MeaningStore, file_identity, writer_lock
 from obsidian_rag.vault import Rules
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from obsidian_rag.livesync import LivesyncState
-    from obsidian_rag.relations import Loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,7 @@ class Engine:
 
     def __init__(self, config: Config) -> None:
         self.live: Live | None = None
-        self.relations: Loaded | None = None
-        # With the transformer whose vectors they compare.
-        self.relations_settings: tuple[RelationsSettings, str | None] | None = None
+        self.relations = KeptIndex()
         self.seen_version: str | None = None
         self.looked_for_changes: tuple[float, bool] | None = None
         self.settings_file = SettingsFile(config)
@@ -173,16 +171,22 @@ class Engine:
             guarded=Guarded(settings.memory.patterns, settings.security.sensitive_sections),
         )
 
-    def let_go_of_relations(self) -> None:
-        """Forget the indexes of related notes; they are loaded again when needed."""
-        if (relations := self.relations) is not None:
-            with relations.lock:  # whoever asks them finishes first
-                relations.rows.close()
-            self.relations = None
+    def relations_consumer(self) -> RelationsConsumer:
+        """The indexes of related notes, for a run to keep in line; to be closed by the caller."""
+        return RelationsConsumer(self.config.home, ground_of(self))
+
+    def make_relations(self) -> bool:
+        """Relate the notes that are indexed, where that was lost; False if a job will do it."""
+        if self.live is not None:
+            self.live.jobs.request(Mode.SYNC)
+            return False
+        with writer_lock(self.config.home, "relations"), self.relations_consumer() as consumer:
+            catch_up(replace(self.workplace, consumer=consumer))
+        return True
 
     def close(self) -> None:
         """Let go of files and connections."""
-        self.let_go_of_relations()
+        self.relations.let_go()
         with self._lock:
             database, self._database = self._database, None
         if database is not None:

@@ -9,7 +9,6 @@ from typing import Any
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.memory import give_back
 from obsidian_rag.engine.outcome import read_outcome, record_failure, record_outcome
-from obsidian_rag.engine.relation_index import related_notes_of
 from obsidian_rag.engine.repair import repaired
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError
 from obsidian_rag.index import IndexResult, IndexRun, Listener, Mode, Stop
@@ -47,7 +46,7 @@ def run_index(
             repair = repaired(engine) if mode is Mode.REINDEX else ""
             if mode is not Mode.REINDEX and engine.chunks.exists():
                 engine.chunks.check()
-            with contextlib.closing(related_notes_of(engine)) as consumer:
+            with engine.relations_consumer() as consumer:
                 place = replace(engine.workplace, consumer=consumer)
                 run = IndexRun(place, listener, stop, accepts_removals=accepts_removals)
                 result = replace(run.run(mode, paths), repair=repair)

@@ -18,9 +18,9 @@ import numpy as np
 from obsidian_rag.embed import Embedder
 from obsidian_rag.engine.engine import Engine, index_version
 from obsidian_rag.engine.meaning_state import MeaningState
-from obsidian_rag.engine.relation_index import refresh_meanings
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
 from obsidian_rag.notes import text_parts
+from obsidian_rag.relations import refresh_meanings
 from obsidian_rag.store import (
     ChunkPlace,
     EmbeddedChunk,

@@ -10,8 +10,8 @@ from obsidian_rag.engine.indexing import read_result
 from obsidian_rag.engine.jobs import job_fields
 from obsidian_rag.engine.meaning import meaning_state
 from obsidian_rag.engine.probes import look, newest_note
-from obsidian_rag.engine.relating import relations_state
 from obsidian_rag.errors import NotFound, ObsidianRagError, Status
+from obsidian_rag.relations import relations_state
 from obsidian_rag.store import EmbeddingStatus, IndexState, Queue
 
 _CHANGES_SHOWN = 10

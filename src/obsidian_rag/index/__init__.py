@@ -37,6 +37,7 @@ from obsidian_rag.index.run import (
     REBUILDING,
     IndexRun,
     Workplace,
+    catch_up,
     compact,
     finish_promotion,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "Tally",
     "Workplace",
     "away_before",
+    "catch_up",
     "check",
     "chunk_hash",
     "compact",

@@ -157,13 +157,11 @@ class IndexRun:
         return IndexResult(mode, files, chunks, took, self._tally)
 
     def catch_up(self) -> None:
-        """Give the consumer what it lacks of the notes that are indexed, and look for no other."""
-        made_by = self._place.database.get(FINGERPRINT)
-        if made_by is not None:
-            self._handover.begin(made_by)
-            self._handover.owe()
-            self._do_owed(is_for_chunks=False)
-            self._finish()
+        """Give the consumer what it lacks, and look at nothing else."""
+        self._handover.begin(self._place.database.get(FINGERPRINT) or "")
+        self._handover.owe()
+        self._do_owed(is_for_chunks=False)
+        self._finish()
 
     def _update(self, wanted: str, paths: Sequence[str] | None, mode: Mode) -> None:
         database = self._place.database
@@ -470,6 +468,12 @@ def _number(text: str | None) -> float:
         return float(text or 0)
     except ValueError:
         return 0.0
+
+
+def catch_up(place: Workplace) -> None:
+    """Give the consumer what it lacks of the notes that are indexed; of none, if none are."""
+    if Links(place.database).primary() is not None and place.database.get(FINGERPRINT) is not None:
+        IndexRun(place, lambda _: None, lambda: False).catch_up()
 
 
 def compact(database: Database, chunks: ChunkStore, *, window_s: float = READER_WINDOW_S) -> None:

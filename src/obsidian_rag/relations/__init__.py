@@ -1,13 +1,24 @@
 """Which notes belong together: signals, score, suggest, and ids and relations that are written."""
 
-from obsidian_rag.relations.consumer import RelatedNotes
+from obsidian_rag.relations.consumer import RelationsConsumer
 from obsidian_rag.relations.explain import Explained, explain
 from obsidian_rag.relations.ground import Ground, format_of
 from obsidian_rag.relations.heldout import LinksFound, evaluate_links
 from obsidian_rag.relations.ids import AddedId, AddOutcome, IdReport, add_ids, check_ids
 from obsidian_rag.relations.in_use import VectorsInUse
 from obsidian_rag.relations.kinds import Kind
-from obsidian_rag.relations.loaded import Card, Loaded
+from obsidian_rag.relations.memory_index import Card, MemoryIndex
+from obsidian_rag.relations.place import KeptIndex, RelationsPlace, ground_of
+from obsidian_rag.relations.query import (
+    RelatedAnswer,
+    RelatedNote,
+    links_found,
+    memory_index,
+    related_notes,
+    relation_troubles,
+    relations_state,
+    similar_titles,
+)
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import (
     begin_anew,
@@ -19,6 +30,16 @@ from obsidian_rag.relations.rows_file import (
 from obsidian_rag.relations.score import is_hiding, related, weights_of
 from obsidian_rag.relations.signals import Source, kind_of
 from obsidian_rag.relations.source import note_source, text_source, words_in
+from obsidian_rag.relations.upkeep import check_relations, refresh_meanings
+from obsidian_rag.relations.vault_ids import (
+    DanglingRelation,
+    IdCheck,
+    add_note_ids,
+    check_note_ids,
+    has_id,
+    note_for_id,
+    notes_without_id,
+)
 from obsidian_rag.relations.vectors import refresh_meaning_vectors, refresh_vectors
 from obsidian_rag.relations.write import WrittenRelation, add_relation
 
@@ -26,34 +47,54 @@ __all__ = [
     "AddOutcome",
     "AddedId",
     "Card",
+    "DanglingRelation",
     "Explained",
     "Ground",
+    "IdCheck",
     "IdReport",
+    "KeptIndex",
     "Kind",
     "LinksFound",
-    "Loaded",
-    "RelatedNotes",
+    "MemoryIndex",
+    "RelatedAnswer",
+    "RelatedNote",
+    "RelationsConsumer",
+    "RelationsPlace",
     "Rows",
     "Source",
     "VectorsInUse",
     "WrittenRelation",
     "add_ids",
+    "add_note_ids",
     "add_relation",
     "begin_anew",
     "check_ids",
+    "check_note_ids",
+    "check_relations",
     "discard",
     "evaluate_links",
     "explain",
     "find_rows",
     "format_of",
+    "ground_of",
+    "has_id",
     "is_hiding",
     "kind_of",
+    "links_found",
+    "memory_index",
+    "note_for_id",
     "note_source",
+    "notes_without_id",
     "open_rows",
     "promote",
     "refresh_meaning_vectors",
+    "refresh_meanings",
     "refresh_vectors",
     "related",
+    "related_notes",
+    "relation_troubles",
+    "relations_state",
+    "similar_titles",
     "text_source",
     "weights_of",
     "words_in",

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
 from obsidian_rag.notes import Note, RagPolicy, parse_note, read_id, split_frontmatter
@@ -85,7 +85,7 @@ class _Contents:
         return content, Terms(self._name, speller.terms[told:], speller.words[told:])
 
 
-class RelatedNotes:
+class RelationsConsumer:
     """The indexes of related notes while an index run, or a single edit, is handed over to them."""
 
     def __init__(self, home: Path, ground: Ground) -> None:
@@ -99,6 +99,12 @@ class RelatedNotes:
         self.written = 0
         self.removed = 0
         self.ids_added: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def make_content(self) -> MakeContents:

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.relations.loaded import Card, Loaded
+from obsidian_rag.relations.memory_index import Card, MemoryIndex
 from obsidian_rag.relations.packed import Places
 from obsidian_rag.relations.score import Scored
 from obsidian_rag.relations.signals import Signal, Source
@@ -36,7 +36,7 @@ class Explained:
 
 
 def explain(
-    loaded: Loaded, source: Source, found: Sequence[Scored], weights: Mapping[Signal, float]
+    loaded: MemoryIndex, source: Source, found: Sequence[Scored], weights: Mapping[Signal, float]
 ) -> list[Explained]:
     """Say why each of these notes was found."""
     own = None if source.slot is None else loaded.cards[source.slot].number
@@ -66,7 +66,7 @@ def explain(
 
 
 def _explained(
-    loaded: Loaded,
+    loaded: MemoryIndex,
     source: Source,
     one: Scored,
     weights: Mapping[Signal, float],
@@ -122,14 +122,14 @@ _NAMED = 0.5
 _ALIKE = 0.5
 
 
-def _terms(loaded: Loaded, number: int, places: Places | None) -> NDArray[np.int32]:
+def _terms(loaded: MemoryIndex, number: int, places: Places | None) -> NDArray[np.int32]:
     if places is not None:
         return places.terms
     row = loaded.rows.database.row("SELECT terms FROM note WHERE number = ?", (number,))
     return np.frombuffer(cast("bytes", row[0]) if row else b"", np.int32)
 
 
-def _telling(loaded: Loaded, source: Source) -> NDArray[np.int64]:
+def _telling(loaded: MemoryIndex, source: Source) -> NDArray[np.int64]:
     """For each term where it first stands in the source; -1 if it does not, or in many notes."""
     terms, first = np.unique(source.sequence, return_index=True)
     known, first = terms[terms < len(loaded.frequency)], first[terms < len(loaded.frequency)]
@@ -140,7 +140,7 @@ def _telling(loaded: Loaded, source: Source) -> NDArray[np.int64]:
 
 
 def _rarest_first(
-    loaded: Loaded, telling: NDArray[np.int64], terms: NDArray[np.int32]
+    loaded: MemoryIndex, telling: NDArray[np.int64], terms: NDArray[np.int32]
 ) -> list[int]:
     """Of the telling terms the rarest first; of equally rare ones, as they stand in the source."""
     # The rows may be newer than what is loaded.
@@ -150,7 +150,7 @@ def _rarest_first(
     return found
 
 
-def _best_line(loaded: Loaded, places: Places | None, shared: list[int]) -> int | None:
+def _best_line(loaded: MemoryIndex, places: Places | None, shared: list[int]) -> int | None:
     """The line around which the shared terms stand closest together."""
     if places is None:
         return None

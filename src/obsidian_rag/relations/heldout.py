@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from obsidian_rag.notes import Note, body_lines, parse_note
 from obsidian_rag.relations.ground import Ground
-from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import text_source
 from obsidian_rag.relations.words import LINE_END
@@ -30,7 +30,7 @@ class LinksFound:
 
 
 def evaluate_links(
-    loaded: Loaded,
+    loaded: MemoryIndex,
     ground: Ground,
     *,
     limit: int,
@@ -52,7 +52,7 @@ def evaluate_links(
     )
 
 
-def _pairs(loaded: Loaded, limit: int) -> Iterator[tuple[int, int]]:
+def _pairs(loaded: MemoryIndex, limit: int) -> Iterator[tuple[int, int]]:
     """Links, shuffled: the first of every note, then the second of every note, and so on."""
     chance = random.Random(_SEED)
     links = {}
@@ -72,7 +72,7 @@ def _pairs(loaded: Loaded, limit: int) -> Iterator[tuple[int, int]]:
                 yield slot, links[slot][turn]
 
 
-def _rank(loaded: Loaded, ground: Ground, source: int, target: int) -> int | None:
+def _rank(loaded: MemoryIndex, ground: Ground, source: int, target: int) -> int | None:
     card = loaded.cards[source]
     file = read_note(ground.root, card.path, ground.rules.max_file_bytes)
     if not isinstance(file, NoteFile):
@@ -84,7 +84,7 @@ def _rank(loaded: Loaded, ground: Ground, source: int, target: int) -> int | Non
     return next((at for at, one in enumerate(found, start=1) if one.slot == target), None)
 
 
-def _without_links(loaded: Loaded, note: Note, source: int, target: int) -> str:
+def _without_links(loaded: MemoryIndex, note: Note, source: int, target: int) -> str:
     """The text of a note without its links to the target, and without their words."""
     first, lines = body_lines(note)
     for link in note.links:

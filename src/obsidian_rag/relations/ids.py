@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from obsidian_rag.errors import ErrorBody, ObsidianRagError
 from obsidian_rag.notes import NoteId, make_id, read_id, with_id
-from obsidian_rag.relations.opened import MAX_BYTES, open_for_edit
+from obsidian_rag.relations.note_edit import MAX_BYTES, open_for_edit
 
 _COMPARED = frozenset({"", "not_lower_case", "not_v4"})
 

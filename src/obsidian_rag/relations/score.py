@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations import signals
 from obsidian_rag.relations.kinds import Kind
-from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.signals import Scores, Signal, Source, Touched
 
 SEED_WEIGHTS = {Signal.BM25: 0.40, Signal.TAGS: 0.20, Signal.TERMS: 0.20, Signal.GRAPH: 0.20}
@@ -67,7 +67,7 @@ def is_hiding(settings: RelationsSettings, asked: bool | None) -> bool:
 
 
 def related(
-    loaded: Loaded,
+    loaded: MemoryIndex,
     source: Source,
     settings: RelationsSettings,
     *,
@@ -104,7 +104,7 @@ def related(
     ]
 
 
-def _best(loaded: Loaded, found: NDArray[np.int64], total: Scores, limit: int) -> list[int]:
+def _best(loaded: MemoryIndex, found: NDArray[np.int64], total: Scores, limit: int) -> list[int]:
     """The slots with the highest scores; of equal ones the first by path."""
     order = found[np.argsort(-total[found], kind="stable")]
     if len(order) > limit:
@@ -113,7 +113,7 @@ def _best(loaded: Loaded, found: NDArray[np.int64], total: Scores, limit: int) -
 
 
 def _signals(
-    loaded: Loaded, source: Source, weights: Mapping[Signal, float], *, is_seed: bool
+    loaded: MemoryIndex, source: Source, weights: Mapping[Signal, float], *, is_seed: bool
 ) -> dict[Signal, Scores]:
     touched = Touched(loaded, source)
     makers: dict[Signal, Callable[[], Scores]] = {

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from obsidian_rag.relations.exact import exact
 from obsidian_rag.relations.kinds import Kind
-from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.postings import Ints
 
 K1 = 1.5
@@ -58,7 +58,7 @@ class Source:
 class Touched:
     """Every entry of the term index that the source's terms lead to."""
 
-    def __init__(self, loaded: Loaded, source: Source) -> None:
+    def __init__(self, loaded: MemoryIndex, source: Source) -> None:
         self.loaded = loaded
         self.terms, self.asked = source.terms
         self.which, self.slots, self.counts = loaded.terms.among(self.terms)
@@ -93,7 +93,7 @@ class Touched:
         return np.bincount(self.slots, weights, minlength=self.loaded.size).astype(np.float64)
 
 
-def tags(loaded: Loaded, wanted: frozenset[str]) -> Scores:
+def tags(loaded: MemoryIndex, wanted: frozenset[str]) -> Scores:
     """Jaccard of the tags: those in common among all tags of both."""
     common: dict[int, int] = defaultdict(int)
     for tag in wanted:
@@ -105,7 +105,7 @@ def tags(loaded: Loaded, wanted: frozenset[str]) -> Scores:
     return found
 
 
-def proximity(loaded: Loaded, source: Source) -> Scores:
+def proximity(loaded: MemoryIndex, source: Source) -> Scores:
     """Closeness in the graph: 1 / (steps + 1), up to three steps."""
     found = np.zeros(loaded.size)
     if source.slot is not None:
@@ -114,7 +114,7 @@ def proximity(loaded: Loaded, source: Source) -> Scores:
     return found
 
 
-def neighbours(loaded: Loaded, source: Source) -> Scores:
+def neighbours(loaded: MemoryIndex, source: Source) -> Scores:
     """Neighbours in common."""
     found = np.zeros(loaded.size)
     if source.slot is not None:
@@ -123,7 +123,7 @@ def neighbours(loaded: Loaded, source: Source) -> Scores:
     return found
 
 
-def names(loaded: Loaded, source: Source) -> Scores:
+def names(loaded: MemoryIndex, source: Source) -> Scores:
     """Who is named: the source names the note, or most of its name, or is named by it."""
     asked, _ = source.terms
     which, slots, _ = loaded.name_terms.among(asked)
@@ -138,7 +138,7 @@ def names(loaded: Loaded, source: Source) -> Scores:
     )
 
 
-def kind_of(loaded: Loaded, source: Source) -> Kind:
+def kind_of(loaded: MemoryIndex, source: Source) -> Kind:
     """By which vectors a source is compared: a note that has only a static one, by static ones."""
     if source.vector is not None:
         return source.vector_kind
@@ -148,7 +148,7 @@ def kind_of(loaded: Loaded, source: Source) -> Kind:
     return Kind.MEANING
 
 
-def meaning(loaded: Loaded, source: Source) -> Scores:
+def meaning(loaded: MemoryIndex, source: Source) -> Scores:
     """Cosine of the vectors, seen from the average note."""
     kind = kind_of(loaded, source)
     found = _alike(loaded, source, kind)
@@ -162,7 +162,7 @@ def meaning(loaded: Loaded, source: Source) -> Scores:
     return np.where(is_late, static, better)
 
 
-def _alike(loaded: Loaded, source: Source, kind: Kind) -> Scores:
+def _alike(loaded: MemoryIndex, source: Source, kind: Kind) -> Scores:
     known = loaded.vectors(kind)
     if known is None:
         return np.zeros(loaded.size)
@@ -174,7 +174,7 @@ def _alike(loaded: Loaded, source: Source, kind: Kind) -> Scores:
     return known.alike(vector.astype(np.float32))
 
 
-def _has(loaded: Loaded, kind: Kind) -> NDArray[np.bool_]:
+def _has(loaded: MemoryIndex, kind: Kind) -> NDArray[np.bool_]:
     known = loaded.vectors(kind)
     return known.is_known & loaded.is_alive if known is not None else np.zeros(loaded.size, bool)
 
@@ -186,7 +186,7 @@ def _without(scores: Scores, slot: int) -> Scores:
     return others
 
 
-def _mentions(loaded: Loaded, source: Source, slots: NDArray[np.int64]) -> Scores:
+def _mentions(loaded: MemoryIndex, source: Source, slots: NDArray[np.int64]) -> Scores:
     """Which of these slots have a name that stands in the source, word by word."""
     sequence = source.sequence.tolist()
     present = set(sequence)
@@ -212,7 +212,7 @@ def _mentions(loaded: Loaded, source: Source, slots: NDArray[np.int64]) -> Score
     return found
 
 
-def _answers(loaded: Loaded, source: Source, cover: Scores) -> Scores:
+def _answers(loaded: MemoryIndex, source: Source, cover: Scores) -> Scores:
     """Who names the source."""
     found = np.zeros(loaded.size)
     phrases = loaded.cards[source.slot].phrases if source.slot is not None else ()
@@ -231,7 +231,7 @@ def _answers(loaded: Loaded, source: Source, cover: Scores) -> Scores:
     return found
 
 
-def _having(loaded: Loaded, slots: list[int], phrase: tuple[int, ...]) -> NDArray[np.int64]:
+def _having(loaded: MemoryIndex, slots: list[int], phrase: tuple[int, ...]) -> NDArray[np.int64]:
     """Those slots whose text has the words of the phrase one after the other."""
     read = loaded.rows.places([loaded.cards[slot].number for slot in slots])
     having = []

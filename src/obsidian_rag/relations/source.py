@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from obsidian_rag.notes import Note, body_lines
 from obsidian_rag.relations.kinds import Kind
-from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.signals import Source
 from obsidian_rag.relations.words import LINE_END, NEXT_LINE, Speller, prose
 
 
 def note_source(
-    loaded: Loaded, slot: int, tags: Iterable[str] = (), words: Mapping[str, str] | None = None
+    loaded: MemoryIndex, slot: int, tags: Iterable[str] = (), words: Mapping[str, str] | None = None
 ) -> Source:
     """A note of the vault; `tags` count as its own, and `words` are what `words_in` says of it."""
     card = loaded.cards[slot]
@@ -23,7 +23,7 @@ def note_source(
 
 
 def text_source(
-    loaded: Loaded,
+    loaded: MemoryIndex,
     text: str,
     tags: Iterable[str] = (),
     vector: NDArray[np.float32] | None = None,
@@ -50,7 +50,7 @@ def words_in(note: Note) -> dict[str, str]:
     return dict(zip(speller.terms, speller.words, strict=True))
 
 
-def _without_order(loaded: Loaded, number: int) -> NDArray[np.int32]:
+def _without_order(loaded: MemoryIndex, number: int) -> NDArray[np.int32]:
     """The terms of a note whose places were not kept."""
     row = loaded.rows.database.row("SELECT terms, counts FROM note WHERE number = ?", (number,))
     if row is None:

@@ -15,7 +15,7 @@ from obsidian_rag.notes import (
     with_id,
     with_related,
 )
-from obsidian_rag.relations.opened import MAX_BYTES, Opened, open_for_edit
+from obsidian_rag.relations.note_edit import MAX_BYTES, NoteEdit, open_for_edit
 from obsidian_rag.vault import resolve
 
 
@@ -74,7 +74,7 @@ def add_relation(
     return _written(source, target, relation, is_id_added=note_id is None)
 
 
-def _refuse_itself(source: Opened, target: Opened) -> None:
+def _refuse_itself(source: NoteEdit, target: NoteEdit) -> None:
     # By file, because links and disks that ignore case give one note several names.
     with contextlib.suppress(FileNotFoundError):  # then saving says that it is gone
         places = [resolve(opened.root, opened.path) for opened in (source, target)]
@@ -82,7 +82,7 @@ def _refuse_itself(source: Opened, target: Opened) -> None:
             raise InvalidArgument("A note cannot be related to itself.", "Name two notes.")
 
 
-def _good_id(target: Opened, may_add_id: bool) -> NoteId | None:
+def _good_id(target: NoteEdit, may_add_id: bool) -> NoteId | None:
     """The target's id; None if it has none and may get one."""
     found = read_id(target.note.frontmatter)
     if found and found.trouble:
@@ -98,8 +98,8 @@ def _good_id(target: Opened, may_add_id: bool) -> NoteId | None:
 
 
 def _written(
-    source: Opened,
-    target: Opened,
+    source: NoteEdit,
+    target: NoteEdit,
     relation: Relation,
     *,
     is_existing: bool = False,

@@ -5,59 +5,81 @@ from collections.abc import Iterable
 
 from obsidian_rag.store.database import Database
 
+_JOINED = (
+    "note_property JOIN note USING (note_id) JOIN property_name USING (name_id)"
+    " JOIN property_value USING (value_id)"
+)
+
 
 class Properties:
-    """The table `note_property`: keys and values in lower case, numbers beside them."""
+    """The table `note_property`: names and values in lower case, each stored once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, link_id: str, notes: Iterable[tuple[str, tuple[tuple[str, str], ...]]]) -> None:
         """Replace the properties of these notes."""
-        listed = list(notes)
+        listed = [(path, dict.fromkeys(pairs)) for path, pairs in notes]
         self.remove(link_id, (path for path, _ in listed))
-        self._database.run_many(
-            "INSERT OR REPLACE INTO note_property (link_id, rel_path, key, value, number)"
-            " VALUES (?, ?, ?, ?, ?)",
-            (
-                (link_id, path, key, value, _number(value))
-                for path, pairs in listed
-                for key, value in pairs
-            ),
+        run_many = self._database.run_many
+        run_many(
+            "INSERT INTO note (link_id, rel_path) VALUES (?, ?)",
+            ((link_id, path) for path, pairs in listed if pairs),
+        )
+        every = {pair for _, pairs in listed for pair in pairs}
+        run_many(
+            "INSERT OR IGNORE INTO property_name (name) VALUES (?)",
+            ((name,) for name in sorted({name for name, _ in every})),
+        )
+        run_many(
+            "INSERT OR IGNORE INTO property_value (value, number) VALUES (?, ?)",
+            ((value, _number(value)) for value in sorted({value for _, value in every})),
+        )
+        run_many(
+            "INSERT INTO note_property (note_id, name_id, value_id)"
+            " SELECT note_id, name_id, value_id FROM note, property_name, property_value"
+            " WHERE link_id = ? AND rel_path = ? AND name = ? AND value = ?",
+            ((link_id, path, *pair) for path, pairs in listed for pair in pairs),
         )
 
     def remove(self, link_id: str, paths: Iterable[str]) -> None:
         """Forget the properties of these notes."""
         self._database.run_many(
-            "DELETE FROM note_property WHERE link_id = ? AND rel_path = ?",
+            "DELETE FROM note WHERE link_id = ? AND rel_path = ?",
             ((link_id, path) for path in paths),
         )
 
     def all(self, link_id: str) -> dict[str, set[tuple[str, str]]]:
-        """Every key and value, by note."""
+        """Every name and value, by note."""
         found: dict[str, set[tuple[str, str]]] = {}
-        for path, key, value in self._database.rows(
-            "SELECT rel_path, key, value FROM note_property WHERE link_id = ?", (link_id,)
+        for path, name, value in self._database.rows(
+            f"SELECT rel_path, name, value FROM {_JOINED} WHERE link_id = ?", (link_id,)
         ):
-            found.setdefault(str(path), set()).add((str(key), str(value)))
+            found.setdefault(str(path), set()).add((str(name), str(value)))
         return found
 
     def forget_others(self) -> None:
-        """Forget the properties of notes that are not in the index."""
+        """Forget the properties of notes that are not in the index, and values of no note."""
         self._database.run(
-            "DELETE FROM note_property WHERE NOT EXISTS (SELECT 1 FROM vault_file_index_state AS s"
-            " WHERE s.link_id = note_property.link_id AND s.rel_path = note_property.rel_path)"
+            "DELETE FROM note WHERE NOT EXISTS (SELECT 1 FROM vault_file_index_state AS s"
+            " WHERE s.link_id = note.link_id AND s.rel_path = note.rel_path)"
         )
+        for part in ("name", "value"):
+            self._database.run(
+                f"DELETE FROM property_{part}"
+                f" WHERE {part}_id NOT IN (SELECT {part}_id FROM note_property)"
+            )
 
     def texts(self, link_id: str, paths: Iterable[str]) -> dict[str, str]:
         """The properties of each of these notes as lines, for who judges what may be told of it."""
         found: dict[str, str] = {}
         for path in paths:
             rows = self._database.rows(
-                "SELECT key, value FROM note_property WHERE link_id = ? AND rel_path = ?",
+                f"SELECT name, value FROM {_JOINED} WHERE link_id = ? AND rel_path = ?"
+                " ORDER BY name, value",
                 (link_id, path),
             )
-            found[path] = "\n".join(f"{key}: {value}" for key, value in rows)
+            found[path] = "\n".join(f"{name}: {value}" for name, value in rows)
         return found
 
     def notes_with(
@@ -73,7 +95,7 @@ class Properties:
 
         Two numbers are compared as numbers, everything else as text, which is right for dates.
         """
-        conditions, values = ["key = ?"], [key.casefold()]
+        conditions, values = ["name = ?"], [key.casefold()]
         numbers = [_number(bound) for bound in (low, high) if bound is not None]
         column = "value" if None in numbers else "number"
         for bound, sign, is_open in ((low, ">", is_open_low), (high, "<", is_open_high)):
@@ -82,7 +104,7 @@ class Properties:
                 values.append(bound.casefold())
         bounds = [values[0], *(_number(v) if column == "number" else v for v in values[1:])]
         rows = self._database.rows(
-            "SELECT DISTINCT link_id, rel_path FROM note_property"
+            f"SELECT DISTINCT link_id, rel_path FROM {_JOINED}"
             f" WHERE {' AND '.join(conditions)} ORDER BY rel_path",
             tuple(bounds),
         )

@@ -23,7 +23,7 @@ MAX_BYTES = 10 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class NoteEdit:
     """A note and its text with all its bytes, also the byte order mark that a note drops."""
 
     root: Path
@@ -61,7 +61,7 @@ class Opened:
         replace_note(self.root, self.path, self.hash, text.encode("utf-8"))
 
 
-def open_for_edit(root: Path, rel: str, *, is_owner: bool, max_bytes: int = MAX_BYTES) -> Opened:
+def open_for_edit(root: Path, rel: str, *, is_owner: bool, max_bytes: int = MAX_BYTES) -> NoteEdit:
     """The note at `rel`. Only its owner can open a note that says `rag: false`.
 
     Raises:
@@ -87,7 +87,7 @@ def open_for_edit(root: Path, rel: str, *, is_owner: bool, max_bytes: int = MAX_
     note = parse_note(path, file.text)
     if note.policy is RagPolicy.NEVER and not is_owner:
         raise _no_note(path)
-    return Opened(root, note, file.data.decode("utf-8"), content_hash(file.data))
+    return NoteEdit(root, note, file.data.decode("utf-8"), content_hash(file.data))
 
 
 def _refuse_others(path: str, real_name: str) -> None:

@@ -1,4 +1,4 @@
-"""Related notes as an engine offers them: indexes kept with the vault, loaded once, followed."""
+"""Questions to the indexes of related notes, which are loaded once and then followed."""
 
 import contextlib
 import threading
@@ -9,8 +9,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.relation_index import format_now, ground_of, make_relations
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
@@ -23,33 +21,22 @@ from obsidian_rag.errors import (
     ProviderFailed,
     SecurityViolation,
 )
-from obsidian_rag.index import Mode
 from obsidian_rag.notes import parse_note
-from obsidian_rag.relations import (
-    Explained,
-    Kind,
-    LinksFound,
-    Loaded,
-    Source,
-    VectorsInUse,
-    discard,
-    evaluate_links,
-    explain,
-    find_rows,
-    is_hiding,
-    kind_of,
-    note_source,
-    related,
-    text_source,
-    weights_of,
-    words_in,
-)
+from obsidian_rag.relations.explain import Explained, explain
+from obsidian_rag.relations.heldout import LinksFound, evaluate_links
+from obsidian_rag.relations.in_use import VectorsInUse
+from obsidian_rag.relations.kinds import Kind
+from obsidian_rag.relations.memory_index import MemoryIndex
+from obsidian_rag.relations.place import RelationsPlace, format_now, ground_of
+from obsidian_rag.relations.rows_file import discard, find_rows
+from obsidian_rag.relations.score import is_hiding, related, weights_of
+from obsidian_rag.relations.signals import Source, kind_of
+from obsidian_rag.relations.source import note_source, text_source, words_in
 from obsidian_rag.store import (
     FoundRow,
     Links,
     Properties,
     passages_of,
-    writer_lock,
 )
 from obsidian_rag.vault import NoteFile, read_note
 
@@ -87,7 +74,7 @@ class RelatedAnswer:
     properties: str = ""
 
 
-def loaded_relations(engine: Engine, damage: IndexCorrupted | None = None) -> Loaded:
+def memory_index(place: RelationsPlace, damage: IndexCorrupted | None = None) -> MemoryIndex:
     """The indexes, loaded and up to date with what has been written.
 
     Raises:
@@ -95,50 +82,49 @@ def loaded_relations(engine: Engine, damage: IndexCorrupted | None = None) -> Lo
         IndexCorrupted: they are damaged, as `damage` said; they are being made again.
     """
     with _loading:
-        settings = engine.config.settings.relations, _model(engine)
-        is_ours = engine.relations_settings == settings
-        if engine.relations is not None and is_ours and engine.relations.is_current():
+        kept, wanted = place.relations, (place.config.settings.relations, _model(place))
+        if kept.index is not None and kept.loaded_for == wanted and kept.index.is_current():
             try:
-                engine.relations.follow()
-                return engine.relations
+                kept.index.follow()
+                return kept.index
             except IndexCorrupted as error:
                 damage = error
-                discard(engine.config.home)
-        engine.let_go_of_relations()
-        engine.relations_settings = settings
+                discard(place.config.home)
+        kept.let_go()
+        kept.loaded_for = wanted
         try:
-            engine.relations = _opened(engine)
+            kept.index = _loaded(place)
         except IndexCorrupted as error:
             damage = error
-            discard(engine.config.home)
-        if engine.relations is None:
-            _make(engine, damage)
-            engine.relations = _opened(engine)
-        if engine.relations is None:
+            discard(place.config.home)
+        if kept.index is None:
+            _make(place, damage)
+            kept.index = _loaded(place)
+        if kept.index is None:
             raise _not_yet()
-        return engine.relations
+        return kept.index
 
 
-def _model(engine: Engine) -> str | None:
+def _model(place: RelationsPlace) -> str | None:
     """The transformer whose vectors are compared, once there are enough."""
-    store = engine.meaning_store
+    store = place.meaning_store
     return store.fingerprint if store is not None else None
 
 
-def _opened(engine: Engine) -> Loaded | None:
+def _loaded(place: RelationsPlace) -> MemoryIndex | None:
     """All notes at hand; None if the indexes are missing or not begun.
 
     Raises:
         IndexCorrupted: they are damaged.
     """
-    settings = engine.config.settings.relations
-    rows = find_rows(engine.config.home, format_now(engine), is_strict=True)
+    settings = place.config.settings.relations
+    rows = find_rows(place.config.home, format_now(place), is_strict=True)
     if rows is None:
         return None
     try:
         if rows.mark is not None or rows.count:
             use_links = settings.use_links and settings.profile != "seed"
-            return Loaded(rows, use_links=use_links, meanings_of=_model(engine))
+            return MemoryIndex(rows, use_links=use_links, meanings_of=_model(place))
     except IndexCorrupted:
         rows.close()
         raise
@@ -146,18 +132,16 @@ def _opened(engine: Engine) -> Loaded | None:
     return None
 
 
-def _make(engine: Engine, damage: IndexCorrupted | None) -> None:
+def _make(place: RelationsPlace, damage: IndexCorrupted | None) -> None:
     """Make the indexes, or have them made by the process whose task it is."""
-    if engine.live is not None:
-        engine.live.jobs.request(Mode.SYNC)
-        if damage is not None:
-            raise IndexCorrupted(
-                "The index of related notes was damaged and is being built anew.",
-                "Try again in a moment.",
-            ) from damage
-        raise _not_yet()
-    with writer_lock(engine.config.home, "relations"):
-        make_relations(engine)
+    if place.make_relations():
+        return
+    if damage is not None:
+        raise IndexCorrupted(
+            "The index of related notes was damaged and is being built anew.",
+            "Try again in a moment.",
+        ) from damage
+    raise _not_yet()
 
 
 def _not_yet() -> IndexNotFound:
@@ -166,22 +150,22 @@ def _not_yet() -> IndexNotFound:
     )
 
 
-def _told(engine: Engine, question: Callable[[Loaded], _Answer]) -> _Answer:
+def _told(place: RelationsPlace, question: Callable[[MemoryIndex], _Answer]) -> _Answer:
     """Ask the indexes; ones that turn out to be damaged are made again, once."""
-    loaded = loaded_relations(engine)
+    loaded = memory_index(place)
     try:
         with loaded.lock:
             return question(loaded)
     except IndexCorrupted as error:
-        discard(engine.config.home)
+        discard(place.config.home)
         damage = error
-    loaded = loaded_relations(engine, damage)
+    loaded = memory_index(place, damage)
     with loaded.lock:
         return question(loaded)
 
 
 def related_notes(
-    engine: Engine,
+    place: RelationsPlace,
     *,
     note: str | None = None,
     text: str = "",
@@ -197,12 +181,12 @@ def related_notes(
         NotFound: the note is not one of those that are related.
         IndexNotFound: nothing is indexed yet.
     """
-    settings = engine.config.settings.relations
-    vector = _meaning(engine, text) if note is None else None
+    settings = place.config.settings.relations
+    vector = _meaning(place, text) if note is None else None
 
-    def ask(loaded: Loaded) -> tuple[list[Explained], RelatedAnswer]:
+    def ask(loaded: MemoryIndex) -> tuple[list[Explained], RelatedAnswer]:
         loaded = loaded if with_private else loaded.without_private()
-        source = _source(engine, loaded, note, text, tags, vector)
+        source = _source(place, loaded, note, text, tags, vector)
         found = related(loaded, source, settings, limit=limit, hide_linked=hide_linked)
         kind = kind_of(loaded, source)
         explained = explain(loaded, source, found, weights_of(settings, kind))
@@ -214,10 +198,10 @@ def related_notes(
         is_private = loaded.cards[source.slot].is_private
         return explained, replace(answer, hidden=hidden, is_private=is_private)
 
-    explained, answer = _told(engine, ask)
+    explained, answer = _told(place, ask)
     # Folders may have been denied since; the next sync takes their notes out of the index.
-    explained = [one for one in explained if engine.rules.admits_file(one.card.path)]
-    passages = _passages(engine, note, explained) if with_passages else {}
+    explained = [one for one in explained if place.rules.admits_file(one.card.path)]
+    passages = _passages(place, note, explained) if with_passages else {}
     own, own_properties = passages.get(note or "", ((), ""))
     notes = []
     for one in explained:
@@ -228,8 +212,8 @@ def related_notes(
 
 
 def _source(
-    engine: Engine,
-    loaded: Loaded,
+    place: RelationsPlace,
+    loaded: MemoryIndex,
     note: str | None,
     text: str,
     tags: Sequence[str],
@@ -242,7 +226,7 @@ def _source(
                 f"'{note}' is not in the index of related notes.",
                 "Run `obsidian-rag sync`; notes in relations.excluded_folders stay out.",
             )
-        return note_source(loaded, slot, tags, _words(engine, note))
+        return note_source(loaded, slot, tags, _words(place, note))
     made, kind = vector or (None, Kind.STATIC)
     source = text_source(loaded, text, tags, made, vector_kind=kind)
     if not len(source.sequence) and not source.tags:
@@ -250,33 +234,33 @@ def _source(
     return source
 
 
-def _words(engine: Engine, path: str) -> dict[str, str]:
+def _words(place: RelationsPlace, path: str) -> dict[str, str]:
     """How a note says what it says, from its file; a file that is away tells nothing."""
-    ground = ground_of(engine)
+    ground = ground_of(place)
     with contextlib.suppress(NoteChanged, SecurityViolation):
         file = read_note(ground.root, path, ground.rules.max_file_bytes)
         return words_in(parse_note(path, file.text)) if isinstance(file, NoteFile) else {}
     return {}
 
 
-def similar_titles(engine: Engine, text: str, limit: int) -> list[tuple[str, str, float]]:
+def similar_titles(place: RelationsPlace, text: str, limit: int) -> list[tuple[str, str, float]]:
     """Notes whose title or summary is written like a text: path, title and likeness."""
-    size = engine.config.settings.relations.ngram_size
+    size = place.config.settings.relations.ngram_size
 
-    def ask(loaded: Loaded) -> list[tuple[str, str, float]]:
+    def ask(loaded: MemoryIndex) -> list[tuple[str, str, float]]:
         found = loaded.rows.alike(text, size, limit)
         slots = [(loaded.slot_of.get(number), share) for number, share in found]
         cards = [(loaded.cards[slot], share) for slot, share in slots if slot is not None]
-        admits = engine.rules.admits_file
+        admits = place.rules.admits_file
         return [(card.path, card.title, share) for card, share in cards if admits(card.path)]
 
-    return _told(engine, ask)
+    return _told(place, ask)
 
 
-def relation_troubles(engine: Engine) -> dict[str, list[dict[str, object]]]:
+def relation_troubles(place: RelationsPlace) -> dict[str, list[dict[str, object]]]:
     """What is odd in the `related:` fields: entries that lead nowhere, and circles."""
 
-    def ask(loaded: Loaded) -> dict[str, list[dict[str, object]]]:
+    def ask(loaded: MemoryIndex) -> dict[str, list[dict[str, object]]]:
         graph, cards = loaded.graph, loaded.cards
         return {
             "dangling": [
@@ -285,11 +269,11 @@ def relation_troubles(engine: Engine) -> dict[str, list[dict[str, object]]]:
             "cycles": [{"notes": [cards[slot].path for slot in way]} for way in graph.cycles()],
         }
 
-    return _told(engine, ask)
+    return _told(place, ask)
 
 
 def links_found(
-    engine: Engine,
+    place: RelationsPlace,
     limit: int,
     listener: Callable[[int, int], None],
     *,
@@ -299,57 +283,57 @@ def links_found(
 
     `is_static` leaves meaning vectors out, so that both kinds are measured on one index.
     """
-    ground = ground_of(engine)
+    ground = ground_of(place)
 
-    def ask(loaded: Loaded) -> LinksFound:
+    def ask(loaded: MemoryIndex) -> LinksFound:
         chosen = loaded.by_static_vectors() if is_static else loaded
         return evaluate_links(chosen, ground, limit=limit, listener=listener)
 
-    return _told(engine, ask)
+    return _told(place, ask)
 
 
-def relations_state(engine: Engine) -> dict[str, object] | None:
+def relations_state(place: RelationsPlace) -> dict[str, object] | None:
     """How many notes are related, and since when; None if none are, or a full disk hides it."""
     with contextlib.suppress(IndexCorrupted, IndexerFailed):
-        rows = find_rows(engine.config.home, format_now(engine))
+        rows = find_rows(place.config.home, format_now(place))
         if rows is not None:
             with contextlib.closing(rows):
                 state: dict[str, object] = {"notes": rows.count, "updated_at": rows.updated_at}
-                if (model := _model(engine)) is not None:
+                if (model := _model(place)) is not None:
                     used = VectorsInUse.of(rows, model)
                     state |= {"vectors": used.kind.word, "with_meaning": used.meant}
                 return state
     return None
 
 
-def _meaning(engine: Engine, text: str) -> tuple[NDArray[np.float32], Kind] | None:
+def _meaning(place: RelationsPlace, text: str) -> tuple[NDArray[np.float32], Kind] | None:
     """The vector of a text, of the kind that notes are compared by; without one, words have to do.
 
     A transformer that cannot be used leaves it to static vectors.
     """
-    if engine.config.settings.relations.profile == "seed":
+    if place.config.settings.relations.profile == "seed":
         return None
-    if loaded_relations(engine).vectors_in_use.kind is Kind.MEANING:
-        meant = engine.meaning_vector(text)
+    if memory_index(place).vectors_in_use.kind is Kind.MEANING:
+        meant = place.meaning_vector(text)
         if meant is not None:
             return meant, Kind.MEANING
     with contextlib.suppress(OllamaUnreachable, ProviderFailed, EmbeddingMismatch):
-        return engine.query_vector(text), Kind.STATIC
+        return place.query_vector(text), Kind.STATIC
     return None
 
 
 def _passages(
-    engine: Engine, note: str | None, explained: Sequence[Explained]
+    place: RelationsPlace, note: str | None, explained: Sequence[Explained]
 ) -> dict[str, tuple[tuple[FoundRow, ...], str]]:
     """The passages and the properties of the notes, as far as they are indexed."""
     paths = [one.card.path for one in explained if one.line is not None]
     if note is not None and paths:
         paths.append(note)
-    link = Links(engine.database).primary()
-    if link is None or not paths or not engine.chunks.exists():
+    link = Links(place.database).primary()
+    if link is None or not paths or not place.chunks.exists():
         return {}
-    found = passages_of(engine.chunks, link.link_id, paths, with_words_only=True)
-    properties = Properties(engine.database).texts(link.link_id, paths)
+    found = passages_of(place.chunks, link.link_id, paths, with_words_only=True)
+    properties = Properties(place.database).texts(link.link_id, paths)
     return {path: (tuple(rows), properties[path]) for path, rows in found.items()}
 
 

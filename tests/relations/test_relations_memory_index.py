@@ -15,7 +15,7 @@ from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.explain import explain
 from obsidian_rag.relations.ground import format_of
 from obsidian_rag.relations.kinds import Kind
-from obsidian_rag.relations.loaded import Loaded
+from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.rows_file import discard, open_rows
 from obsidian_rag.relations.score import related, weights_of
 from obsidian_rag.relations.source import note_source
@@ -31,7 +31,7 @@ PATHS = ("Zuv.md", "Kof.md", "mip/Zuv.md", "mip/Kof Tiq.md", "2024-03-10.md", "t
 WORDS = ("zuv", "kof", "mip", "tiq", "kof tiq", "[[Zuv]]", "[[mip/Zuv|x]]", "[[Kof]]", "#t", "日本")
 
 
-def everything(loaded: Loaded, chosen: RelationsSettings) -> dict[str, Any]:
+def everything(loaded: MemoryIndex, chosen: RelationsSettings) -> dict[str, Any]:
     """What is related to every note, with all reasons, under names that no slot is part of."""
     answers: dict[str, Any] = {}
     wide = chosen.model_copy(update={"min_score": 0.0, "hide_linked": False})
@@ -139,7 +139,7 @@ def test_a_reader_that_missed_a_deletion_hears_of_it_after_a_rename_took_the_pat
         assert follower.count == 2
 
 
-def cards(loaded: Loaded) -> list[Any]:
+def cards(loaded: MemoryIndex) -> list[Any]:
     return [loaded.cards[slot] for slot in loaded.slot_of.values()]
 
 
@@ -200,7 +200,7 @@ def test_a_reader_sees_another_process_replace_the_file(tmp_path: Path) -> None:
         assert follower.count == 1
 
 
-def vectors_of(loaded: Loaded) -> dict[str, list[float] | None]:
+def vectors_of(loaded: MemoryIndex) -> dict[str, list[float] | None]:
     assert loaded.meanings is not None
     found = {path: loaded.meanings.of(slot) for path, slot in sorted(loaded.by_path.items())}
     return {

@@ -54,7 +54,7 @@ class Card:
     is_private: bool
 
 
-class Loaded:
+class MemoryIndex:
     """All notes at hand; `follow` takes up what other processes have written."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Loaded:
         self._use_links = use_links
         self._with_private = with_private
         self._meanings_of = meanings_of
-        self._public: Loaded | None = None
+        self._public: MemoryIndex | None = None
         self._file = _identity(rows.database.path)
         self._load()
 
@@ -79,7 +79,7 @@ class Loaded:
         """Whether the file is still the one that was opened; another process may replace it."""
         return _identity(self.rows.database.path) == self._file
 
-    def without_private(self) -> "Loaded":
+    def without_private(self) -> "MemoryIndex":
         """All notes but those that say `rag: private`, as if there were none of them.
 
         Not a filter on answers: what is rare, who is near whom and by which way, all of that would
@@ -89,7 +89,7 @@ class Loaded:
             if not self._private:
                 return self
             if self._public is None:
-                self._public = Loaded(
+                self._public = MemoryIndex(
                     self.rows,
                     use_links=self._use_links,
                     with_private=False,
@@ -99,9 +99,9 @@ class Loaded:
                 self._public.follow()
             return self._public
 
-    def by_static_vectors(self) -> "Loaded":
+    def by_static_vectors(self) -> "MemoryIndex":
         """The same notes, compared as if there were no meaning vectors."""
-        return Loaded(self.rows, use_links=self._use_links, with_private=self._with_private)
+        return MemoryIndex(self.rows, use_links=self._use_links, with_private=self._with_private)
 
     def _load(self) -> None:
         self.change = self.rows.change

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.relating import relation_troubles, relations_state
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.notes import (
     Note,
@@ -21,7 +19,9 @@ from obsidian_rag.notes import (
     read_related,
     split_frontmatter,
 )
-from obsidian_rag.relations import AddedId, IdReport, add_ids, check_ids
+from obsidian_rag.relations.ids import AddedId, IdReport, add_ids, check_ids
+from obsidian_rag.relations.place import RelationsPlace, ground_of
+from obsidian_rag.relations.query import relation_troubles, relations_state
 from obsidian_rag.vault import NoteFile, SkippedFile, read_note, relative_to_root, scan
 
 Counted = Callable[[int, int], None]
@@ -51,7 +51,9 @@ class IdCheck:
         return self.report.is_clean and not self.dangling and not self.unread
 
 
-def check_note_ids(engine: Engine, listener: Counted = lambda _done, _total: None) -> IdCheck:
+def check_note_ids(
+    place: RelationsPlace, listener: Counted = lambda _done, _total: None
+) -> IdCheck:
     """Hold every note's id against the rules, and look where the relations lead.
 
     Notes that say `rag: false` and those in `relations.excluded_folders` need no id.
@@ -59,30 +61,32 @@ def check_note_ids(engine: Engine, listener: Counted = lambda _done, _total: Non
     Raises:
         NotFound: the vault's folder is not there.
     """
-    notes, unread = _read(engine, listener)
+    notes, unread = _read(place, listener)
     report = _report(notes)
     lost: set[tuple[object, object]] = set()
     cycles = None
-    if (relations_state(engine) or {}).get("notes"):
-        troubles = relation_troubles(engine)
+    if (relations_state(place) or {}).get("notes"):
+        troubles = relation_troubles(place)
         lost = {(one["note"], one["target"]) for one in troubles["dangling"]}
         ways = (cast("list[str]", one["notes"]) for one in troubles["cycles"])
         cycles = tuple(sorted(map(_from_first, ways)))
     return IdCheck(report, tuple(_dangling(notes, report, lost)), cycles, tuple(unread))
 
 
-def notes_without_id(engine: Engine, listener: Counted = lambda _done, _total: None) -> list[str]:
+def notes_without_id(
+    place: RelationsPlace, listener: Counted = lambda _done, _total: None
+) -> list[str]:
     """The notes that lack a good id, in path order; a bad one counts as none.
 
     Raises:
         NotFound: the vault's folder is not there.
     """
-    report = _report(_read(engine, listener)[0])
+    report = _report(_read(place, listener)[0])
     bad = (one.path for one in (*report.invalid, *report.not_lower_case))
     return sorted((*report.missing, *bad))
 
 
-def note_for_id(engine: Engine, name: str) -> str:
+def note_for_id(place: RelationsPlace, name: str) -> str:
     """The path of the note called `name`: a path, or a unique end of one, with or without .md.
 
     Raises:
@@ -90,8 +94,8 @@ def note_for_id(engine: Engine, name: str) -> str:
         InvalidArgument: there are several.
         SecurityViolation: the path leaves the vault.
     """
-    wanted = relative_to_root(engine.config.vault_root, name)
-    files = [entry.rel_path for entry in scan(engine.config.vault_root, engine.rules).files]
+    wanted = relative_to_root(place.config.vault_root, name)
+    files = [entry.rel_path for entry in scan(place.config.vault_root, place.rules).files]
     named = notes_called(wanted, files)
     if len(named) == 1:
         return named[0]
@@ -103,30 +107,30 @@ def note_for_id(engine: Engine, name: str) -> str:
     raise NotFound(f"No note '{name}'.", "Search for it first.")
 
 
-def has_id(engine: Engine, path: str) -> bool:
+def has_id(place: RelationsPlace, path: str) -> bool:
     """Whether a note has an id at this moment, good or bad."""
-    head = _head(engine, path)
+    head = _head(place, path)
     return isinstance(head, Note) and read_id(head.frontmatter) is not None
 
 
 def add_note_ids(
-    engine: Engine, paths: Iterable[str], *, is_dry_run: bool = False
+    place: RelationsPlace, paths: Iterable[str], *, is_dry_run: bool = False
 ) -> Iterator[AddedId]:
     """Write an id into each of these notes, if it has none; a bad one does not stop the others.
 
     The indexes learn of it with the next sync: until a relation names an id, nobody asks for it.
     """
-    limit = engine.rules.max_file_bytes
-    root = engine.config.vault_root
+    limit = place.rules.max_file_bytes
+    root = place.config.vault_root
     yield from add_ids(root, paths, is_dry_run=is_dry_run, is_owner=True, max_bytes=limit)
 
 
-def _read(engine: Engine, listener: Counted) -> tuple[list[Note], list[SkippedFile]]:
+def _read(place: RelationsPlace, listener: Counted) -> tuple[list[Note], list[SkippedFile]]:
     """The notes that need an id, as far as their frontmatter goes, and what cannot be read."""
-    paths = _paths(engine)
+    paths = _paths(place)
     notes, unread = [], []
     for done, path in enumerate(paths, start=1):
-        head = _head(engine, path)
+        head = _head(place, path)
         if isinstance(head, Note):
             if head.policy is not RagPolicy.NEVER:
                 notes.append(head)
@@ -136,17 +140,15 @@ def _read(engine: Engine, listener: Counted) -> tuple[list[Note], list[SkippedFi
     return notes, unread
 
 
-def _paths(engine: Engine) -> list[str]:
-    excluded = tuple(
-        f"{folder.strip('/ ')}/" for folder in engine.config.settings.relations.excluded_folders
-    )
-    found = (entry.rel_path for entry in scan(engine.config.vault_root, engine.rules).files)
-    return [path for path in found if is_markdown(path) and not path.startswith(excluded)]
+def _paths(place: RelationsPlace) -> list[str]:
+    admits = ground_of(place).admits
+    found = (entry.rel_path for entry in scan(place.config.vault_root, place.rules).files)
+    return [path for path in found if is_markdown(path) and admits(path)]
 
 
-def _head(engine: Engine, path: str) -> Note | SkippedFile:
+def _head(place: RelationsPlace, path: str) -> Note | SkippedFile:
     try:
-        file = read_note(engine.config.vault_root, path, engine.rules.max_file_bytes)
+        file = read_note(place.config.vault_root, path, place.rules.max_file_bytes)
     except NoteChanged:
         return SkippedFile(path, "changing")
     except ObsidianRagError:

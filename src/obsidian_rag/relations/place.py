@@ -1,0 +1,66 @@
+"""What related notes need of the installation they belong to."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from obsidian_rag.config import Config, RelationsSettings
+from obsidian_rag.relations.ground import Ground, format_of
+from obsidian_rag.store import ChunkStore, Database, MeaningStore
+from obsidian_rag.vault import Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from obsidian_rag.relations.memory_index import MemoryIndex
+
+
+class KeptIndex:
+    """The indexes in memory, with the settings and the transformer they were loaded for."""
+
+    def __init__(self) -> None:
+        self.index: MemoryIndex | None = None
+        self.loaded_for: tuple[RelationsSettings, str | None] | None = None
+
+    def let_go(self) -> None:
+        """Forget the indexes; they are loaded again when needed."""
+        if (index := self.index) is not None:
+            with index.lock:  # whoever asks them finishes first
+                index.rows.close()
+            self.index = None
+
+
+class RelationsPlace(Protocol):
+    """One installation, as related notes see it."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def rules(self) -> Rules: ...
+    @property
+    def database(self) -> Database: ...
+    @property
+    def chunks(self) -> ChunkStore: ...
+    @property
+    def meaning_store(self) -> MeaningStore | None: ...
+    @property
+    def query_vector(self) -> "Callable[[str], NDArray[np.float32]]": ...
+    @property
+    def meaning_vector(self) -> "Callable[[str], NDArray[np.float32] | None]": ...
+    @property
+    def relations(self) -> KeptIndex: ...
+
+    def make_relations(self) -> bool:
+        """Make the indexes of related notes; False if another process was asked to."""
+        ...
+
+
+def ground_of(place: RelationsPlace) -> Ground:
+    """The vault whose notes are related, and how."""
+    return Ground(place.config.vault_root, place.rules, place.config.settings.relations)
+
+
+def format_now(place: RelationsPlace) -> str:
+    """What indexes must be made like to be used with the settings of now."""
+    return format_of(place.config.settings.relations)
