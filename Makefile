@@ -18,8 +18,9 @@ endif
 # The model for meaning vectors; MODEL=none goes without.
 MODEL ?= minilm
 
-# One worker per core; the tests of a file share their daemons and stay together.
-SIDE_BY_SIDE := -n logical --dist loadfile
+# The tests of a file share their daemons and stay together. Files in order of their names: by
+# themselves those with few tests, which are the slow ones, would be kept for the end.
+SIDE_BY_SIDE := -n logical --dist loadfile --no-loadscope-reorder
 
 .PHONY: start stop stop-one stop-all test test-slow check fix bench bench-search bench-quality bench-daemon bench-relations bench-openclaw bench-livesync test-openclaw lock clean
 

@@ -4,12 +4,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import settings
 from tests.folders import write_config, write_notes
 from tests.livesync.databases import far_remote, pouch, proxy, remote
 from tests.livesync.keyrings import memory_keyring, no_keyring
 from tests.transports.command_line import Done, in_process
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag import config
 from obsidian_rag.engine import Engine
@@ -30,8 +32,37 @@ settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Two workers per core, because tests wait half of their time: for a disk, a timer, a child."""
+    return 2 * (os.cpu_count() or 1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_process_left() -> Iterator[None]:
+    """Whatever tests start has ended when the last of them has."""
+    yield
+    _, left = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=PATIENCE_S)
+    assert [" ".join(one.cmdline()) for one in left] == []
+
+
+@pytest.fixture
+def surroundings() -> Iterator[None]:
+    """What a test does to the environment and the folder of this process ends with it.
+
+    Commands that run in this process do such things, which is right in a process of their own.
+    """
+    environment, folder = dict(os.environ), Path.cwd()
+    yield
+    for name in {*os.environ, *environment} - {"PYTEST_CURRENT_TEST"}:
+        if name not in environment:
+            del os.environ[name]
+        elif os.environ.get(name) != environment[name]:
+            os.environ[name] = environment[name]
+    os.chdir(folder)
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(surroundings: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The data folder of this test, which does not exist yet."""
     for name in (*_LOUD, *_PLACES, *(n for n in os.environ if n.startswith("OBSIDIAN_RAG_"))):
         monkeypatch.delenv(name, raising=False)

@@ -142,13 +142,9 @@ def test_the_agent_of_macos_keeps_any_path(name: str) -> None:
     assert agent["Label"] == "io.github.obsidian-rag"
 
 
-@pytest.mark.parametrize("name", AWKWARD)
-def test_the_task_of_windows_runs_the_daemon_with_its_environment_and_a_log(
-    tmp_path: Path, name: str
-) -> None:
-    data, log = tmp_path / name, tmp_path / f"{name}.log"
-    wanted = Launch(sys.executable, {"OBSIDIAN_RAG_HOME": str(data)}, str(log))
-    text = task_xml(wanted, "DESK\\Zoë")
+def task_words(launch: Launch) -> list[str]:
+    """The words that the task of Windows runs, less those of the command."""
+    text = task_xml(launch, "DESK\\Zoë")
     assert text.isascii()
     task = ElementTree.fromstring(text)
     assert task.findtext("t:Triggers/t:LogonTrigger/t:UserId", namespaces=NS) == "DESK\\Zoë"
@@ -157,9 +153,34 @@ def test_the_task_of_windows_runs_the_daemon_with_its_environment_and_a_log(
     arguments = task.findtext("t:Actions/t:Exec/t:Arguments", namespaces=NS) or ""
     assert not re.search(r"%|\$\(", arguments), "the scheduler would replace it"
     *python, last = windows_words(arguments)
-    assert (python, last) == (["-P", "-c", task_program(wanted)], "serve")
+    assert (python, last) == (["-P", "-c", task_program(launch)], "serve")
+    return python
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_the_task_of_windows_runs_the_daemon_with_its_environment_and_a_log(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, log = tmp_path / name, tmp_path / f"{name}.log"
+    wanted = Launch(sys.executable, {"OBSIDIAN_RAG_HOME": str(data)}, str(log))
+    *_, program = task_words(wanted)
+    # What the program replaces in this process comes back with the end of the test.
+    monkeypatch.setattr(sys, "argv", ["-c", "config", "path"])
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, stream, getattr(sys, stream))
+    with pytest.raises(SystemExit) as ended:
+        exec(program, {})
+    sys.stdout.close()
+    assert ended.value.code == 0
+    assert log.read_text(encoding="utf-8") == f"{data}/config.json\n"
+
+
+def test_the_task_of_windows_is_a_command_that_python_understands(tmp_path: Path) -> None:
+    name = " ".join(AWKWARD)
+    data, log = tmp_path / name, tmp_path / f"{name}.log"
+    words = task_words(Launch(sys.executable, {"OBSIDIAN_RAG_HOME": str(data)}, str(log)))
     done = subprocess.run(
-        [sys.executable, *python, "config", "path"], capture_output=True, timeout=PATIENCE_S
+        [sys.executable, *words, "config", "path"], capture_output=True, timeout=PATIENCE_S
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert log.read_text(encoding="utf-8") == f"{data}/config.json\n"

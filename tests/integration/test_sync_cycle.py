@@ -104,7 +104,7 @@ def test_many_files_at_once_like_a_checkout(daemon: Living, vault: Path, tmp_pat
 
 def test_ten_files_saved_together_are_one_sync(make_vault: MakeVault, configure: Configure) -> None:
     root = make_vault(NOTES)
-    configure(root, {**QUICK, "watcher.debounce_s": 0.3, "watcher.collect_s": 0.5})
+    configure(root, {**QUICK, "watcher.debounce_s": 0.3, "watcher.collect_s": 4.0})
     assert in_another_process("index").code == 0
     with living() as daemon:
         daemon.wait_for("job", status="completed")

@@ -305,20 +305,38 @@ def test_relations_go_into_any_ordinary_frontmatter(
     assert_related_added(text, with_related(text, entries, rich=rich), entries, rich)
 
 
-@settings(deadline=None, max_examples=1500)
-@given(anything)
-def test_an_id_is_added_and_nothing_else_or_the_edit_is_refused(text: str) -> None:
+def assert_id_added_or_refused(text: str) -> None:
     with contextlib.suppress(EditRefused):
         assert_id_added(text, with_id(text, ID))
 
 
-@settings(deadline=None, max_examples=1500)
+def assert_related_added_or_refused(text: str, entries: list[Relation], rich: bool) -> None:
+    with contextlib.suppress(EditRefused):
+        assert_related_added(text, with_related(text, entries, rich=rich), entries, rich)
+
+
+@unhurried
+@given(anything)
+def test_an_id_is_added_and_nothing_else_or_the_edit_is_refused(text: str) -> None:
+    assert_id_added_or_refused(text)
+
+
+@unhurried
 @given(anything, relations, st.booleans())
 def test_relations_are_added_and_nothing_else_or_the_edit_is_refused(
     text: str, entries: list[Relation], rich: bool
 ) -> None:
-    with contextlib.suppress(EditRefused):
-        assert_related_added(text, with_related(text, entries, rich=rich), entries, rich)
+    assert_related_added_or_refused(text, entries, rich)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=5000)
+@given(anything, relations, st.booleans())
+def test_thousands_of_texts_are_edited_or_refused(
+    text: str, entries: list[Relation], rich: bool
+) -> None:
+    assert_id_added_or_refused(text)
+    assert_related_added_or_refused(text, entries, rich)
 
 
 @unhurried

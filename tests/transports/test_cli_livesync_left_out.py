@@ -14,8 +14,8 @@ from tests.livesync.nodes import TestNode
 from tests.livesync.pouch import Server
 from tests.livesync.setup_uris import settings_of, setup_uri
 from tests.livesync.vectors import VECTORS
-from tests.transports.command_line import COMMAND, Done
-from tests.transports.livesync_site import PASSPHRASE, answering, device_of, options_of
+from tests.transports.command_line import COMMAND, Done, on_terminal
+from tests.transports.livesync_site import PASSPHRASE, device_of, options_of
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.livesync import Tweaks
@@ -243,9 +243,9 @@ def test_on_a_terminal_the_user_is_asked_about_a_passphrase_that_nothing_uses(
     here = options_of(remote, make_vault({}))
     command = ("livesync", "setup", *here, "--passphrase-env", "NOTES_PASSPHRASE")
     question = "Go on without encryption?"
-    assert answering(*command, answers=[(question, "n")]).code == 2
+    assert on_terminal(*command, answers=[(question, "n")]).code == 2
     assert not (home / "config.json").exists()
-    assert answering(*command, answers=[(question, "y")]).code == 0
+    assert on_terminal(*command, answers=[(question, "y")]).code == 0
 
 
 def test_a_database_that_lost_its_encryption_gets_nothing(
@@ -325,7 +325,7 @@ def test_the_guide_ends_in_a_search_that_answers(
         if "setup" in words:
             words[words.index("obsidian://setuplivesync?settings=...")] = uri
             question = "Passphrase of the setup URI"
-            done = answering(*words[1:], answers=[(question, URI_PASSPHRASE)])
+            done = on_terminal(*words[1:], answers=[(question, URI_PASSPHRASE)])
             assert "hidden files" in done.err
         else:
             done = cli(*words[1:])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.livesync.keyrings import MemoryKeyring
 from tests.livesync.setup_uris import qr_address, settings_of, setup_uri
-from tests.transports.command_line import COMMAND, Done
-from tests.transports.livesync_site import PASSPHRASE, answering, device_of, forms_of
+from tests.transports.command_line import COMMAND, Done, on_terminal
+from tests.transports.livesync_site import PASSPHRASE, device_of, forms_of
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load, read_file
@@ -113,7 +113,7 @@ def test_the_passphrase_is_asked_without_showing_it(
 ) -> None:
     device_of(tmp_path / "device", remote, HIDDEN, PASSPHRASE).close()
     vault = make_vault({})
-    done = answering(
+    done = on_terminal(
         "livesync", "setup", uri_of(remote), "--vault", str(vault),
         answers=[("Passphrase of the setup URI", URI_PASSPHRASE)],
     )  # fmt: skip
@@ -127,7 +127,7 @@ def test_an_address_is_enough_and_what_is_missing_is_asked(
 ) -> None:
     device_of(tmp_path / "device", remote, Tweaks(encrypt=True), PASSPHRASE).close()
     vault = make_vault({})
-    done = answering(
+    done = on_terminal(
         "livesync", "setup", "--url", remote.url, "--db", remote.database,
         "--user", remote.user or "", "--vault", str(vault),
         answers=[("Password of", remote.password or ""), ("Passphrase of your notes", PASSPHRASE)],
@@ -250,7 +250,7 @@ def test_a_server_elsewhere_is_asked_about_and_consent_is_kept_for_it_only(
     done = cli("livesync", "setup", away, *arguments, "--consent", "--json")
     assert done.json["error"]["code"] == "LIVESYNC_UNREACHABLE", "it would have been asked"
     assert is_untouched(home)
-    asked = answering("livesync", "setup", away, *arguments, answers=[("May your notes", "n")])
+    asked = on_terminal("livesync", "setup", away, *arguments, answers=[("May your notes", "n")])
     assert (asked.code, "LIVESYNC_REFUSED" in asked.err) == (2, True)
     device_of(tmp_path / "device", remote, HIDDEN, PASSPHRASE).close()
     assert cli("livesync", "setup", uri_of(remote), *arguments, "--consent").code == 0
@@ -290,7 +290,7 @@ def test_setting_up_the_same_database_again_needs_only_what_has_changed(
     done = cli("livesync", "setup", "--passphrase-env", "NOTES_PASSPHRASE", "--json")
     assert done.json["error"]["code"] == "LIVESYNC_PASSPHRASE"
     assert site_of(load()).passphrase == PASSPHRASE
-    asked = answering("livesync", "setup", answers=[("Password of admin", "wrong")])
+    asked = on_terminal("livesync", "setup", answers=[("Password of admin", "wrong")])
     assert (asked.code, "LIVESYNC_REFUSED" in asked.err) == (2, True)
 
 
