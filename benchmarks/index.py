@@ -138,7 +138,8 @@ def indexed(home: Path, root: Path) -> tuple[float, float]:
     program = (
         "import time;"
         "from obsidian_rag.config import load;"
-        "from obsidian_rag.engine import Engine, Mode, run_index;"
+        "from obsidian_rag.engine import Engine, run_index;"
+        "from obsidian_rag.index import Mode;"
         "engine = Engine(load());"
         "engine.embedder.embed_query('warm');"
         "import lancedb;"

@@ -481,7 +481,9 @@ def test_a_code_that_nobody_knows_is_the_indexer_s() -> None:
 PARENT = """
 import sys, threading
 from obsidian_rag.config import load
-from obsidian_rag.engine import Bus, EventKind, Jobs, Mode
+from obsidian_rag.engine.events import Bus, EventKind
+from obsidian_rag.engine.jobs import Jobs
+from obsidian_rag.index import Mode
 
 bus = Bus()
 bus.subscribe(lambda event: print(event.data.get("phase"), flush=True))
