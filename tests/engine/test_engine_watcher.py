@@ -20,9 +20,9 @@ import pytest
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.config import WatcherSettings
-from obsidian_rag.engine import lookout
+from obsidian_rag.engine import fs_events
 from obsidian_rag.engine.changeset import MOST_PATHS
-from obsidian_rag.engine.watcher import Watcher
+from obsidian_rag.engine.watcher import Listener, Watcher
 from obsidian_rag.vault import Rules, replace_note
 from obsidian_rag.vault.folders import Folders, list_folders
 
@@ -39,7 +39,9 @@ class Watched(logging.Handler):
         self.told: list[frozenset[str] | None] = []
         self.warnings: list[str] = []
         self.news = threading.Condition()
-        self.watcher = Watcher(root, rules, settings, self.changed)
+        self.watcher = Watcher(
+            root, Listener(self.changed, rules, settings.debounce_s, settings.collect_s)
+        )
         self.stop = threading.Event()
         self.thread = threading.Thread(target=self.watcher.run, args=(self.stop,), daemon=True)
 
@@ -587,12 +589,53 @@ def test_a_name_that_cannot_be_told_costs_a_look_at_everything_and_no_more(
     watched.wait_for("top.md")
 
 
-def seen_by(one: lookout.Lookout, *paths: str) -> set[str]:
-    """All that a lookout sees until it has seen these; it has to be asked again and again."""
+def test_each_listener_hears_of_its_own_files(vault: Path) -> None:
+    """One watcher serves the index and LiveSync, which also syncs what is no note."""
+    (vault / "denied").mkdir()
+    (vault / ".hidden/notes").mkdir(parents=True)
+    heard: dict[str, set[str]] = {"notes": set(), "files": set()}
+    news, stop = threading.Condition(), threading.Event()
+
+    def hear(name: str) -> Callable[[frozenset[str] | None], None]:
+        def changed(paths: frozenset[str] | None) -> None:
+            with news:
+                heard[name] |= paths or {"everything"}
+                news.notify_all()
+
+        return changed
+
+    watcher = Watcher(
+        vault,
+        Listener(hear("notes"), Rules(deny_dirs=("denied",))),
+        Listener(hear("files"), debounce_s=0.05),
+    )
+    thread = threading.Thread(target=watcher.run, args=(stop,), daemon=True)
+    thread.start()
+    try:
+        assert watcher.ready.wait(PATIENCE_S)
+        (vault / "denied/secret.md").write_text("x")
+        (vault / "picture.png").write_bytes(b"x")
+        (vault / "denied/Folder").mkdir()
+        (vault / "Linked").symlink_to(vault / "Journal")
+        (vault / "top.md").write_text("changed")
+        notes = {"Linked", "top.md"}
+        files = notes | {"denied/secret.md", "picture.png", "denied/Folder"}
+        with news:
+            assert news.wait_for(lambda: heard["notes"] >= notes, PATIENCE_S), heard
+            assert news.wait_for(lambda: heard["files"] >= files, PATIENCE_S), heard
+    finally:
+        stop.set()
+        thread.join(PATIENCE_S)
+    assert heard == {"notes": notes, "files": files}
+
+
+def seen_by(one: fs_events.FsEvents, *paths: str) -> set[str]:
+    """All that is told until it has seen these; it has to be asked again and again."""
     seen: set[str] = set()
 
     def has_seen() -> bool:
-        seen.update(one.take())
+        changed = one.take()
+        seen.update(changed.files | changed.folders)
         return seen >= set(paths)
 
     until(has_seen, f"{paths}")
@@ -602,8 +645,8 @@ def seen_by(one: lookout.Lookout, *paths: str) -> set[str]:
 def test_a_vault_that_is_polled_is_told_like_any_other(
     vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lookout, "_POLL_MS", 30)
-    with contextlib.closing(lookout.Lookout(str(vault), Rules(), is_polling=True)) as polling:
+    monkeypatch.setattr(fs_events, "_POLL_MS", 30)
+    with contextlib.closing(fs_events.FsEvents(str(vault), Rules(), is_polling=True)) as polling:
         (vault / "new.md").write_text("x")
         seen = seen_by(polling, "new.md")
         (vault / "New folder").mkdir()
@@ -619,10 +662,10 @@ def test_a_system_that_watches_whole_trees_tells_the_same(
     vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on macOS and Windows, where denied folders are heard of and have to be passed over."""
-    monkeypatch.setattr(lookout, "_HAS_TREES", True)
+    monkeypatch.setattr(fs_events, "_HAS_TREES", True)
     (vault / "denied/deep").mkdir(parents=True)
     rules = Rules(deny_dirs=("denied",))
-    with contextlib.closing(lookout.Lookout(str(vault), rules)) as whole:
+    with contextlib.closing(fs_events.FsEvents(str(vault), rules)) as whole:
         (vault / ".obsidian/workspace.md").write_text("x")
         (vault / "denied/deep/a.md").write_text("x")
         (vault / "Journal/day.md").write_text("changed")
@@ -647,8 +690,8 @@ def test_a_folder_made_while_the_watch_begins_is_not_overlooked(
         (vault / "Between").mkdir(exist_ok=True)
         return found
 
-    monkeypatch.setattr(lookout, "list_folders", list_and_make)
-    with contextlib.closing(lookout.Lookout(str(vault), Rules())) as late:
+    monkeypatch.setattr(fs_events, "list_folders", list_and_make)
+    with contextlib.closing(fs_events.FsEvents(str(vault), Rules())) as late:
         seen_by(late, "Between")
         (vault / "Between/note.md").write_text("x")
         seen_by(late, "Between/note.md")
@@ -662,18 +705,17 @@ def test_when_the_system_cannot_watch_any_more_the_vault_is_polled_and_the_user_
         import logging, os, resource, sys, threading
         from pathlib import Path
         from watchfiles._rust_notify import RustNotify
-        from obsidian_rag.config import WatcherSettings
-        from obsidian_rag.engine import lookout
-        from obsidian_rag.engine.watcher import Watcher
+        from obsidian_rag.engine import fs_events
+        from obsidian_rag.engine.watcher import Listener, Watcher
         from obsidian_rag.vault import Rules
 
         logging.basicConfig(format="%(message)s")
         # The first look comes after the limit is gone, or it could fail for want of a file.
-        lookout._POLL_MS = 1000
+        fs_events._POLL_MS = 1000
         root = Path(sys.argv[1])
         news = threading.Event()
-        settings = WatcherSettings(debounce_s=0, collect_s=0)
-        watcher = Watcher(root, Rules(), settings, lambda paths: (print(*paths), news.set()))
+        listener = Listener(lambda paths: (print(*paths), news.set()), Rules())
+        watcher = Watcher(root, listener)
         stop = threading.Event()
         thread = threading.Thread(target=watcher.run, args=(stop,), daemon=True)
         # Enough to list a folder, too little for inotify and its two companions.

@@ -1,6 +1,7 @@
 """A real daemon that takes part in a LiveSync network, beside another device."""
 
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -70,10 +71,18 @@ def connected(daemon: Living) -> bool:
     return bool(data["connected"] and data["watching"])
 
 
+def inotify_instances(pid: int) -> int:
+    """How many times Linux is asked to watch folders for a process."""
+    files = Path(f"/proc/{pid}/fd").iterdir()
+    return sum(str(file.readlink()) == "anon_inode:inotify" for file in files)
+
+
 def test_changes_travel_both_ways_and_become_searchable(set_up: Path, device: TestNode) -> None:
     with living() as daemon:
         daemon.index()
         until(lambda: connected(daemon))
+        if sys.platform == "linux":
+            assert inotify_instances(daemon.process.pid) == 1, "one watcher serves all"
         until(lambda: device.sync() and set(NOTES) <= set(device.files()))
         device.write("Folder/Comet.md", "# Comet\nHalley returns in 2061.\n")
         device.sync()

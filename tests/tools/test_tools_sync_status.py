@@ -20,7 +20,7 @@ from obsidian_rag.livesync.remote import Remote
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.livesync.session import node_lock
 from obsidian_rag.livesync.site import place_of
-from obsidian_rag.store import LivesyncRecords
+from obsidian_rag.store import Links, LivesyncRecords
 from obsidian_rag.tools import call
 
 TOOL = "obsidian_sync_status"
@@ -91,6 +91,9 @@ def test_without_a_daemon_the_records_tell_of_the_last_sync(
     assert (data["configured"], data["enabled"]) == (True, False)
     assert (data["running"], data["watching"], data["connected"]) == (False, False, False)
     assert (data["database"], data["vault"]) == (remote.database, str(vault))
+    assert data["link_id"] is None, "it is synced, but was never indexed"
+    link = Links(one.database).set_primary(vault)
+    assert status(one)[0]["link_id"] == link.link_id
     assert data["files"] == 2
     stats = data["stats"]
     assert (stats["pulled"], stats["pushed"], stats["quarantined"]) == (1, 1, 1)

@@ -7,10 +7,12 @@ call tools.
 
 import contextlib
 import ctypes
+import functools
 import logging
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from obsidian_rag.config import Config
 from obsidian_rag.engine.asking import ask
@@ -20,9 +22,9 @@ from obsidian_rag.engine.events import Bus
 from obsidian_rag.engine.health import Health, Subject
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.scheduler import Scheduler
-from obsidian_rag.engine.watcher import Early, Watcher, watch_files
+from obsidian_rag.engine.watcher import Listener, OnChange, Watcher, watch_files
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.livesync import LivesyncLoop
+from obsidian_rag.livesync import LivesyncLoop, synced_root
 from obsidian_rag.search import Request
 from obsidian_rag.vault import Rules
 
@@ -61,14 +63,15 @@ class Daemon:
 
     def __init__(self, config: Config) -> None:
         self.engine = Engine(config)
+        self._livesync_changed: OnChange = _ignore
         self.watcher = self._made_watcher(config)
         bus = Bus()
         self.live = Live(
             bus,
             Jobs(config, bus),
             Health(bus),
-            is_watching=lambda: self.watcher.is_watching,
-            watch_trouble=lambda: self.watcher.trouble,
+            is_watching=lambda: self._is_indexing_edits and self.watcher.is_watching,
+            watch_trouble=lambda: self.watcher.trouble if self._is_indexing_edits else None,
             look_soon=self._look_soon,
             livesync=lambda: self._livesync.state if self._livesync else None,
         )
@@ -136,21 +139,31 @@ class Daemon:
         if _for_indexing(before) != _for_indexing(after):
             self._scheduler.changed(None)
 
+    @property
+    def _is_indexing_edits(self) -> bool:
+        return self.engine.config.settings.watcher.enabled
+
     def _made_watcher(self, config: Config) -> Watcher:
-        return Watcher(
-            config.vault_root,
-            Rules.from_settings(config.settings.indexing),
-            config.settings.watcher,
-            lambda paths: self._scheduler.changed(paths),
-            Early(
-                config.settings.relations.debounce_ms / 1000,
-                lambda paths: self._early.changed(paths),
-            ),
-        )
+        """The vault's one watcher, for all parts that want to hear of changes."""
+        settings, listeners = config.settings, list[Listener]()
+        if settings.watcher.enabled:
+            rules = Rules.from_settings(settings.indexing)
+            debounce_s, collect_s = settings.watcher.debounce_s, settings.watcher.collect_s
+            early_s = settings.relations.debounce_ms / 1000
+            listeners += [
+                Listener(
+                    lambda paths: self._scheduler.changed(paths), rules, debounce_s, collect_s
+                ),
+                Listener(lambda paths: self._early.changed(paths), rules, early_s),
+            ]
+        if _shares_vault(config):
+            sync_s = settings.livesync.debounce_s
+            listeners += [Listener(lambda paths: self._livesync_changed(paths), debounce_s=sync_s)]
+        return Watcher(config.vault_root, *listeners)
 
     def _watch(self, config: Config, *, is_behind: bool) -> None:
         watcher = self.watcher = self._made_watcher(config)
-        if config.settings.watcher.enabled:
+        if config.settings.watcher.enabled or _shares_vault(config):
             self._watching = _Thread("watcher", lambda stop: watcher.run(stop, is_behind=is_behind))
 
     def _end_watching(self) -> None:
@@ -161,7 +174,8 @@ class Daemon:
 
     def _sync(self, config: Config) -> None:
         if config.settings.livesync.enabled:
-            self._livesync = LivesyncLoop(config, watch_files, self._tell_livesync)
+            watch = functools.partial(self._watch_for_livesync, config)
+            self._livesync = LivesyncLoop(config, watch, self._tell_livesync)
             self._syncing = _Thread("livesync", self._livesync.run)
 
     def _end_syncing(self) -> None:
@@ -171,6 +185,22 @@ class Daemon:
             self._syncing.join()
             self._livesync = self._syncing = None
             self._tell_livesync(None)
+
+    @contextlib.contextmanager
+    def _watch_for_livesync(
+        self, config: Config, root: Path, debounce_s: float, changed: OnChange
+    ) -> Iterator[Callable[[float], bool]]:
+        """Tell LiveSync of changes by the vault's watcher, if that sees all that is synced."""
+        if not _shares_vault(config):
+            with watch_files(root, debounce_s, changed) as is_watched:
+                yield is_watched
+            return
+        self._livesync_changed = changed
+        try:
+            yield lambda wait_s: self.watcher.ready.wait(wait_s)
+        finally:
+            if self._livesync_changed is changed:  # or the next node listens already
+                self._livesync_changed = _ignore
 
     def _tell_livesync(self, trouble: ObsidianRagError | None) -> None:
         self.live.health.note({Subject.LIVESYNC: trouble})
@@ -194,11 +224,27 @@ class Daemon:
 def _for_watching(config: Config) -> tuple[object, ...]:
     settings = config.settings
     debounce_ms = settings.relations.debounce_ms
-    return config.vault_root, settings.indexing, settings.watcher, debounce_ms
+    livesync_s = settings.livesync.debounce_s if _shares_vault(config) else None
+    return config.vault_root, settings.indexing, settings.watcher, debounce_ms, livesync_s
 
 
 def _for_syncing(config: Config) -> tuple[object, ...]:
-    return config.vault_root, config.settings.livesync
+    return config.vault_root, config.settings.livesync, _shares_vault(config)
+
+
+def _shares_vault(config: Config) -> bool:
+    """Whether LiveSync syncs the folder that the vault's watcher sees.
+
+    With `allow_dirs` an index may reach a folder by a link only, and knows its files by that path
+    alone; a watcher of all files would tell of them by another.
+    """
+    settings = config.settings
+    is_alike = settings.livesync.enabled and not settings.indexing.allow_dirs
+    return is_alike and synced_root(config) == config.vault_root
+
+
+def _ignore(_paths: frozenset[str] | None) -> None:
+    """For changes that matter to nobody."""
 
 
 def _for_indexing(config: Config) -> dict[str, object]:

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from obsidian_rag.config import WatcherSettings
 from obsidian_rag.engine.changeset import Collector
-from obsidian_rag.engine.lookout import Lookout
+from obsidian_rag.engine.fs_events import Changed, FsEvents
 from obsidian_rag.vault import Rules
 
 _log = logging.getLogger(__name__)
@@ -39,38 +38,41 @@ _INSTANCES = (
 Identity = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Early:
-    """Somebody who does not wait for changes to be collected."""
+# Paths that changed and are quiet now; None means "look at everything".
+OnChange = Callable[[frozenset[str] | None], None]
+_ALL_FILES = Rules(file_patterns=("*",))
 
-    quiet_s: float
-    changed: Callable[[frozenset[str] | None], None]
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A part that is told of changes: of which files, and how long after the last of them."""
+
+    changed: OnChange
+    rules: Rules = _ALL_FILES
+    debounce_s: float = 0.0
+    collect_s: float = 0.0
+
+    def hears_of(self, path: str, *, is_folder: bool) -> bool:
+        """Whether a path matters to it."""
+        return self.rules.admits_dir(path) if is_folder else self.rules.admits_file(path)
 
 
 class Watcher:
-    """Runs until told to stop; `changed` gets a changeset, or None for "look at everything".
+    """Runs until told to stop, and tells its listeners what has changed.
 
-    `ready` is set while events are received: a change after that will be told. Who wants to miss
-    nothing waits for it and then looks at everything once. `trouble` says in words what keeps the
-    vault from being watched, or from being watched well.
+    `ready` is set while events are received: a change after that will be told. To miss nothing,
+    wait for it and then look at everything once. `trouble` says in words what keeps the vault from
+    being watched, or from being watched well.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        rules: Rules,
-        settings: WatcherSettings,
-        changed: Callable[[frozenset[str] | None], None],
-        early: Early | None = None,
-    ) -> None:
-        """`early` hears of the same changes sooner, after a shorter quiet of its own."""
+    def __init__(self, root: Path, *listeners: Listener) -> None:
         self.ready = threading.Event()
         self.trouble: str | None = None
         self._root = root
-        self._rules = rules
-        self._settings = settings
-        self._changed = changed
-        self._early = early
+        self._listeners = listeners
+        # Wide enough for all of them.
+        distinct = {listener.rules for listener in listeners}
+        self._rules = distinct.pop() if len(distinct) == 1 else _ALL_FILES
         self._pause_s = _PAUSE_S
         self._unreadable: set[str] = set()
 
@@ -82,30 +84,31 @@ class Watcher:
     def run(self, stop: threading.Event, *, is_behind: bool = False) -> None:
         """Watch until `stop` is set; survives a vault that goes away and comes back.
 
-        Who starts a watcher looks at everything once; with `is_behind` it is told when to.
+        The starter looks at everything once; with `is_behind` the listeners are told when to.
         """
         while not stop.is_set():
             identity = _identity(self._root)
-            lookout = self._open() if identity else None
+            events = self._open() if identity else None
             if identity is None:
                 self._tell(f"The vault {self._root} is not there; it is watched when it is back.")
                 stop.wait(_ROOT_EVERY_S)
-            elif lookout is None:
+            elif events is None:
                 stop.wait(self._next_pause())
             else:
-                self._watch(lookout, identity, stop, is_behind=is_behind)
+                self._watch(events, identity, stop, is_behind=is_behind)
             is_behind = True
 
     def _watch(
-        self, lookout: Lookout, identity: Identity, stop: threading.Event, *, is_behind: bool
+        self, events: FsEvents, identity: Identity, stop: threading.Event, *, is_behind: bool
     ) -> None:
         began = time.monotonic()
-        with contextlib.closing(lookout):
+        with contextlib.closing(events):
             self.ready.set()
             try:
                 if is_behind:
-                    self._changed(None)
-                self._follow(lookout, identity, stop)
+                    for listener in self._listeners:
+                        listener.changed(None)
+                self._follow(events, identity, stop)
             except (OSError, RuntimeError) as error:
                 self._tell(f"The vault was not watched for a moment ({error}).")
                 self.ready.clear()
@@ -115,60 +118,56 @@ class Watcher:
             finally:
                 self.ready.clear()
 
-    def _follow(self, lookout: Lookout, identity: Identity, stop: threading.Event) -> None:
-        """Tell changes until the lookout, or the folder it watches, is no good any more."""
-        collector = Collector(self._settings.debounce_s, self._settings.collect_s)
-        early = Collector(self._early.quiet_s if self._early else 0, 0)
+    def _follow(self, events: FsEvents, identity: Identity, stop: threading.Event) -> None:
+        """Tell changes until the events, or the folder they come from, are no good any more."""
+        waiting = [(one, Collector(one.debounce_s, one.collect_s)) for one in self._listeners]
         look_at_root = 0.0
         now = time.monotonic()
-        while not stop.wait(_until(now, collector.next_due(), early.next_due())):
+        while not stop.wait(_until(now, *(collector.next_due() for _, collector in waiting))):
             now = time.monotonic()
-            for path in lookout.take():
-                collector.add(path, now)
-                early.add(path, now)
-            changeset, soon = collector.due(now), early.due(now)
+            _collect(events.take(), waiting, now)
+            due = [(one, found) for one, collector in waiting if (found := collector.due(now))]
             # Before anything is told: without its disk a vault looks like one without notes.
-            if changeset or soon or lookout.is_root_gone or now >= look_at_root:
-                if lookout.is_root_gone or _identity(self._root) != identity:
+            if due or events.is_root_gone or now >= look_at_root:
+                if events.is_root_gone or _identity(self._root) != identity:
                     return
                 look_at_root = now + _ROOT_EVERY_S
-            if soon and self._early:
-                self._early.changed(soon.paths)
-            if changeset:
-                self._changed(changeset.paths)
+            for listener, changeset in due:
+                listener.changed(changeset.paths)
             # Not in the middle of a burst, which would wear out the next one just as fast.
-            if lookout.is_worn and (changeset or collector.next_due() is None):
+            is_quiet = all(collector.next_due() is None for _, collector in waiting)
+            if events.is_worn and (due or is_quiet):
                 return
 
-    def _open(self) -> Lookout | None:
+    def _open(self) -> FsEvents | None:
         root = os.path.realpath(self._root)
-        lookout: Lookout | None = None
+        events: FsEvents | None = None
         try:
-            lookout = Lookout(root, self._rules)
+            events = FsEvents(root, self._rules)
             self._tell(None)
         except (OSError, RuntimeError) as error:
             if isinstance(error, FileNotFoundError):
                 self._tell(f"The vault {self._root} cannot be watched ({error}).")
                 return None
-            lookout = self._open_polling(root, _advice(error))
-        if lookout and lookout.unreadable - self._unreadable:
-            self._unreadable |= lookout.unreadable
+            events = self._open_polling(root, _advice(error))
+        if events and events.unreadable - self._unreadable:
+            self._unreadable |= events.unreadable
             _log.warning(
                 "%d folders cannot be read and are not watched, such as %s",
-                len(lookout.unreadable),
-                min(lookout.unreadable),
+                len(events.unreadable),
+                min(events.unreadable),
             )
-        return lookout
+        return events
 
-    def _open_polling(self, root: str, why: str) -> Lookout | None:
+    def _open_polling(self, root: str, why: str) -> FsEvents | None:
         try:
-            lookout = Lookout(root, self._rules, is_polling=True)
+            events = FsEvents(root, self._rules, is_polling=True)
         except (OSError, RuntimeError) as error:
             self._tell(f"The vault {self._root} cannot be watched. {why} ({error})")
             return None
-        every = round((lookout.poll_ms or 0) / 1000)
+        every = round((events.poll_ms or 0) / 1000)
         self._tell(f"Changes are looked for every {every} s instead of being reported. {why}")
-        return lookout
+        return events
 
     def _tell(self, trouble: str | None) -> None:
         is_news = trouble != self.trouble
@@ -183,14 +182,13 @@ class Watcher:
 
 @contextlib.contextmanager
 def watch_files(
-    root: Path, debounce_s: float, changed: Callable[[frozenset[str] | None], None]
+    root: Path, debounce_s: float, changed: OnChange
 ) -> Iterator[Callable[[float], bool]]:
     """Watch every file below a folder, in a thread of its own, while the context is open.
 
     What it gives waits so many seconds for events to be received, and tells whether they are.
     """
-    settings = WatcherSettings(debounce_s=debounce_s, collect_s=0)
-    watcher = Watcher(root, Rules(file_patterns=("*",)), settings, changed)
+    watcher = Watcher(root, Listener(changed, debounce_s=debounce_s))
     over = threading.Event()
     thread = threading.Thread(target=watcher.run, args=(over,), name="file watcher", daemon=True)
     thread.start()
@@ -199,6 +197,16 @@ def watch_files(
     finally:
         over.set()
         thread.join(_JOIN_S)
+
+
+def _collect(changed: Changed, waiting: list[tuple[Listener, Collector]], now: float) -> None:
+    for listener, collector in waiting:
+        for path in changed.files:
+            if listener.hears_of(path, is_folder=False):
+                collector.add(path, now)
+        for path in changed.folders:
+            if listener.hears_of(path, is_folder=True):
+                collector.add(path, now)
 
 
 def _until(now: float, *due: float | None) -> float:

@@ -23,7 +23,7 @@ from obsidian_rag.livesync.setup import (
     needs_password,
     set_up,
 )
-from obsidian_rag.livesync.site import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE
+from obsidian_rag.livesync.site import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE, synced_root
 from obsidian_rag.livesync.state import LivesyncState
 from obsidian_rag.livesync.status import livesync_status
 from obsidian_rag.livesync.tweaks import NotEncrypted, Tweaks
@@ -54,6 +54,7 @@ __all__ = [
     "run_livesync",
     "set_up",
     "sync_once",
+    "synced_root",
     "take_held_deletions",
     "trashed_files",
     "unlock_database",

@@ -12,7 +12,6 @@ from obsidian_rag.livesync.documents import Codec
 from obsidian_rag.livesync.filters import Filters
 from obsidian_rag.livesync.membership import Access, Membership, unlock
 from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.path_ids import warns
 from obsidian_rag.livesync.resolution import Resolved, Resolver
 from obsidian_rag.livesync.session import (
     is_node_running,
@@ -237,10 +236,8 @@ def _looked_through(
 
     filters = Filters(filters_of(config), tweaks, kept.site.root)
     disk = Disk(kept.site.root, codec, most, spelling_of, filters)
-    walk = disk.look()
-    warned = ((file.rel_path, warns(file.rel_path)) for file in sorted(walk.files))
-    unsynced = disk.left_out.keys() | disk.filtered.keys()
-    return disk, tuple((path, why) for path, why in warned if why and path not in unsynced)
+    disk.look()
+    return disk, tuple(sorted(disk.unwelcome.items()))
 
 
 def _named(conflicts: list[Conflict], note: str) -> Conflict:

@@ -8,10 +8,18 @@ from obsidian_rag.errors import NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.livesync.decision import Absent, Local, Present
 from obsidian_rag.livesync.documents import Codec
 from obsidian_rag.livesync.filters import Filters
-from obsidian_rag.livesync.path_ids import normalise, takes_part
+from obsidian_rag.livesync.path_ids import folders_above, normalise, takes_part, warns
 from obsidian_rag.livesync.spellings import assign, forms_of
 from obsidian_rag.store import SyncedFile
-from obsidian_rag.vault import FileEntry, FileWalk, content_hash, in_the_way, read_bytes, walk_files
+from obsidian_rag.vault import (
+    FileEntry,
+    FileWalk,
+    content_hash,
+    files_at,
+    in_the_way,
+    read_bytes,
+    walk_files,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +32,7 @@ class LocalState:
 
 
 class Disk:
-    """The files that take part; `look` walks them all, the rest is kept up by us.
+    """The files that take part; `look` walks them all, `look_at` keeps a few up to date.
 
     Only a walk tells that a file is gone. `is_stale` says that something was found to be
     different from the last walk, so that the next one is due.
@@ -43,6 +51,8 @@ class Disk:
         self.is_stale = True
         self.left_out: dict[str, str] = {}
         self.filtered: dict[str, str] = {}
+        # Files that take part, with names that some systems cannot write.
+        self.unwelcome: dict[str, str] = {}
         self._filters = filters
         self._codec = codec
         self._max_bytes = max_bytes
@@ -64,6 +74,7 @@ class Disk:
         self.refresh_filters()
         self.filtered = {}
         self._files, self._left_ids = {}, set()
+        self.unwelcome = {}
         self.left_out = dict(walk.unseen)
         groups: dict[str, list[FileEntry]] = {}
         for entry in sorted(walk.files):
@@ -78,7 +89,46 @@ class Disk:
             groups.setdefault(doc_id, []).append(entry)
         self._take(groups, live)
         self.is_stale = False
+        if self._filters is not None:
+            self._filters.has_changed = False
         return walk
+
+    def look_at(self, paths: Iterable[str]) -> list[str] | None:
+        """Look at files that were written; their documents, or None if only a walk can tell.
+
+        That is so when a file is gone, when its name has a twin, and when the filters changed.
+        """
+        self.refresh_filters()
+        entries = files_at(self.root, paths)
+        if self.is_stale or entries is None:
+            return None
+        found = []
+        for entry in entries:
+            path = entry.rel_path
+            stays_out = bool(takes_part(path) or self.filter_reason(path))
+            if stays_out != (path in self.left_out or path in self.filtered):
+                return None
+            if stays_out:
+                continue
+            doc_id = self._document_of(entry)
+            if doc_id is None or entry.size_bytes > self._max_bytes:
+                return None
+            self._hold(doc_id, entry)
+            found.append(doc_id)
+        return None if self._filters is not None and self._filters.has_changed else found
+
+    def _document_of(self, entry: FileEntry) -> str | None:
+        """The document of a file; None where other files have a say in that."""
+        ids = self._ids_of([entry])
+        for doc_id in ids:
+            known = self._files.get(doc_id)
+            if known is not None and known.rel_path == entry.rel_path:
+                return doc_id
+        folders = map(self._codec.path_to_id, folders_above(entry.rel_path))
+        if len(ids) > 1 or any(one in self._files or one in self._left_ids for one in ids):
+            return None
+        # A file that has become a folder is gone.
+        return None if any(one in self._files for one in folders) else ids[0]
 
     def filter_reason(self, path: str) -> str | None:
         """Why LiveSync's filters leave a path out; None when they do not."""
@@ -139,7 +189,7 @@ class Disk:
         except ObsidianRagError as error:
             self.left_out[entry.rel_path] = error.message
             return None
-        self._files[doc_id] = entry
+        self._hold(doc_id, entry)
         found = content_hash(data)
         if known is not None and found == known.content_hash:
             self._doubted.discard(doc_id)
@@ -173,12 +223,13 @@ class Disk:
 
     def put(self, doc_id: str, entry: FileEntry) -> None:
         """We wrote this file."""
-        self._files[doc_id] = entry
+        self._hold(doc_id, entry)
         self._doubted.discard(doc_id)
 
     def drop(self, doc_id: str) -> None:
         """We removed this file."""
-        self._files.pop(doc_id, None)
+        if (entry := self._files.pop(doc_id, None)) is not None:
+            self.unwelcome.pop(entry.rel_path, None)
         self._doubted.discard(doc_id)
 
     def owner_of(self, path: str) -> str | None:
@@ -219,7 +270,16 @@ class Disk:
         if entry.size_bytes > self._max_bytes:
             self._leave_out(doc_id, entry, "is larger than the devices agreed on")
         else:
-            self._files[doc_id] = entry
+            self._hold(doc_id, entry)
+
+    def _hold(self, doc_id: str, entry: FileEntry) -> None:
+        before = self._files.get(doc_id)
+        self._files[doc_id] = entry
+        if before is None or before.rel_path != entry.rel_path:
+            if before is not None:
+                self.unwelcome.pop(before.rel_path, None)
+            if (reason := warns(entry.rel_path)) is not None:
+                self.unwelcome[entry.rel_path] = reason
 
     def _leave_out(self, doc_id: str, entry: FileEntry, reason: str) -> None:
         self.left_out[entry.rel_path] = reason

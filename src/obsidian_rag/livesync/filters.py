@@ -57,6 +57,9 @@ class Filters:
         self._names = _ignore_file_names(settings, tweaks)
         self._root = root
         self._read: dict[str, IgnoreLines | str | None] = {}
+        self._texts: dict[str, str | None] = {}
+        # Whether an ignore file is another one than before; for the reader of that to reset.
+        self.has_changed = False
 
     @property
     def is_empty(self) -> bool:
@@ -110,6 +113,8 @@ class Filters:
             text = read_ignore_file(self._root, place)
         except IndexerFailed:
             return f"is below {place}, which cannot be read"
+        self.has_changed |= self._texts.setdefault(place, text) != text
+        self._texts[place] = text
         try:
             return IgnoreLines(text) if text is not None else None
         except NotSupported as error:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from obsidian_rag.livesync.path_ids import warns
 from obsidian_rag.store import LivesyncRecords
 
 _IGNORED = "ignored"
@@ -91,9 +90,9 @@ def summarised(
     left_out: Mapping[str, str],
     filtered: Mapping[str, str],
     set_aside: Iterable[str],
-    synced: Iterable[str],
+    unwelcome: Mapping[str, str],
 ) -> tuple[LeftOut, ...]:
-    """What is not synced, the largest groups of each kind first; `synced` paths are looked at."""
+    """What is not synced, the largest groups of each kind first."""
     groups: dict[tuple[Kind, str], list[str]] = {}
     for path, reason in left_out.items():
         key = (Kind.LEFT_OUT, _WORDS.get(reason, reason))
@@ -102,9 +101,9 @@ def summarised(
         groups.setdefault((Kind.FILTERED, reason), []).append(path)
     for path in set_aside:
         groups.setdefault((Kind.SET_ASIDE, _SET_ASIDE), []).append(path)
-    for path in synced:
-        if path not in left_out and (warning := warns(path)) is not None:
-            groups.setdefault((Kind.ELSEWHERE, warning), []).append(path)
+    for path, reason in unwelcome.items():
+        if path not in left_out:
+            groups.setdefault((Kind.ELSEWHERE, reason), []).append(path)
     found = [
         LeftOut(kind, reason, len(paths), tuple(sorted(paths)[:_FEW]))
         for (kind, reason), paths in groups.items()

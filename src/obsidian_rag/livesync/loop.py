@@ -1,6 +1,6 @@
 """A node at work: told what happens in the vault, observed, and started again when it can be.
 
-Threads: the node works in the thread that calls `run`; whoever watches the vault only leaves
+Threads: the node works in the thread that calls `run`; the watcher of the vault only leaves
 messages; the heartbeat has a thread, reads the node's counts, and is the only one that reports.
 """
 
@@ -33,7 +33,7 @@ _RETRY_S = 300.0
 # What may be over without anybody having said so: a disk that is back, another process that ended.
 _RETRY_SOON_S = 60.0
 _PASSING = (Busy, IndexerFailed, LivesyncBrake)
-# Somebody who asks again and again must not make us try as often.
+# Repeated requests must not make us try as often.
 _TRIES_APART_S = 5.0
 
 Tell = Callable[[ObsidianRagError | None], None]
@@ -172,7 +172,7 @@ class RunningNode:
             yield
             return
         root, debounce_s = opened.site.root, self._config.settings.livesync.debounce_s
-        with self._watch(root, debounce_s, lambda _paths: opened.node.changed()) as is_watched:
+        with self._watch(root, debounce_s, opened.node.changed) as is_watched:
             self._is_watched = is_watched
             # What changes before it is watched is found by the node's first look.
             if is_watched(_WATCHER_PATIENCE_S):

@@ -57,7 +57,7 @@ _TRIES = 4
 
 
 class Rebuilt(LivesyncLocked):
-    """The database is not the one that we joined: whoever starts again begins anew with it."""
+    """The database is not the one that we joined: the next start begins anew with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +316,7 @@ def _salt(couch: Couch, has_encrypted: bool, may_write: bool) -> bytes:
             )
     if not may_write:
         return make_salt()  # there is nothing to decrypt, and nothing will be encrypted
-    # Read back: whoever was last has made the salt, and `_check_salt` looks again.
+    # Read back: the last writer made the salt, and `_check_salt` looks again.
     found = salt_of(_put_first(couch, SYNC_PARAMETERS_NAME, sync_parameters(make_salt())))
     if found is None:
         raise LivesyncUnreachable("The server did not keep the salt.", "Try again.")
@@ -324,7 +324,7 @@ def _salt(couch: Couch, has_encrypted: bool, may_write: bool) -> bytes:
 
 
 def _put_first(couch: Couch, name: str, document: Mapping[str, object]) -> Document | None:
-    """What is there after we put a document where none was: ours, or that of who was faster."""
+    """What is there after we put a document where none was: ours, or that of a faster device."""
     try:
         couch.put_local(name, document)
     except LivesyncRefused:

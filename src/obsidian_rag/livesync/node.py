@@ -9,7 +9,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,12 +67,18 @@ class Node:
         self._couch = couch
         self._records = records
         self._inbox: queue.SimpleQueue[Change | None | ObsidianRagError] = queue.SimpleQueue()
-        self._look_at_disk = threading.Event()
+        self._lock = threading.Lock()
+        # What to look at in the vault; None: everything.
+        self._changed: set[str] | None = set()
         self._database_info_is_due = threading.Event()
 
-    def changed(self) -> None:
-        """Something happened in the vault."""
-        self._look_at_disk.set()
+    def changed(self, paths: Iterable[str] | None = None) -> None:
+        """Something happened to these paths of the vault; None: to any of them."""
+        with self._lock:
+            if paths is None:
+                self._changed = None
+            elif self._changed is not None:
+                self._changed.update(paths)
         self._inbox.put(None)
 
     @property
@@ -88,7 +94,7 @@ class Node:
         """Join, make both sides agree once, and leave.
 
         Raises:
-            LivesyncBrake: so many files are gone, here or elsewhere, that somebody must be asked.
+            LivesyncBrake: so many files are gone, here or elsewhere, that the user must be asked.
             ObsidianRagError: we may not take part, or the server went away; all is as it was,
                 or further.
         """
@@ -209,11 +215,12 @@ class Node:
         ids = [row.id for row in rows if is_file_id(row.id) and self._is_news(row)]
         if clock.is_due("refresh") or any(row.id == VERSION_ID for row in rows):
             self._database_info_is_due.set()
-        if clock.is_due("rescan"):
-            self._look_at_disk.set()
-        if self._look_at_disk.is_set() or reconciler.disk.is_stale:
-            self._look_at_disk.clear()
+        with self._lock:
+            paths, self._changed = self._changed, set()
+        if paths is None or reconciler.disk.is_stale or clock.is_due("rescan"):
             ids += reconciler.look()
+        elif paths:
+            ids += reconciler.look_at(sorted(paths))
         if clock.is_due("owed"):
             ids += sorted(reconciler.owed)
         is_answered = self.stats.brake is not None and reconciler.deletions.is_answered
@@ -261,7 +268,7 @@ class Node:
             nonlocal was_lost
             self._connected(trouble is None, trouble)
             if was_lost and trouble is None:
-                # Who was away does not know whether the database is still the same.
+                # After a gap the database may be another one.
                 self._database_info_is_due.set()
                 inbox.put(None)
             was_lost = trouble is not None
@@ -286,7 +293,7 @@ class Node:
         self._records.put_fact(
             _OWED, json.dumps(sorted(reconciler.owed)) if reconciler.owed else None
         )
-        # Who only sends has not taken what came.
+        # A node that only sends has not taken what came.
         if seq is not None and self.plan.policy.direction is not Direction.PUSH:
             self._records.put_fact(_SINCE, seq)
             stats.last_seq = seq

@@ -142,11 +142,11 @@ def in_the_way_of(gone: Mapping[str, str], wanted: Iterable[str]) -> list[str]:
     Case does not count: a disk of another device may ignore it.
     """
     files = {normalise(path).casefold() for path in wanted}
-    folders = {above for path in files for above in _folders_above(path)}
+    folders = {above for path in files for above in folders_above(path)}
     found = []
     for doc_id, path in gone.items():
         place = normalise(path).casefold()
-        if place in folders or not files.isdisjoint(_folders_above(place)):
+        if place in folders or not files.isdisjoint(folders_above(place)):
             found.append(doc_id)
     return found
 
@@ -156,7 +156,8 @@ def next_mtime(after_ms: int) -> int:
     return (after_ms // _MTIME_BUCKET_MS + 1) * _MTIME_BUCKET_MS
 
 
-def _folders_above(path: str) -> list[str]:
+def folders_above(path: str) -> list[str]:
+    """The folders that a path lies in, the outermost first."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
 

@@ -105,7 +105,7 @@ class Reconciler:
         """Walk the vault; the documents whose files are new, changed or gone.
 
         Raises:
-            LivesyncBrake: so many files are gone that somebody must be asked.
+            LivesyncBrake: so many files are gone that the user must be asked.
         """
         walk = self.disk.look(self._live_documents)
         if not self.policy.is_dry and not self.is_sending_only:
@@ -130,6 +130,21 @@ class Reconciler:
         lifted = self.ignored.lifted(self.disk.filter_reason)
         rest = (one.doc_id for one in missing if one.doc_id not in first)
         return [*first, *changed, *rest, *lifted]
+
+    def look_at(self, paths: Iterable[str]) -> list[str]:
+        """Look at files that were written; the documents of those that are new or changed.
+
+        Raises:
+            LivesyncBrake: as for `look`, which it takes when a file is gone.
+        """
+        ids = self.disk.look_at(paths)
+        if ids is None:
+            return self.look()
+        return [
+            doc_id
+            for doc_id in ids
+            if not self.disk.is_as_recorded(doc_id, self.records.file(doc_id), with_path=True)
+        ]
 
     def _live_documents(self, ids: Iterable[str]) -> set[str]:
         """Of these documents, those that the database has; each is asked about once."""
@@ -422,8 +437,9 @@ class Reconciler:
         """What takes no part, and why."""
         there = {path: why for path in self.ignored.paths if (why := self.disk.filter_reason(path))}
         aside = (one.path or one.doc_id for one in self.records.quarantined())
-        seen = (file.rel_path for doc_id in self.disk.ids() if (file := self.disk.entry(doc_id)))
-        return summarised(self.disk.left_out, there | self.disk.filtered, aside, seen)
+        return summarised(
+            self.disk.left_out, there | self.disk.filtered, aside, self.disk.unwelcome
+        )
 
     # -- what goes wrong
 

@@ -28,14 +28,14 @@ from obsidian_rag.vault import discard_kept, make_root, sweep_data_folder, sweep
 _TRASH = "livesync-trash"
 _TWEAKS = "tweaks"
 _ROOT = "root"
-# Whoever asks whether a node runs holds its lock for a moment.
+# Asking whether a node runs takes its lock for a moment.
 _PATIENCE_S = 1.0
 _HALF_MADE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class OpenNode:
-    """A node that nobody else is, with what it works on."""
+    """A node, its lock held, and what it works on."""
 
     node: Node
     couch: Couch
@@ -178,7 +178,7 @@ def keep_tweaks(records: LivesyncRecords, tweaks: Tweaks) -> None:
 
 
 def _tweaks(site: Site, options: Options, records: LivesyncRecords) -> Tweaks | None:
-    """How to keep notes in a database that does not say so; None if nobody told us."""
+    """How to keep notes in a database that does not say so; None if that is unknown."""
     if options.tweaks is not None:
         tweaks = options.tweaks
     elif not options.is_init:
@@ -197,7 +197,7 @@ def open_database(config: Config) -> Database:
     try:
         return Database(config.database)
     except IndexerFailed:
-        # Two who make a new file at once: whoever is second finds it half made, and then whole.
+        # Two processes may make the file at once: the second finds it half made, and then whole.
         time.sleep(_HALF_MADE_S)
         return Database(config.database)
 

@@ -48,7 +48,7 @@ def needs_consent(config: Config, options: Options) -> str | None:
 
 
 def needs_password(config: Config, options: Options) -> str | None:
-    """The user whose password nobody has told us; None if there is no need of one."""
+    """The user whose password is missing; None if none is needed."""
     if options.uri is not None:
         return None
     remote = _connection(config, options).remote

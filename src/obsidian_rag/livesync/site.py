@@ -56,6 +56,14 @@ def is_configured(config: Config) -> bool:
     return bool(config.settings.livesync.couchdbUrl and config.settings.livesync.dbName)
 
 
+def synced_root(config: Config) -> Path | None:
+    """The folder that is synced; None where LiveSync is not set up, or not well."""
+    try:
+        return place_of(config).root
+    except ConfigInvalid:
+        return None
+
+
 def place_of(config: Config, options: Options | None = None) -> Site:
     """The database and the folder, without what opens the database.
 
@@ -82,7 +90,7 @@ def site_of(
 
     Raises:
         ConfigInvalid: they are not named or cannot be used, or a secret cannot be had.
-        LivesyncRefused: the server is outside this machine, and nobody has consented to it.
+        LivesyncRefused: the server is outside this machine, and there is no consent to it.
     """
     options = options or Options()
     place = place_of(config, options)
@@ -113,7 +121,7 @@ def split_login(url: str) -> tuple[str, str | None, str | None]:
         parts = urlsplit(url.strip())
         user, password = parts.username, parts.password
     except ValueError:
-        return url, None, None  # whoever uses it will say what is wrong, without quoting it
+        return url, None, None  # the first request says what is wrong, without quoting it
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
     return bare, unquote(user) if user else None, unquote(password) if password else None
 

@@ -50,7 +50,7 @@ def _proposals(
     synced_as: Mapping[str, str],
     live: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
-    """Who might belong together, the best first."""
+    """Files and documents that might belong together, the best first."""
     composed = id_of(normalise(paths[0]))
     for doc_id, path in synced_as.items():
         if path in paths:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from obsidian_rag.config import Config
@@ -9,7 +10,7 @@ from obsidian_rag.errors import ObsidianRagError, Status
 from obsidian_rag.livesync.session import is_node_running
 from obsidian_rag.livesync.site import is_configured, place_of
 from obsidian_rag.livesync.state import LivesyncState, load_state
-from obsidian_rag.store import Database, LivesyncRecords
+from obsidian_rag.store import Database, Links, LivesyncRecords
 
 _COUNTED = ("pulled", "pushed", "deleted_here", "deleted_there", "renamed", "merged", "waiting")
 _SINCE = "since"
@@ -32,6 +33,7 @@ class LivesyncStatus:
     server: str | None = None
     database: str | None = None
     vault: str | None = None
+    link_id: str | None = None  # None while the synced folder is no vault that is searched
     read_only: bool = False
     files: int = 0
     stats: Mapping[str, object] = field(default_factory=dict)
@@ -78,6 +80,7 @@ def livesync_status(
         server=site.remote.url,
         database=site.remote.database,
         vault=str(site.root),
+        link_id=_link_id(database, site.root),
         read_only=settings.read_only,
         files=records.count(),
         stats=_stats(live, records),
@@ -86,6 +89,10 @@ def livesync_status(
         health="degraded" if live.trouble else "healthy",
         trouble=live.trouble,
     )
+
+
+def _link_id(database: Database, root: Path) -> str | None:
+    return next((one.link_id for one in Links(database).all() if one.root_path == root), None)
 
 
 def _state(config: Config, records: LivesyncRecords, ours: LivesyncState | None) -> LivesyncState:

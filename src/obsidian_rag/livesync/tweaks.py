@@ -162,7 +162,7 @@ class Tweaks:
             )
 
     def check_encrypted(self, passphrase: str | None) -> None:
-        """Refuse to write in the clear what somebody wants encrypted.
+        """Refuse to write in the clear what the user wants encrypted.
 
         A passphrase tells that they do; a database that was made anew without encryption, by
         mistake or by whoever runs the server, must not change that silently.

@@ -8,6 +8,7 @@ from obsidian_rag.vault.boundary import check_relative, open_inside, relative_to
 from obsidian_rag.vault.discover import obsidian_vaults
 from obsidian_rag.vault.files import (
     create_beside,
+    files_at,
     in_the_way,
     make_root,
     read_bytes,
@@ -45,6 +46,7 @@ __all__ = [
     "content_hash",
     "create_beside",
     "discard_kept",
+    "files_at",
     "find_files",
     "in_the_way",
     "is_below",

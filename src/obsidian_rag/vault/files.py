@@ -8,11 +8,17 @@ import contextlib
 import os
 import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from obsidian_rag.errors import IndexerFailed, NoteChanged, NotFound, SecurityViolation
-from obsidian_rag.vault.boundary import NotANote, check_relative, folder_of, open_inside
+from obsidian_rag.vault.boundary import (
+    NotANote,
+    check_relative,
+    folder_of,
+    is_placeholder,
+    open_inside,
+)
 from obsidian_rag.vault.scan import FileEntry, file_entry
 from obsidian_rag.vault.tree import is_link
 from obsidian_rag.vault.walk import folded
@@ -63,6 +69,20 @@ def read_bytes(root: Path, rel: str) -> tuple[bytes, FileEntry]:
     raise NoteChanged(
         f"'{rel}' is being written to.", "Try again when the other program has finished."
     )
+
+
+def files_at(root: Path, paths: Iterable[str]) -> list[FileEntry] | None:
+    """The files at these paths; None if one is gone or no regular file: a walk tells more."""
+    found = []
+    for rel in paths:
+        try:
+            status = os.lstat(os.path.join(root, own_path(root, rel)))  # noqa: PTH118
+        except (OSError, SecurityViolation):
+            return None
+        if not stat.S_ISREG(status.st_mode) or is_placeholder(status):
+            return None
+        found.append(file_entry(rel, status))
+    return found
 
 
 def replace_file(

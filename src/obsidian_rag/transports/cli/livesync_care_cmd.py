@@ -210,7 +210,7 @@ def unlock(json_output: JsonFlag = False, *, options: "livesync.Options") -> int
 
 
 def _wake_daemon(config: Config) -> None:
-    """A daemon whose node has stopped tries again when somebody asks."""
+    """A daemon whose node has stopped tries again when asked."""
     daemon = the_daemon(config)
     if daemon is not None:
         with contextlib.suppress(DaemonGone):

@@ -125,7 +125,7 @@ def _by_uri(
 
 
 def _with_password(config: "Config", options: "livesync.Options") -> "livesync.Options":
-    """Ask for the password of a user; who is at a terminal may want to change a kept one."""
+    """Ask for the password of a user; at a terminal, also to change a kept one."""
     from obsidian_rag.tools import livesync
 
     user = livesync.needs_password(config, replace(options, may_reuse=not sys.stdin.isatty()))

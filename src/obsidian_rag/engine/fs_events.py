@@ -1,7 +1,7 @@
-"""Sees what happens in a vault's folders: raw events of the system in, paths of the vault out.
+"""Events of the file system: raw events of the system in, changed paths of a vault out.
 
-One lookout watches one folder that stays what it is; it is the watcher who cares for a vault that
-goes away. A lookout has no thread of its own and `take` never waits.
+An `FsEvents` watches one folder that stays what it is; `watcher` handles a vault that goes away.
+It has no thread of its own, and `take` never waits.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ class _NothingNew(Exception):
     """Ends a look at a part that has seen nothing."""
 
 
-class _Glance:
+class _NoWait:
     """Makes `RustNotify.watch` come back at once.
 
     It has no call that does not wait, and what arrives just when its own time-out strikes is
@@ -54,9 +54,17 @@ class _Glance:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Paths to which something happened."""
+
+    files: frozenset[str] = frozenset()
+    folders: frozenset[str] = frozenset()  # each stands for all that is in it
+
+
 @dataclass(slots=True)
-class _Sight:
-    """What one look made of its events."""
+class _Batch:
+    """What the events of one `take` come to."""
 
     paths: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)  # those of the paths that stand for all below
@@ -65,7 +73,7 @@ class _Sight:
     links: dict[str, str] = field(default_factory=dict)
 
 
-class Lookout:
+class FsEvents:
     """The watched folders of one vault, kept up to date as folders come and go.
 
     Once it is worn it misses events in new folders: it is time for a new one.
@@ -97,29 +105,30 @@ class Lookout:
             undo.pop_all()
         self._most_parts += len(self._parts)
 
-    def take(self) -> set[str]:
-        """What has changed since the last look; a folder stands for all that is in it."""
+    def take(self) -> Changed:
+        """What has changed since the last time."""
         raw, self._overlooked = self._overlooked, set()
         for part in self._parts:
             raw |= _take(part)
-        sight = _Sight()
+        batch = _Batch()
         # Folders come before what is in them.
         for path, change in sorted((path, change) for change, path in raw):
-            self._judge(path, change, sight)
-        if sight.gone:
-            self._forget(sight.gone)
-        if sight.new:
-            self._watch(sight.new)
-        for link, rel in sight.links.items():
+            self._judge(path, change, batch)
+        if batch.gone:
+            self._forget(batch.gone)
+        if batch.new:
+            self._watch(batch.new)
+        for link, rel in batch.links.items():
             self._follow(os.path.realpath(link), rel)
-        return sight.paths
+        folders = batch.folders.union(batch.links.values())
+        return Changed(frozenset(batch.paths - folders), frozenset(folders))
 
     def close(self) -> None:
         """Stop watching."""
         while self._parts:
             self._parts.pop().close()
 
-    def _judge(self, path: str, change: int, sight: _Sight) -> None:
+    def _judge(self, path: str, change: int, batch: _Batch) -> None:
         if not is_below(self._root, path):
             # Another folder may be there by now, and even have the number of the old one.
             self.is_root_gone |= path == self._root and change == _DELETED
@@ -130,33 +139,35 @@ class Lookout:
             change = _ADDED
         above, name = os.path.split(top)
         rel = f"{self._places[above]}/{name}".lstrip("/")
-        if name[0] == "." or _is_in(rel, sight.folders):
+        if name[0] == "." or _is_in(rel, batch.folders):
             return
         if change == _MODIFIED:
             # What happens to a folder happens in it; and a note needs no further look.
             if top in self._places:
                 return
             if self._rules.admits_file(rel):
-                sight.paths.add(rel)
+                batch.paths.add(rel)
                 return
-        self._compare(top, rel, sight)
+        self._compare(top, rel, batch)
 
-    def _compare(self, path: str, rel: str, sight: _Sight) -> None:
+    def _compare(self, path: str, rel: str, batch: _Batch) -> None:
         """Events may be late and out of order: what counts is what is there now."""
-        if _is_folder(path):
+        mode = _mode(path)
+        if stat.S_ISDIR(mode):
             if self._rules.admits_dir(rel):
-                sight.paths.add(rel)
-                sight.folders.add(rel)
-                sight.new[path] = rel
+                batch.paths.add(rel)
+                batch.folders.add(rel)
+                batch.new[path] = rel
         elif path in self._places or rel in self._links:
-            sight.paths.add(rel)
-            sight.folders.add(rel)
-            sight.gone.add(rel)
+            batch.paths.add(rel)
+            batch.folders.add(rel)
+            batch.gone.add(rel)
+        elif stat.S_ISLNK(mode) and os.path.isdir(path):  # noqa: PTH112
+            if self._rules.admits_dir(rel):
+                batch.paths.add(rel)
+                batch.links[path] = rel
         elif self._rules.admits_file(rel):
-            sight.paths.add(rel)
-        elif os.path.isdir(path) and self._rules.admits_dir(rel):  # noqa: PTH112  (a link)
-            sight.paths.add(rel)
-            sight.links[path] = rel
+            batch.paths.add(rel)
 
     def _first_unknown(self, path: str) -> str:
         above = os.path.dirname(path)  # noqa: PTH120
@@ -226,17 +237,17 @@ class Lookout:
 
 def _take(part: "RustNotify") -> set[Raw]:
     try:
-        seen = part.watch(0, 0, 0, _Glance())
+        seen = part.watch(0, 0, 0, _NoWait())
     except _NothingNew:
         return set()
     return seen if isinstance(seen, set) else set()
 
 
-def _is_folder(path: str) -> bool:
+def _mode(path: str) -> int:
     try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
+        return os.lstat(path).st_mode
     except OSError:
-        return False
+        return 0
 
 
 def _is_in(rel: str, folders: set[str]) -> bool:
