@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from obsidian_rag.engine import Engine, Mode, run_index
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.errors import NotFound
+from obsidian_rag.index import Mode
 from obsidian_rag.store import Links
 
 
