@@ -57,6 +57,7 @@ def test_a_link_means_a_path_or_the_shortest_path_that_ends_so(
 
 def test_a_note_that_is_removed_is_meant_no_more_and_can_be_asked_for_again() -> None:
     names = NoteNames(enumerate(PATHS))
+    assert names.meant("Index.md") == [0]
     names.remove(2)
     assert names.meant("Iris") == [3]
     names.add(2, "Iris.md")

@@ -53,6 +53,7 @@ class StatusReport:
     watch_trouble: str | None
     health_changes: tuple[HealthChange, ...]
     vault_path: str | None
+    link_id: str | None
     embedder: str
     index_version: str
     vault_mtime: str | None
@@ -93,6 +94,7 @@ def report_status(engine: Engine) -> StatusReport:
         watch_trouble=engine.live.watch_trouble() if engine.live else None,
         health_changes=engine.live.health.changes[-_CHANGES_SHOWN:] if engine.live else (),
         vault_path=str(vault.root),
+        link_id=vault.link_id,
         embedder=f"{engine.embedder.provider}:{engine.embedder.model}",
         index_version=index_version(engine),
         vault_mtime=newest_note(engine),

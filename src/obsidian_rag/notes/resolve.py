@@ -69,37 +69,47 @@ class NoteNames(Generic[K]):
         plain = target.strip().casefold().strip("/")
         if not self._called.get(asked_name(plain)):
             return []
-        near = posixpath.normpath(posixpath.join(posixpath.dirname(source.casefold()), plain))
-        for path in (*exact_paths(plain), *exact_paths(near)):
-            if found := self._called.get(f"/{path}"):
-                return [min(found, key=self._paths.__getitem__)]
-        end = without_extension(plain)
-        named = self._called.get(_tail(plain), ())
+        near = posixpath.join(posixpath.dirname(source.casefold()), plain)
+        for path in (plain, posixpath.normpath(near)):
+            if (found := self._at(path)) is not None:
+                return [found]
+        end = _bare(plain)
+        named = self._called.get(_tail(end), ())
         fits = [n for n in named if "/" not in plain or _ends_with(_plain(self._paths[n]), end)]
         return sorted(fits, key=lambda note: (len(self._paths[note]), self._paths[note]))
+
+    def _at(self, path: str) -> K | None:
+        found = self._called.get(f"/{path}") or self._called.get(f"/{path}{_EXTENSION}")
+        return min(found, key=self._paths.__getitem__) if found else None
 
 
 def names_of(path: str) -> Iterator[str]:
     """By what a note is looked up: its path behind a slash, its name, its last folder and name."""
     path = path.casefold()
     yield f"/{path}"
-    yield without_extension(posixpath.basename(path))
-    if "/" in path:
-        yield _tail(path)
+    bare = _bare(path)
+    yield bare.rpartition("/")[2]
+    if "/" in bare:
+        yield _tail(bare)
 
 
 def asked_name(target: str) -> str:
     """One of the names of every note that this target of a link can mean, now or later."""
-    return _plain(posixpath.basename(posixpath.normpath(target.strip().strip("/"))))
+    path = posixpath.normpath(target.strip().strip("/"))
+    return _bare(path.rpartition("/")[2].casefold())
 
 
 def _plain(path: str) -> str:
-    return without_extension(path).casefold()
+    return _bare(path.casefold())
 
 
-def _tail(path: str) -> str:
+def _bare(folded: str) -> str:
+    return folded.removesuffix(_EXTENSION)
+
+
+def _tail(bare: str) -> str:
     """The name, with the last folder if there is one: many notes may be called "index"."""
-    return "/".join(without_extension(path).rsplit("/", 2)[-2:])
+    return "/".join(bare.rsplit("/", 2)[-2:])
 
 
 def _ends_with(plain: str, end: str) -> bool:

@@ -182,7 +182,7 @@ def _fields(engine: Engine, note: Note, view: NoteSections, verdict: Verdict) ->
         "date": view.open_date(note.date),
         "sensitive_detected": verdict.is_sensitive,
         "sensitive_categories": list(verdict.categories),
-        "link": obsidian_link(engine.vaults.one().root, note.path),
+        "link": obsidian_link(engine.vaults.configured[0].root, note.path),
         "untrusted": True,
     }
 

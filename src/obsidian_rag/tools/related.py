@@ -124,7 +124,7 @@ def add(engine: Engine, params: AddRelationParams, *, is_owner: bool = False) ->
     caller = Caller(is_owner, params.confirm_sensitive)
     source, target = (find_note(engine, name, caller) for name in (params.note, params.target))
     written = add_relation(
-        engine.vaults.one().root,
+        engine.vaults.configured[0].root,
         source,
         target,
         rel=params.rel,
@@ -153,7 +153,7 @@ def _answered(engine: Engine, answer: RelatedAnswer, started: float, caller: Cal
     source = (
         sections_of_rows(answer.text, answer.properties, settings, caller) if answer.text else None
     )
-    root = engine.vaults.one().root
+    root = engine.vaults.configured[0].root
     results = [_Told(answer, one, settings, caller, source).fields(root) for one in answer.notes]
     withheld = sum(1 for result in results if result["withheld"])
     data = {
