@@ -9,6 +9,7 @@ from tests.livesync.nodes import TestNode
 from obsidian_rag.livesync import Remote, Tweaks
 
 PASSPHRASE = "nötig-geheim"
+URI_PASSPHRASE = "setup-päss"
 
 
 def options_of(remote: Remote, vault: Path) -> list[str]:
