@@ -11,13 +11,14 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import PATIENCE_S, TRIES, until
 
 from obsidian_rag.config import WatcherSettings
 from obsidian_rag.engine import fs_events
@@ -406,22 +407,28 @@ def test_names_are_told_as_they_are_on_disk(
     assert watched.paths == {folder, f"{folder}/{name}"}
 
 
-def test_run_returns_soon_after_stop(vault: Path, watch: Callable[..., Watched]) -> None:
-    watched = watch(vault)
+def seconds_to_stop(watched: Watched) -> float:
+    began = time.monotonic()
     watched.stop.set()
-    watched.thread.join(0.3)
+    watched.thread.join(PATIENCE_S)
     assert not watched.thread.is_alive()
     assert not watched.watcher.is_watching
+    return time.monotonic() - began
+
+
+def test_run_returns_soon_after_stop(vault: Path, watch: Callable[..., Watched]) -> None:
+    assert any(seconds_to_stop(watch(vault)) < 0.3 for _ in range(TRIES))
 
 
 def test_run_returns_soon_after_stop_while_there_is_no_vault(
     tmp_path: Path, watch: Callable[..., Watched]
 ) -> None:
-    watched = watch(tmp_path / "nowhere")
-    watched.wait_for_warning("is not there")
-    watched.stop.set()
-    watched.thread.join(0.3)
-    assert not watched.thread.is_alive()
+    def seconds() -> float:
+        watched = watch(tmp_path / "nowhere")
+        watched.wait_for_warning("is not there")
+        return seconds_to_stop(watched)
+
+    assert any(seconds() < 0.3 for _ in range(TRIES))
 
 
 def test_a_vault_that_goes_away_and_comes_back_is_looked_at_and_nothing_is_told_as_gone(

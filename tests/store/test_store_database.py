@@ -2,7 +2,6 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -21,17 +20,6 @@ SEED_COLUMNS = {
     "sync_queue": "queue_id link_id rel_path change_type status attempts reason enqueued_at"
     " updated_at",
 }
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "data/state.db"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
-    with closing(Database(path)) as made:
-        yield made
 
 
 @pytest.mark.parametrize("table", SEED_COLUMNS)

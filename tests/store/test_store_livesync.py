@@ -1,7 +1,6 @@
 """What LiveSync knows: kept per remote, all or nothing, and still there in the next process."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from importlib import resources
@@ -13,17 +12,6 @@ from obsidian_rag.store import Database, LivesyncRecords, SyncedFile
 
 NOTE = SyncedFile("notes/a.md", "Notes/A.md", "1-abc", "h" * 32, 12, 1_700_000_000_123_456_789)
 GONE = SyncedFile("notes/gone.md", "Notes/Gone.md", "3-def", None, 0, 0)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "data/state.db"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
-    with closing(Database(path)) as made:
-        yield made
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from obsidian_rag.livesync import Tweaks
 from obsidian_rag.livesync.remote import Remote
 
 PASSPHRASE = "nötig-geheim"
+URI_PASSPHRASE = "setup-päss"
 
 
 def options_of(remote: Remote, vault: Path) -> list[str]:

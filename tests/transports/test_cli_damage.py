@@ -25,14 +25,6 @@ NOTES = {
 }
 
 
-@pytest.fixture
-def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
-    root = make_vault(NOTES)
-    configure(root, {})
-    assert cli("index").code == 0
-    return root
-
-
 def table(home: Path) -> Path:
     return home / "vectors.lance" / "obsidian_chunks.lance"
 

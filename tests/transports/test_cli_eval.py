@@ -23,14 +23,6 @@ NOTES = {
 SAMPLES = Path(__file__).parents[2] / "samples"
 
 
-@pytest.fixture
-def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
-    root = make_vault(NOTES)
-    configure(root, {})
-    assert cli("index").code == 0
-    return root
-
-
 def golden(tmp_path: Path, *entries: object) -> str:
     file = tmp_path / "golden.jsonl"
     file.write_text("\n".join(map(json.dumps, entries)))

@@ -19,14 +19,6 @@ NOTES = {
 SAMPLE = Path(__file__).parents[2] / "samples" / "vault"
 
 
-@pytest.fixture
-def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
-    root = make_vault(NOTES)
-    configure(root, {})
-    assert cli("index").code == 0
-    return root
-
-
 def test_people_get_a_table_of_one_row(cli: Cli, vault: Path) -> None:
     done = cli("eval", "--links")
     assert (done.code, done.err) == (0, "")

@@ -23,15 +23,6 @@ NOTES = {
 }
 
 
-@pytest.fixture
-def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
-    """A vault whose index is complete."""
-    made = make_vault(NOTES)
-    configure(made, {})
-    assert cli("index").code == 0
-    return made
-
-
 def told(cli: Cli) -> tuple[str, str | None]:
     """Health and code: the same from every command that shows them."""
     status = cli("status", "--json").json

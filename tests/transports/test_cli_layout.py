@@ -28,14 +28,6 @@ NOTES = {
 }
 
 
-@pytest.fixture
-def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
-    made = make_vault(NOTES)
-    configure(made, {})
-    assert cli("index").code == 0
-    return made
-
-
 @pytest.mark.parametrize("columns", [80, 120])
 def test_results_fit_the_terminal_and_are_cut_at_words(
     cli: Cli, vault: Path, monkeypatch: pytest.MonkeyPatch, columns: int

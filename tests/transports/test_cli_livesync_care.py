@@ -1,12 +1,12 @@
 """`livesync status`, `check`, `resolve`, `restore` and `unlock`: what a user sees and decides."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from tests.livesync.nodes import TestNode
 from tests.transports.command_line import Done
-from tests.transports.livesync_site import device_of, forms_of
+from tests.transports.livesync_site import forms_of
 
 from obsidian_rag.config import load
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
@@ -17,35 +17,14 @@ from obsidian_rag.livesync.site import place_of
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 
+NOTES = {"Plan.md": "a\n", "other.md": "b\n"}
+
 pytestmark = pytest.mark.usefixtures("no_keyring")
 
 
 @pytest.fixture
-def device(tmp_path: Path, remote: Remote) -> Iterator[TestNode]:
-    node = device_of(tmp_path / "device", remote)
-    yield node
-    node.close()
-
-
-@pytest.fixture
-def vault(
-    cli: Cli,
-    remote: Remote,
-    device: TestNode,
-    make_vault: MakeVault,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Path:
-    """A vault that is set up and in sync with the device."""
-    monkeypatch.setenv("COUCH_PASSWORD", remote.password or "")
-    root = make_vault({"Plan.md": "a\n", "other.md": "b\n"})
-    done = cli(
-        "livesync", "setup", "--url", remote.url, "--db", remote.database, "--user",
-        remote.user or "", "--password-env", "COUCH_PASSWORD", "--vault", str(root),
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    sync(cli)
-    device.sync()
-    return root
+def vault(synced_vault: Path) -> Path:
+    return synced_vault
 
 
 def sync(cli: Cli) -> Done:

@@ -1,54 +1,30 @@
 """Deletions and locks as a user meets them: held, accepted, refused, restored, unlocked."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from tests.livesync.nodes import TestNode
 from tests.transports.command_line import Done
-from tests.transports.livesync_site import device_of
 from tests.vault.killed import killed_writer
 
 from obsidian_rag.config import load
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
-from obsidian_rag.livesync.remote import Remote
 from obsidian_rag.livesync.session import node_lock
 from obsidian_rag.livesync.site import place_of
 
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 COUNT = 30
+NOTES = {f"{number:02}.md": f"note {number}\n" for number in range(COUNT)}
 
 pytestmark = pytest.mark.usefixtures("no_keyring")
 
 
 @pytest.fixture
-def device(tmp_path: Path, remote: Remote) -> Iterator[TestNode]:
-    node = device_of(tmp_path / "device", remote)
-    yield node
-    node.close()
-
-
-@pytest.fixture
-def vault(
-    cli: Cli,
-    remote: Remote,
-    device: TestNode,
-    make_vault: MakeVault,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Path:
-    """A vault of thirty files that is set up and in sync with the device."""
-    monkeypatch.setenv("COUCH_PASSWORD", remote.password or "")
-    root = make_vault({f"{number:02}.md": f"note {number}\n" for number in range(COUNT)})
-    done = cli(
-        "livesync", "setup", "--url", remote.url, "--db", remote.database, "--user",
-        remote.user or "", "--password-env", "COUCH_PASSWORD", "--vault", str(root),
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    assert cli("livesync", "run", "--once").code == 0
-    device.sync()
-    return root
+def vault(synced_vault: Path) -> Path:
+    return synced_vault
 
 
 def delete_nearly_all(device: TestNode) -> None:

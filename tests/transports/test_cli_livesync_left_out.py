@@ -15,7 +15,7 @@ from tests.livesync.pouch import Server
 from tests.livesync.setup_uris import settings_of, setup_uri
 from tests.livesync.vectors import VECTORS
 from tests.transports.command_line import COMMAND, Done, on_terminal
-from tests.transports.livesync_site import PASSPHRASE, device_of, options_of
+from tests.transports.livesync_site import PASSPHRASE, URI_PASSPHRASE, device_of, options_of
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.livesync import Tweaks
@@ -24,17 +24,9 @@ from obsidian_rag.livesync.remote import Remote
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeDevice = Callable[..., TestNode]
-URI_PASSPHRASE = "setup-päss"
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "livesync.md"
 
-pytestmark = pytest.mark.usefixtures("no_keyring")
-
-
-@pytest.fixture(autouse=True)
-def secrets_in_the_environment(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COUCH_PASSWORD", remote.password or "")
-    monkeypatch.setenv("NOTES_PASSPHRASE", PASSPHRASE)
-    monkeypatch.setenv("URI_PASSPHRASE", URI_PASSPHRASE)
+pytestmark = pytest.mark.usefixtures("no_keyring", "livesync_secrets")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from tests.livesync.keyrings import MemoryKeyring
 from tests.livesync.setup_uris import qr_address, settings_of, setup_uri
 from tests.transports.command_line import COMMAND, Done, on_terminal
-from tests.transports.livesync_site import PASSPHRASE, device_of, forms_of
+from tests.transports.livesync_site import PASSPHRASE, URI_PASSPHRASE, device_of, forms_of
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load, read_file
@@ -24,17 +24,9 @@ from obsidian_rag.livesync.site import place_of, site_of
 Cli = Callable[..., Done]
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 Configure = Callable[[Path, Mapping[str, object]], None]
-URI_PASSPHRASE = "setup-päss"
 HIDDEN = Tweaks(encrypt=True, use_path_obfuscation=True)
 
-pytestmark = pytest.mark.usefixtures("no_keyring")
-
-
-@pytest.fixture(autouse=True)
-def secrets_in_the_environment(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COUCH_PASSWORD", remote.password or "")
-    monkeypatch.setenv("NOTES_PASSPHRASE", PASSPHRASE)
-    monkeypatch.setenv("URI_PASSPHRASE", URI_PASSPHRASE)
+pytestmark = pytest.mark.usefixtures("no_keyring", "livesync_secrets")
 
 
 def uri_of(remote: Remote, **others: object) -> str:

@@ -23,14 +23,6 @@ NOTES = {
 }
 
 
-@pytest.fixture
-def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
-    root = make_vault(NOTES)
-    configure(root, {})
-    assert cli("index").code == 0
-    return root
-
-
 def garden(vault: Path) -> str:
     return (vault / "Garden.md").read_bytes().decode()
 

@@ -34,14 +34,6 @@ NOTES = {
 }
 
 
-@pytest.fixture
-def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
-    root = make_vault(NOTES)
-    configure(root, {})
-    assert cli("index").code == 0
-    return root
-
-
 def found(done: Done) -> list[str]:
     """The notes of a JSON answer, best first."""
     return [result["source_file"] for result in done.json["data"]["results"]]
