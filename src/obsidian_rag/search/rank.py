@@ -6,7 +6,8 @@
     letters   BM25 over words in any form and groups of letters: compounds, inflections, slips
     title     how nearly the question is the note's title or an alias, and nothing else
     static    cosine similarity of the vectors that every passage has
-    meaning   the same of the transformer's vectors; of one that has none yet, the static one
+    meaning   the same of the transformer's vectors, of the whole or of its nearest part; of a
+              passage that has none yet, the static one
     date      how nearly the passage's time is the time that was asked for
 
 A note is as good as its best passage. How much vectors count depends on the embedder and on the
