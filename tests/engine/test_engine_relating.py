@@ -23,9 +23,9 @@ from obsidian_rag.engine import (
     run_index,
     update_relations,
 )
-from obsidian_rag.engine.engine import Live
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
+from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
 from obsidian_rag.index import Mode
 from obsidian_rag.relations import format_of, links_found, memory_index, open_rows, similar_titles

@@ -11,10 +11,10 @@ from tests.embed.embedding_doubles import Answer, fake_ollama
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.engine import Bus, Engine, run_index
-from obsidian_rag.engine.engine import Live
 from obsidian_rag.engine.events import Event, EventKind
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
+from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.scheduler import Scheduler
 from obsidian_rag.index import Mode
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from obsidian_rag.engine import Bus, Engine
-from obsidian_rag.engine.engine import Live
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
+from obsidian_rag.engine.live import Live
 from obsidian_rag.tools import call
 
 Configure = Callable[[Path, Mapping[str, object]], None]

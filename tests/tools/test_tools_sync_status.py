@@ -11,9 +11,9 @@ from tests.livesync.nodes import TestNode
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import Bus, Engine
-from obsidian_rag.engine.engine import Live
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
+from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import LivesyncLocked
 from obsidian_rag.livesync import LivesyncState, sync_once
 from obsidian_rag.livesync.remote import Remote

@@ -19,9 +19,9 @@ from tests.waiting import PATIENCE_S
 
 from obsidian_rag import __version__, config
 from obsidian_rag.engine import Bus, Engine
-from obsidian_rag.engine.engine import Live
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
+from obsidian_rag.engine.live import Live
 from obsidian_rag.tools import call
 from obsidian_rag.transports.http.app import Door
 from obsidian_rag.transports.http.protocol import ConnectionLimits

@@ -4,8 +4,9 @@ import logging
 import threading
 from collections.abc import Sequence
 
-from obsidian_rag.engine.engine import Engine, Live
+from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import EventKind
+from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.index import Source, hand_over
 from obsidian_rag.relations import RelationsConsumer

@@ -3,14 +3,13 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from obsidian_rag.config import Config
 from obsidian_rag.embed import Embedder
-from obsidian_rag.engine.events import Bus
-from obsidian_rag.engine.health import Health, Subject
-from obsidian_rag.engine.jobs import Jobs
+from obsidian_rag.engine.health import Subject
+from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.parts import CurrentParts
 from obsidian_rag.engine.settings_file import SettingsFile
 from obsidian_rag.engine.transformer import Transformer
@@ -24,22 +23,6 @@ from obsidian_rag.vault import Rules
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from obsidian_rag.livesync import LivesyncState
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """What an engine has besides when its process stays: a daemon, or an MCP server alone."""
-
-    bus: Bus
-    jobs: Jobs
-    health: Health
-    is_watching: Callable[[], bool] = lambda: False
-    watch_trouble: Callable[[], str | None] = lambda: None
-    look_soon: Callable[[], None] = lambda: None
-    # None where no node is to run.
-    livesync: Callable[[], "LivesyncState | None"] = lambda: None
 
 
 class Engine:

@@ -8,10 +8,11 @@ import logging
 import threading
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.engine import Engine, Live
+from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
+from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.probes import look
 from obsidian_rag.errors import Busy, ObsidianRagError
 
