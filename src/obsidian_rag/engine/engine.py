@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from obsidian_rag.config import Config
 from obsidian_rag.embed import Embedder
 from obsidian_rag.engine.health import Subject
-from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.parts import CurrentParts
 from obsidian_rag.engine.settings_file import SettingsFile
 from obsidian_rag.engine.transformer import Transformer
@@ -23,6 +22,8 @@ from obsidian_rag.vault import Rules
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from obsidian_rag.engine.live import Live
 
 
 class Engine:
