@@ -256,6 +256,7 @@ def _result(one: _Judged, root: Path) -> dict[str, Any]:
         "chunk_text": shown["chunk_text"],
         "score": shown["score"],
         "source_file": hit.source_file,
+        "link_id": hit.link_id,
         "section": shown["section"],
         "date": shown["date"],
         "tags": shown["tags"],
