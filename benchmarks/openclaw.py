@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.index import CACHE, put_between
 from tests.openclaw.gateway import TOKEN, Gateway, Place, gateway, until
 
-from obsidian_rag.transports.running import RunningDaemon
+from obsidian_rag.transports.daemon_client import RunningDaemon
 
 MARKS = ("<!-- openclaw benchmark -->", "<!-- end of openclaw benchmark -->")
 SAMPLE = Path(__file__).parent.parent / "samples" / "vault"

@@ -15,7 +15,7 @@ import psutil
 from tests.transports.command_line import COMMAND
 
 from obsidian_rag.config import data_home
-from obsidian_rag.transports.running import DaemonGone, RunningDaemon, find_daemon
+from obsidian_rag.transports.daemon_client import DaemonGone, RunningDaemon, find_daemon
 
 PATIENCE_S = 300.0
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")

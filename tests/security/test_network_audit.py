@@ -20,7 +20,7 @@ from tests.integration.living import Living, living
 from tests.security.sockets import PROXIES, Audit, can_trace, is_outside
 from tests.transports.command_line import COMMAND
 
-from obsidian_rag.transports.running import RunningDaemon, find_daemon
+from obsidian_rag.transports.daemon_client import RunningDaemon, find_daemon
 
 Configure = Callable[[Path, Mapping[str, object]], None]
 SAMPLE = Path(__file__).parents[2] / "samples" / "vault"

@@ -18,7 +18,8 @@ from tests.transports.command_line import COMMAND, in_another_process
 from obsidian_rag.config import load
 from obsidian_rag.errors import Busy
 from obsidian_rag.tools import failure
-from obsidian_rag.transports.running import find_daemon, usable_daemon
+from obsidian_rag.transports.backend import usable_daemon
+from obsidian_rag.transports.daemon_client import find_daemon
 
 NOTES = {
     "Debts.md": "# Debts\nI owe Sreenivas 40 dollars.\n",

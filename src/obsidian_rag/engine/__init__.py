@@ -1,6 +1,5 @@
 """Owns all that lives: wiring, index runs, health and diagnosis."""
 
-from obsidian_rag.engine.asking import ask, known_folder, note_passages, vault_roots
 from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import examine
 from obsidian_rag.engine.engine import Engine
@@ -45,17 +44,10 @@ from obsidian_rag.engine.livesync_state import LivesyncState
 from obsidian_rag.engine.livesync_status import LivesyncStatus, livesync_status
 from obsidian_rag.engine.livesyncing import SyncResult, sync_once
 from obsidian_rag.engine.models import Model, Models
-from obsidian_rag.engine.note_files import (
-    denied,
-    is_note,
-    known_notes,
-    note_file,
-    note_path,
-    open_note,
-    real_path,
-)
+from obsidian_rag.engine.note_files import NoteFiles
 from obsidian_rag.engine.presence import announce, claim
 from obsidian_rag.engine.probes import health_of, index_stamp
+from obsidian_rag.engine.query import ask, known_folder, note_passages, vault_roots
 from obsidian_rag.engine.relating import (
     RelatedAnswer,
     RelatedNote,
@@ -95,6 +87,7 @@ __all__ = [
     "Model",
     "Models",
     "NotEncrypted",
+    "NoteFiles",
     "RelatedAnswer",
     "RelatedNote",
     "ResidentEngine",
@@ -114,7 +107,6 @@ __all__ = [
     "check_livesync",
     "check_note_ids",
     "claim",
-    "denied",
     "examine",
     "finish_resolving",
     "has_id",
@@ -122,23 +114,17 @@ __all__ = [
     "index_in_foreground",
     "index_stamp",
     "indexed_notes",
-    "is_note",
     "known_folder",
-    "known_notes",
     "links_found",
     "list_notes",
     "livesync_setup",
     "livesync_status",
     "needs_consent",
     "needs_password",
-    "note_file",
     "note_for_id",
     "note_passages",
-    "note_path",
     "notes_without_id",
     "offered_vaults",
-    "open_note",
-    "real_path",
     "related_notes",
     "relation_troubles",
     "relations_state",

@@ -13,13 +13,13 @@ import threading
 from collections.abc import Callable
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.asking import ask
 from obsidian_rag.engine.early import EarlyRelations
 from obsidian_rag.engine.engine import Engine, Live
 from obsidian_rag.engine.events import Bus
 from obsidian_rag.engine.health import Health, Subject
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.livesync_loop import LivesyncLoop
+from obsidian_rag.engine.query import ask
 from obsidian_rag.engine.scheduler import Scheduler
 from obsidian_rag.engine.watcher import Early, Watcher
 from obsidian_rag.errors import ObsidianRagError

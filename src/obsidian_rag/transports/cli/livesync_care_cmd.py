@@ -12,7 +12,7 @@ from obsidian_rag.transports.cli.livesync_flags import takes_database
 from obsidian_rag.transports.cli.livesync_show import said
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.running import DaemonGone
+from obsidian_rag.transports.daemon_client import DaemonGone
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import RestoredMany, WaitingConflict, Wish

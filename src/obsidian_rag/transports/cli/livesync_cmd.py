@@ -13,6 +13,7 @@ from obsidian_rag.transports.cli import (
     livesync_setup_cmd,
     livesync_status_cmd,
 )
+from obsidian_rag.transports.cli.interrupts import stop_on_signals
 from obsidian_rag.transports.cli.livesync_flags import (
     CaseFlag,
     ChunkSizeOption,
@@ -42,7 +43,6 @@ from obsidian_rag.transports.cli.livesync_show import (
     said,
 )
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
-from obsidian_rag.transports.cli.stopping import stop_on_signals
 
 if TYPE_CHECKING:
     from pathlib import Path

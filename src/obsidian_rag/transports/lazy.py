@@ -1,4 +1,4 @@
-"""The rooms behind the command line, loaded when a command first uses them.
+"""The rooms behind the transports, loaded when they are first used.
 
 `--help` is quick and a command that asks the daemon answers at once, because neither loads what
 does the work. A command writes `engine.examine(...)`; naming a room costs nothing.
