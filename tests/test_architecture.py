@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"transports"},
 }
 MOST_ENGINE_NAMES = 40
+MOST_LATE_IMPORTS = 10
 # What the engine still publishes for rooms that its modules are moving to; empty it afterwards.
 LEAVING_ENGINE = ("livesync", "relations", "engine.livesync", "engine.relat", "engine.ids")
 # Who may change files at all; only the room `vault` changes files of a vault.
@@ -220,6 +221,20 @@ def test_imports_are_absolute() -> None:
         if isinstance(node, ast.ImportFrom) and node.level
     ]
     assert relative == []
+
+
+def test_own_imports_stand_at_the_top_of_a_module() -> None:
+    """All but a few: what is loaded late is loaded by `transports/lazy.py`."""
+    late = {
+        f"{name_of(file)}:{node.lineno}"
+        for file, tree in TREES.items()
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if (isinstance(node, ast.ImportFrom) and str(node.module).startswith("obsidian_rag"))
+        or (isinstance(node, ast.Import) and "obsidian_rag" in ast.unparse(node))
+    }
+    assert len(late) <= MOST_LATE_IMPORTS, sorted(late)
 
 
 def test_transports_never_import_each_other() -> None:

@@ -13,6 +13,7 @@ from obsidian_rag.transports.cli.livesync_show import said
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.daemon_client import DaemonGone
+from obsidian_rag.transports.lazy import engine, tools
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import RestoredMany, WaitingConflict, Wish
@@ -43,14 +44,11 @@ def resolve(
 
     Example:  obsidian-rag livesync resolve Notes/Plan.md --keep theirs
     """
-    from obsidian_rag import tools
-    from obsidian_rag.engine import finish_resolving, resolve_conflict, waiting_conflicts
-
     config = load()
     if note is None:
         if keep is not None:
             raise InvalidArgument("--keep needs a note.", "Name the note to settle.")
-        waiting = waiting_conflicts(config, wish)
+        waiting = engine.waiting_conflicts(config, wish)
         if json_output:
             print_envelope(tools.success({"conflicts": [_conflict(one) for one in waiting]}))
         else:
@@ -60,7 +58,7 @@ def resolve(
         raise InvalidArgument(
             "Which version shall be kept?", "Add --keep ours, theirs, both, or a revision."
         )
-    done = resolve_conflict(config, note, keep, wish)
+    done = engine.resolve_conflict(config, note, keep, wish)
     if json_output:
         fields = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
         print_envelope(tools.success(fields))
@@ -69,7 +67,7 @@ def resolve(
         print(f"{plain(done.path)} is settled{beside if done.kept_as else ''}")
     try:
         with said("warning"):
-            finish_resolving(config, wish)
+            engine.finish_resolving(config, wish)
     except ObsidianRagError as error:
         print(f"It goes over with the next sync ({error.message})", file=sys.stderr)
     return 0
@@ -103,26 +101,23 @@ def restore(
 
     Example:  obsidian-rag livesync restore --since 2h
     """
-    from obsidian_rag import tools
-    from obsidian_rag.engine import restore_many, restore_trashed, trashed_files
-
     config = load()
     if sum((file is not None, everything, since is not None)) > 1:
         raise InvalidArgument("Name a file, or --all, or --since.", "Choose one of them.")
     if everything or since is not None:
         return _told_of_many(
-            restore_many(config, since, wish, is_dry=dry_run), dry_run, json_output
+            engine.restore_many(config, since, wish, is_dry=dry_run), dry_run, json_output
         )
     if dry_run:
         raise InvalidArgument("--dry-run needs --all or --since.", "Add one of them.")
     if file is not None:
-        done = restore_trashed(config, file, wish)
+        done = engine.restore_trashed(config, file, wish)
         if json_output:
             print_envelope(tools.success({"path": done.path, "was": done.file.path}))
         else:
             print(f"{plain(done.path)} is back; the next sync sends it to the other devices")
         return 0
-    files = trashed_files(config, wish)
+    files = engine.trashed_files(config, wish)
     if json_output:
         listed = [
             {
@@ -145,8 +140,6 @@ def restore(
 
 
 def _told_of_many(done: "RestoredMany", is_dry: bool, json_output: bool) -> int:
-    from obsidian_rag import tools
-
     if json_output:
         fields = {
             "dry_run": is_dry,
@@ -196,11 +189,8 @@ def unlock(json_output: JsonFlag = False, *, wish: "Wish") -> int:
 
     Example:  obsidian-rag livesync unlock
     """
-    from obsidian_rag import tools
-    from obsidian_rag.engine import unlock_database
-
     config = load()
-    unlock_database(config, wish)
+    engine.unlock_database(config, wish)
     if json_output:
         print_envelope(tools.success({"unlocked": True}))
     else:

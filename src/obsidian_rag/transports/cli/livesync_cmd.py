@@ -43,6 +43,7 @@ from obsidian_rag.transports.cli.livesync_show import (
     said,
 )
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
+from obsidian_rag.transports.lazy import engine, tools
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,9 +102,7 @@ class _Asked:
     configuration: Configuration
 
     def wish(self) -> "Wish":
-        from obsidian_rag.engine import Direction, Wish
-
-        return Wish(
+        return engine.Wish(
             url=self.url,
             database=self.database,
             user=self.user,
@@ -114,7 +113,7 @@ class _Asked:
             is_init=self.is_init,
             tweaks=self.configuration.tweaks(),
             encrypts=self.configuration.encrypts,
-            direction=Direction(self.direction),
+            direction=engine.Direction(self.direction),
             is_read_only=self.is_read_only,
             is_dry=self.is_dry,
             allows_deletions=self.allows_deletions,
@@ -196,17 +195,14 @@ def _sync(asked: _Asked, json_output: bool) -> int:
 
 
 def _once(config: Config, asked: _Asked, json_output: bool) -> int:
-    from obsidian_rag import tools
-    from obsidian_rag.engine import sync_once, take_held_deletions
-
     stop = stop_on_signals("files")
     try:
         with said(config.settings.livesync.logLevel), first_sync() as show:
-            result = sync_once(config, asked.wish(), show, stop.is_set)
+            result = engine.sync_once(config, asked.wish(), show, stop.is_set)
     except Busy:
         # The daemon syncs, and holds deletions: it can be told that they are meant.
         is_meant = asked.allows_deletions and not asked.is_dry
-        if not is_meant or not (held := take_held_deletions(config, asked.wish())):
+        if not is_meant or not (held := engine.take_held_deletions(config, asked.wish())):
             raise
         if json_output:
             print_envelope(tools.success({"accepted_deletions": held}))
@@ -223,16 +219,14 @@ def _once(config: Config, asked: _Asked, json_output: bool) -> int:
 
 
 def _until_stopped(config: Config, asked: _Asked) -> int:
-    from obsidian_rag.engine import run_livesync, sync_once
-
     stop = stop_on_signals("files")
     wish = asked.wish()
     with said(config.settings.livesync.logLevel), first_sync() as show:
         if wish.allows_deletions:
             # Once: what goes missing later is asked about again.
-            sync_once(config, wish, show, stop.is_set)
+            engine.sync_once(config, wish, show, stop.is_set)
             wish = replace(wish, allows_deletions=False)
-        run_livesync(config, stop, wish, show)
+        engine.run_livesync(config, stop, wish, show)
     return 0
 
 

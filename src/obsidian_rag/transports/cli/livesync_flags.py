@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.transports.lazy import engine
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import Tweaks, Wish
@@ -70,9 +71,7 @@ def takes_database(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _named(options: Mapping[str, Any]) -> "Wish":
-    from obsidian_rag.engine import Wish
-
-    return Wish(
+    return engine.Wish(
         url=options["url"],
         database=options["db"],
         user=options["user"],
@@ -150,13 +149,11 @@ class Configuration:
 
     def tweaks(self) -> "Tweaks | None":
         """The settings for the database; None if no option says anything about them."""
-        from obsidian_rag.engine import Tweaks
-
         if self == Configuration():
             return None
-        usual = Tweaks.for_new_database()
+        usual = engine.Tweaks.for_new_database()
         names = {HashAlg.LEGACY: ""}
-        return Tweaks(
+        return engine.Tweaks(
             encrypt=bool(self.encrypts),
             use_path_obfuscation=bool(self.obfuscate),
             e2ee_algorithm="" if self.e2ee is E2ee.V1 else usual.e2ee_algorithm,

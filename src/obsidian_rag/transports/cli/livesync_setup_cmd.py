@@ -21,6 +21,7 @@ from obsidian_rag.transports.cli.livesync_flags import (
 )
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.lazy import engine, tools
 
 if TYPE_CHECKING:
     from obsidian_rag.config import Config
@@ -75,15 +76,12 @@ def setup(
 
     Example:  obsidian-rag livesync setup "obsidian://setuplivesync?settings=..." --vault ~/Notes
     """
-    from obsidian_rag import tools
-    from obsidian_rag.engine import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE, SetupWish
-
     if uri is not None and (url or db or user or password_env):
         raise InvalidArgument(
             "A setup URI names the database itself.", "Leave out --url, --db, --user and the like."
         )
     config = load()
-    given = SetupWish(
+    given = engine.SetupWish(
         vault=vault,
         has_consent=consent,
         may_use_keyring=not no_keyring,
@@ -97,8 +95,9 @@ def setup(
             url=url,
             database=db,
             user=user,
-            password=from_environment(password_env) or os.environ.get(PASSWORD_VARIABLE),
-            passphrase=from_environment(passphrase_env) or os.environ.get(PASSPHRASE_VARIABLE),
+            password=from_environment(password_env) or os.environ.get(engine.PASSWORD_VARIABLE),
+            passphrase=from_environment(passphrase_env)
+            or os.environ.get(engine.PASSPHRASE_VARIABLE),
         )
         wish = _with_password(config, wish)
     done = _set_up(config, _with_consent(config, wish))
@@ -123,18 +122,14 @@ def _by_uri(wish: "SetupWish", uri: str, passphrase_env: str | None) -> "SetupWi
 
 def _with_password(config: "Config", wish: "SetupWish") -> "SetupWish":
     """Ask for the password of a user; who is at a terminal may want to change a kept one."""
-    from obsidian_rag.engine import needs_password
-
-    user = needs_password(config, replace(wish, may_reuse=not sys.stdin.isatty()))
+    user = engine.needs_password(config, replace(wish, may_reuse=not sys.stdin.isatty()))
     if user is None:
         return wish
     return replace(wish, password=_asked(f"Password of {user}", "--password-env"))
 
 
 def _with_consent(config: "Config", wish: "SetupWish") -> "SetupWish":
-    from obsidian_rag.engine import needs_consent
-
-    server = needs_consent(config, wish)
+    server = engine.needs_consent(config, wish)
     if server is None or not sys.stdin.isatty():
         return wish
     question = f"{server} is outside this machine. May your notes go there?"
@@ -142,20 +137,18 @@ def _with_consent(config: "Config", wish: "SetupWish") -> "SetupWish":
 
 
 def _set_up(config: "Config", wish: "SetupWish") -> "SetUp":
-    from obsidian_rag.engine import NotEncrypted, livesync_setup
-
     try:
-        return livesync_setup(config, wish)
-    except NotEncrypted as error:
+        return engine.livesync_setup(config, wish)
+    except engine.NotEncrypted as error:
         question = f"{error.message} Go on without encryption?"
         if not sys.stdin.isatty() or not typer.confirm(question, err=True):
             raise
-        return livesync_setup(config, replace(wish, may_be_unencrypted=True))
+        return engine.livesync_setup(config, replace(wish, may_be_unencrypted=True))
     except LivesyncPassphrase:
         if wish.uri is not None or wish.passphrase is not None or not sys.stdin.isatty():
             raise
     passphrase = _asked("The database is encrypted. Passphrase of your notes", "--passphrase-env")
-    return livesync_setup(config, replace(wish, passphrase=passphrase))
+    return engine.livesync_setup(config, replace(wish, passphrase=passphrase))
 
 
 def _asked(what: str, option: str) -> str:

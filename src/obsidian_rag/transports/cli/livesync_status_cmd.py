@@ -16,6 +16,7 @@ from obsidian_rag.transports.cli.output import (
     print_failure,
 )
 from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.lazy import engine, tools
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import LivesyncCheck, Wish
@@ -66,10 +67,7 @@ def check(
 
     Example:  obsidian-rag livesync check
     """
-    from obsidian_rag import tools
-    from obsidian_rag.engine import check_livesync
-
-    found = check_livesync(load(), wish)
+    found = engine.check_livesync(load(), wish)
     if json_output:
         print_envelope(tools.success(_check_fields(found), trouble=found.trouble))
     else:
