@@ -25,7 +25,7 @@ from obsidian_rag.config import load, save
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
-from obsidian_rag.transports.running import RunningDaemon, find_daemon
+from obsidian_rag.transports.daemon_client import RunningDaemon, find_daemon
 
 MARKS = ("<!-- daemon benchmark -->", "<!-- end of daemon benchmark -->")
 TOOL = "obsidian_rag_search"

@@ -20,7 +20,7 @@ from benchmarks.index import CACHE, put_between
 from tests.openclaw.gateway import TOKEN, Gateway, Place, gateway
 from tests.waiting import until
 
-from obsidian_rag.transports.running import RunningDaemon
+from obsidian_rag.transports.daemon_client import RunningDaemon
 
 MARKS = ("<!-- openclaw benchmark -->", "<!-- end of openclaw benchmark -->")
 SAMPLE = Path(__file__).parent.parent / "samples" / "vault"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import PATIENCE_S
 
-from obsidian_rag.transports.running import find_daemon, is_locked
+from obsidian_rag.transports.daemon_client import find_daemon, is_locked
 
 ROOT = Path(__file__).parents[1]
 

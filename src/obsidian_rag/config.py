@@ -31,6 +31,7 @@ from obsidian_rag.config_file import parse_file as parse_file
 from obsidian_rag.config_file import read_file as read_file
 from obsidian_rag.config_file import write_atomically as write_atomically
 from obsidian_rag.errors import ConfigInvalid
+from obsidian_rag.loopback import is_loopback as is_loopback
 from obsidian_rag.setting_problems import nearest_setting, refusal
 
 CONFIG_VERSION = 1

@@ -18,7 +18,7 @@ from tests.transports.command_line import COMMAND
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import data_home
-from obsidian_rag.transports.running import DaemonGone, RunningDaemon, find_daemon
+from obsidian_rag.transports.daemon_client import DaemonGone, RunningDaemon, find_daemon
 
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 

@@ -21,7 +21,7 @@ import pytest
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag import config
-from obsidian_rag.transports.running import RunningDaemon, find_daemon
+from obsidian_rag.transports.daemon_client import RunningDaemon, find_daemon
 
 # Read now: the fixture `home` removes our variables from the environment of each test.
 CACHE = Path(os.environ.get("OBSIDIAN_RAG_OPENCLAW", "/nowhere")).absolute()

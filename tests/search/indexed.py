@@ -6,7 +6,7 @@ from pathlib import Path
 
 from obsidian_rag import config
 from obsidian_rag.engine import Engine, ask, run_index
-from obsidian_rag.engine.asking import Asked
+from obsidian_rag.engine.query import Asked
 from obsidian_rag.index import Mode
 from obsidian_rag.search import Filters, Hit, Request, Signals
 

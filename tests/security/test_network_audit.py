@@ -23,7 +23,7 @@ from tests.waiting import PATIENCE_S
 
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
-from obsidian_rag.transports.running import RunningDaemon, find_daemon
+from obsidian_rag.transports.daemon_client import RunningDaemon, find_daemon
 
 Configure = Callable[[Path, Mapping[str, object]], None]
 SAMPLE = Path(__file__).parents[2] / "samples" / "vault"

@@ -29,7 +29,7 @@ from tests.transports.mcp_client import talk
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.tools import TOOLS, call
-from obsidian_rag.transports.running import find_daemon
+from obsidian_rag.transports.daemon_client import find_daemon
 
 SEARCH, READ, RELATED = "obsidian_rag_search", "obsidian_rag_read", "obsidian_rag_related"
 SUGGEST, ADD = "obsidian_rag_suggest_relations", "obsidian_rag_add_relation"

@@ -23,10 +23,10 @@ from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.tools import call
+from obsidian_rag.transports.daemon_client import RunningDaemon, find_daemon
 from obsidian_rag.transports.http.app import Door
 from obsidian_rag.transports.http.protocol import ConnectionLimits
 from obsidian_rag.transports.http.server import DoorServer
-from obsidian_rag.transports.running import RunningDaemon, find_daemon
 
 T = TypeVar("T")
 TOKEN = "a-token-for-tests"

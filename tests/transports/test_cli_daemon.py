@@ -26,7 +26,8 @@ from tests.waiting import PATIENCE_S
 from obsidian_rag.config import load
 from obsidian_rag.errors import Busy
 from obsidian_rag.tools import failure
-from obsidian_rag.transports.running import find_daemon, usable_daemon
+from obsidian_rag.transports.backend import usable_daemon
+from obsidian_rag.transports.daemon_client import find_daemon
 
 Cli = Callable[..., Done]
 NOTES = {

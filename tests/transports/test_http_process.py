@@ -25,10 +25,10 @@ from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.errors import Busy, ConfigInvalid
 from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
+from obsidian_rag.transports.daemon_client import find_daemon, is_locked
 from obsidian_rag.transports.http import serve
 from obsidian_rag.transports.http.app import Activity
 from obsidian_rag.transports.http.lifetime import idle_reason
-from obsidian_rag.transports.running import find_daemon, is_locked
 
 Configure = Callable[[Path, Mapping[str, object]], None]
 

@@ -6,15 +6,12 @@ machine. So the address itself decides, without DNS (whoever answers DNS could a
 differently is refused.
 """
 
-import ipaddress
 import re
 from urllib.parse import SplitResult, urlsplit
 
-from obsidian_rag.config import SecuritySettings
+from obsidian_rag.config import SecuritySettings, is_loopback
 from obsidian_rag.errors import ConfigInvalid, SecurityViolation
 
-_LOOPBACK_V4 = ipaddress.ip_network("127.0.0.0/8")
-_LOOPBACK_V6 = ipaddress.IPv6Address("::1")
 _AMBIGUOUS = re.compile(r"[\\\s\x00-\x20\x7f]|[^\x00-\x7f]")
 _FIX = "Set embedding.base_url to an address like http://localhost:11434."
 
@@ -40,18 +37,6 @@ def check_endpoint(url: str, security: SecuritySettings, consent: bool) -> bool:
             "If you want that, set embedding.external_consent to true.",
         )
     return True
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address literal is this machine by definition."""
-    name = host.lower().removesuffix(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return address == _LOOPBACK_V6 or address in _LOOPBACK_V4
 
 
 def _host(url: str) -> str:

@@ -1,6 +1,5 @@
 """Owns all that lives: wiring, index runs, health and diagnosis."""
 
-from obsidian_rag.engine.asking import ask, known_folder, note_passages, vault_roots
 from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import examine
 from obsidian_rag.engine.early import update_relations
@@ -12,17 +11,10 @@ from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.job import Job
 from obsidian_rag.engine.listing import indexed_notes, list_notes
 from obsidian_rag.engine.models import Model, Models
-from obsidian_rag.engine.note_files import (
-    denied,
-    is_note,
-    known_notes,
-    note_file,
-    note_path,
-    open_note,
-    real_path,
-)
+from obsidian_rag.engine.note_files import NoteFiles
 from obsidian_rag.engine.presence import announce, claim
 from obsidian_rag.engine.probes import health_of, index_stamp
+from obsidian_rag.engine.query import ask, known_folder, note_passages, vault_roots
 from obsidian_rag.engine.resident import ResidentEngine
 from obsidian_rag.engine.status import report_status
 from obsidian_rag.engine.vault_choice import accept_replacement, offered_vaults, replaced_vault
@@ -62,6 +54,7 @@ __all__ = [
     "Job",
     "Model",
     "Models",
+    "NoteFiles",
     "RelatedAnswer",
     "RelatedNote",
     "ResidentEngine",
@@ -71,26 +64,19 @@ __all__ = [
     "ask",
     "check_note_ids",
     "claim",
-    "denied",
     "examine",
     "has_id",
     "health_of",
     "index_in_foreground",
     "index_stamp",
     "indexed_notes",
-    "is_note",
     "known_folder",
-    "known_notes",
     "links_found",
     "list_notes",
-    "note_file",
     "note_for_id",
     "note_passages",
-    "note_path",
     "notes_without_id",
     "offered_vaults",
-    "open_note",
-    "real_path",
     "related_notes",
     "relation_troubles",
     "relations_state",

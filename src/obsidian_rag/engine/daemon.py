@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.asking import ask
 from obsidian_rag.engine.early import EarlyRelations
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus
 from obsidian_rag.engine.health import Health, Subject
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
+from obsidian_rag.engine.query import ask
 from obsidian_rag.engine.scheduler import Scheduler
 from obsidian_rag.engine.watcher import Listener, OnChange, Watcher, watch_files
 from obsidian_rag.errors import ObsidianRagError

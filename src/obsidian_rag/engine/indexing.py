@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from obsidian_rag.engine.allocator import give_back
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.memory import give_back
 from obsidian_rag.engine.outcome import read_outcome, record_failure, record_outcome
 from obsidian_rag.engine.repair import repaired
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError

@@ -8,8 +8,8 @@ the index does not know yet whether it does.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from obsidian_rag.engine.asking import take_up_changes
 from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.query import take_up_changes
 from obsidian_rag.errors import IndexCorrupted, IndexNotFound
 from obsidian_rag.store import IndexState, Links, public_titles
 

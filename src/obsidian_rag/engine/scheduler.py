@@ -11,12 +11,12 @@ import threading
 import time
 from dataclasses import dataclass
 
+from obsidian_rag.engine.allocator import give_back
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Event, EventKind
 from obsidian_rag.engine.health import Subject, VaultFacts, VaultPlace
 from obsidian_rag.engine.jobs import Job, JobStatus
 from obsidian_rag.engine.live import Live
-from obsidian_rag.engine.memory import give_back
 from obsidian_rag.engine.probes import is_worth_a_try, look, see_vault
 from obsidian_rag.errors import NotFound, ObsidianRagError
 

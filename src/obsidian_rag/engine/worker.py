@@ -34,11 +34,11 @@ from pathlib import Path
 from typing import IO
 
 from obsidian_rag.config import Config, Settings
+from obsidian_rag.engine.allocator import give_back
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.meaning import MeaningPass
 from obsidian_rag.engine.meaning_state import MeaningState
-from obsidian_rag.engine.memory import give_back
 from obsidian_rag.engine.outcome import record_failure
 from obsidian_rag.engine.upkeep import (
     MOST_ROUNDS,

@@ -13,15 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from obsidian_rag.engine import (
-    Engine,
-    denied,
-    is_note,
-    known_notes,
-    note_file,
-    note_path,
-    real_path,
-)
+from obsidian_rag.engine import Engine, NoteFiles
 from obsidian_rag.errors import (
     InvalidArgument,
     NoteChanged,
@@ -58,19 +50,19 @@ def find_note(engine: Engine, name: str, caller: Caller) -> str:
         SecurityViolation: the path leaves the vault or is in a denied folder.
         SensitiveFiltered: it is a private note's path, and the user has not been asked.
     """
-    rel = note_path(engine, name)
+    files = NoteFiles(engine)
+    rel = files.path_of(name)
     found = next(_at(engine, rel, caller), None)
     named = [found] if found else list(islice(_named(engine, rel, caller), _MOST_NAMED + 1))
     if len(named) == 1:
-        real_path(engine, named[0])
+        files.real_path(named[0])
         return named[0]
     if named:
         some = ", ".join(f"'{path}'" for path in named[:_MOST_NAMED])
         raise InvalidArgument(
             f"Several notes are called '{name}': {some}.", "Name one by its path."
         )
-    if not engine.rules.admits_dir(rel.rpartition("/")[0]):
-        raise denied(name)
+    files.check_folder(rel, name)
     raise NotFound(f"No note '{name}'.", "Search for it first.")
 
 
@@ -91,7 +83,7 @@ def policy_of(engine: Engine, path: str) -> RagPolicy:
     if not kind_of(path).has_frontmatter:
         return RagPolicy.INDEX
     with contextlib.suppress(SecurityViolation):
-        file = note_file(engine, path)
+        file = NoteFiles(engine).read(path)
         # Without the opening line there are no properties.
         if file is not None and file.text.startswith("---"):
             return parse_note(path, file.text).policy
@@ -146,7 +138,7 @@ def _without_quotes(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 def _at(engine: Engine, rel: str, caller: Caller) -> Iterator[str]:
     """The note at exactly this path."""
     for path in exact_paths(rel):
-        if is_note(engine, path):
+        if NoteFiles(engine).is_there(path):
             policy = policy_of(engine, path)
             if caller.knows_of(policy):
                 yield path
@@ -156,5 +148,6 @@ def _at(engine: Engine, rel: str, caller: Caller) -> Iterator[str]:
 
 def _named(engine: Engine, rel: str, caller: Caller) -> Iterator[str]:
     """Known notes whose path ends so, in any case, as Obsidian resolves `[[links]]`."""
-    ends = sorted(notes_ending(rel, known_notes(engine)))
-    return known_paths(engine, (path for path in ends if is_note(engine, path)), caller)
+    files = NoteFiles(engine)
+    ends = sorted(notes_ending(rel, files.known()))
+    return known_paths(engine, (path for path in ends if files.is_there(path)), caller)

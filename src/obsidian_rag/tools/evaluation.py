@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from obsidian_rag.engine import Engine, ask, indexed_notes, links_found, note_file
+from obsidian_rag.engine import Engine, NoteFiles, ask, indexed_notes, links_found
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.notes import Note, parse_note
 from obsidian_rag.relations import LinksFound
@@ -98,10 +98,12 @@ def own_questions(engine: Engine, limit: int, seed: int = 0) -> list[Question]:
         IndexNotFound: there is no index yet.
     """
 
+    files = NoteFiles(engine)
+
     def notes_at(paths: Iterable[str]) -> Iterator[Note]:
         for path in paths:
             with contextlib.suppress(NoteChanged):
-                file = note_file(engine, path)
+                file = files.read(path)
                 if file is not None:
                     yield parse_note(path, file.text)
 

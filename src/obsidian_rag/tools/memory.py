@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, model_validator
 
-from obsidian_rag.engine import Engine, Facts, FoundFact, open_note
+from obsidian_rag.engine import Engine, Facts, FoundFact, NoteFiles
 from obsidian_rag.errors import NotFound, ObsidianRagError, SensitiveFiltered
 from obsidian_rag.notes import Note
 from obsidian_rag.tools.citation import find_note
@@ -135,7 +135,7 @@ def _opened(engine: Engine, source: str) -> tuple[Note, str] | None:
     """The note that a fact came from, also where it was moved; None if it cannot be found."""
     for name in (source, source.rpartition("/")[2]):
         with contextlib.suppress(ObsidianRagError):
-            return open_note(engine, find_note(engine, name, Caller(is_owner=True)))
+            return NoteFiles(engine).load(find_note(engine, name, Caller(is_owner=True)))
     return None
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from pydantic import Field, model_validator
 
-from obsidian_rag.engine import Engine, open_note
+from obsidian_rag.engine import Engine, NoteFiles
 from obsidian_rag.errors import InvalidArgument, NotFound, SensitiveFiltered
 from obsidian_rag.notes import Heading, Note, kind_of
 from obsidian_rag.tools.citation import find_note, obsidian_link, unconfirmed
@@ -78,7 +78,7 @@ def read(engine: Engine, params: ReadParams, *, is_owner: bool = False) -> Envel
     started = time.perf_counter()
     caller = Caller(is_owner, params.confirm_sensitive)
     path = find_note(engine, params.note, caller)
-    note, whole = open_note(engine, path)
+    note, whole = NoteFiles(engine).load(path)
     lines = split_note(whole)
     if not caller.knows_of(note.policy):
         raise unconfirmed(path, PRIVATE)  # it says so since a moment ago

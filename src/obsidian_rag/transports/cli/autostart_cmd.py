@@ -12,9 +12,9 @@ import typer
 
 from obsidian_rag.config import data_home
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.transports.cli.lazy import autostart, tools
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
-from obsidian_rag.transports.running import find_daemon
+from obsidian_rag.transports.daemon_client import find_daemon
+from obsidian_rag.transports.lazy import autostart, tools
 
 if TYPE_CHECKING:
     from obsidian_rag.autostart import Entry

@@ -9,9 +9,9 @@ import typer
 
 from obsidian_rag import config, config_edit
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.transports.cli.lazy import engine, tools
+from obsidian_rag.transports.backend import restart_needed
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, print_json, the_daemon
-from obsidian_rag.transports.running import restart_needed
+from obsidian_rag.transports.lazy import engine, tools
 
 app = typer.Typer(no_args_is_help=True, help="Show and change settings", rich_markup_mode=None)
 

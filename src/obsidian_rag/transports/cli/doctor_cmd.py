@@ -7,6 +7,7 @@ import typer
 
 from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
 from obsidian_rag.transports.cli.streams import style
+from obsidian_rag.transports.lazy import engine, tools
 
 _MARKS = {"ok": "ok", "warning": "warning", "problem": "PROBLEM"}
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
@@ -22,13 +23,10 @@ def doctor(
 
     Example:  obsidian-rag doctor --deep
     """
-    from obsidian_rag.engine import examine
-    from obsidian_rag.tools import success
-
-    engine = open_engine()
+    opened = open_engine()
     findings = []
     try:
-        for finding in examine(engine, deep=deep):
+        for finding in engine.examine(opened, deep=deep):
             findings.append(finding)
             if not json_output:
                 mark = f"{_MARKS[finding.verdict]:<8}"
@@ -37,11 +35,11 @@ def doctor(
                 if finding.suggestion:
                     print(f"{'':<21} {finding.suggestion}")
     finally:
-        engine.close()
+        opened.close()
     trouble = next((finding.error for finding in findings if finding.error), None)
     if json_output:
         shown = [asdict(replace(finding, error=None)) for finding in findings]
         for fields in shown:
             del fields["error"]
-        print_envelope(success({"findings": shown}, trouble=trouble))
+        print_envelope(tools.success({"findings": shown}, trouble=trouble))
     return trouble.exit_code if trouble else 0

@@ -18,9 +18,9 @@ from obsidian_rag.transports.cli.eval_text import (
     verdict,
     worst_fields,
 )
-from obsidian_rag.transports.cli.lazy import tools
 from obsidian_rag.transports.cli.output import JsonFlag, counted, open_engine, print_envelope
 from obsidian_rag.transports.cli.progress import progress
+from obsidian_rag.transports.lazy import tools
 
 if TYPE_CHECKING:
     from obsidian_rag.tools import LinksFound, Measurement

@@ -1,6 +1,5 @@
 """index, sync and reindex: a bar on a terminal, NDJSON in a pipe."""
 
-import contextlib
 import json
 import sys
 import threading
@@ -12,21 +11,21 @@ import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError
-from obsidian_rag.transports.cli.following import (
+from obsidian_rag.transports.backend import daemon_or_here
+from obsidian_rag.transports.cli.index_run import (
     OnStep,
-    Outcome,
-    Step,
-    Wanted,
+    RunOutcome,
+    RunRequest,
+    RunStep,
     run_here,
     run_there,
 )
+from obsidian_rag.transports.cli.interrupts import stop_on_signals
 from obsidian_rag.transports.cli.meaning_text import meaning_text
 from obsidian_rag.transports.cli.output import JsonFlag, counted, print_envelope, the_daemon
-from obsidian_rag.transports.cli.stopping import stop_on_signals
 from obsidian_rag.transports.cli.streams import bar_console, escaped
-from obsidian_rag.transports.running import DaemonGone
 
-Run = Callable[[OnStep], Outcome]
+Run = Callable[[OnStep], RunOutcome]
 _writing = threading.Lock()
 NdjsonFlag = Annotated[bool, typer.Option("--ndjson", help="Print progress as NDJSON lines")]
 AcceptFlag = Annotated[
@@ -46,7 +45,7 @@ def index(
 
     Example:  obsidian-rag index
     """
-    return _run(Wanted("full", accept_removals, wait), json_output, ndjson)
+    return _run(RunRequest("full", accept_removals, wait), json_output, ndjson)
 
 
 def sync(
@@ -64,7 +63,7 @@ def sync(
 
     Example:  obsidian-rag sync | jq .
     """
-    return _run(Wanted("sync", accept_removals, deep_vectors), json_output, ndjson)
+    return _run(RunRequest("sync", accept_removals, deep_vectors), json_output, ndjson)
 
 
 def reindex(
@@ -76,20 +75,20 @@ def reindex(
 
     Example:  obsidian-rag reindex
     """
-    return _run(Wanted("reindex", accept_removals), json_output, ndjson)
+    return _run(RunRequest("reindex", accept_removals), json_output, ndjson)
 
 
-def _run(wanted: Wanted, json_output: bool, ndjson: bool) -> int:
+def _run(wanted: RunRequest, json_output: bool, ndjson: bool) -> int:
     if json_output and ndjson:
         raise InvalidArgument("--json and --ndjson exclude each other.", "Choose one.")
     stop = stop_on_signals("notes")
 
-    def run(on_step: OnStep) -> Outcome:
-        daemon = the_daemon(load())
-        if daemon is not None:
-            with contextlib.suppress(DaemonGone):
-                return run_there(daemon, wanted, on_step, stop)
-        return run_here(wanted, on_step, stop)
+    def run(on_step: OnStep) -> RunOutcome:
+        return daemon_or_here(
+            the_daemon(load()),
+            lambda daemon: run_there(daemon, wanted, on_step, stop),
+            lambda: run_here(wanted, on_step, stop),
+        )
 
     if ndjson or not (json_output or sys.stdout.isatty()):
         return _as_lines(run)
@@ -126,7 +125,7 @@ def _line(**fields: object) -> None:
         sys.stdout.flush()
 
 
-def _with_bar(run: Run) -> Outcome:
+def _with_bar(run: Run) -> RunOutcome:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
@@ -139,7 +138,7 @@ def _with_bar(run: Run) -> Outcome:
     with Bars(*columns, console=bar_console(), transient=True) as bars:
         tasks = {}
 
-        def draw(step: Step) -> None:
+        def draw(step: RunStep) -> None:
             if step.phase not in tasks:
                 tasks[step.phase] = bars.add_task(step.phase, total=None)
             bars.update(tasks[step.phase], completed=step.current, total=step.total or None)
@@ -168,7 +167,7 @@ def _summarise(fields: dict[str, Any]) -> None:
         print("`obsidian-rag status` lists what is not searchable and why.", file=sys.stderr)
 
 
-def _summarise_meaning(outcome: Outcome, wanted: Wanted) -> None:
+def _summarise_meaning(outcome: RunOutcome, wanted: RunRequest) -> None:
     meaning = outcome.fields["meaning"]
     if meaning is None:
         if wanted.waits_for_meaning:

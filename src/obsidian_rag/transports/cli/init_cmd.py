@@ -10,9 +10,9 @@ import typer
 from obsidian_rag import config
 from obsidian_rag.config_edit import existing_folder
 from obsidian_rag.errors import InvalidArgument, ProviderFailed
-from obsidian_rag.transports.cli.lazy import engine, tools
 from obsidian_rag.transports.cli.model_cmd import fetch, show_added, without_model
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
+from obsidian_rag.transports.lazy import engine, tools
 
 _NO_MODEL = "none"
 _OFFERED = "minilm"

@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,10 +12,8 @@ from obsidian_rag.transports.cli.livesync_flags import takes_database
 from obsidian_rag.transports.cli.livesync_show import said
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.running import DaemonGone
-
-if TYPE_CHECKING:
-    from obsidian_rag.tools import livesync
+from obsidian_rag.transports.daemon_client import DaemonGone
+from obsidian_rag.transports.lazy import livesync, tools
 
 
 def add_to(app: typer.Typer) -> None:
@@ -43,9 +41,6 @@ def resolve(
 
     Example:  obsidian-rag livesync resolve Notes/Plan.md --keep theirs
     """
-    from obsidian_rag import tools
-    from obsidian_rag.tools import livesync
-
     config = load()
     if note is None:
         if keep is not None:
@@ -103,9 +98,6 @@ def restore(
 
     Example:  obsidian-rag livesync restore --since 2h
     """
-    from obsidian_rag import tools
-    from obsidian_rag.tools import livesync
-
     config = load()
     if sum((file is not None, everything, since is not None)) > 1:
         raise InvalidArgument("Name a file, or --all, or --since.", "Choose one of them.")
@@ -145,8 +137,6 @@ def restore(
 
 
 def _told_of_many(done: "livesync.RestoredMany", is_dry: bool, json_output: bool) -> int:
-    from obsidian_rag import tools
-
     if json_output:
         fields = {
             "dry_run": is_dry,
@@ -196,9 +186,6 @@ def unlock(json_output: JsonFlag = False, *, options: "livesync.Options") -> int
 
     Example:  obsidian-rag livesync unlock
     """
-    from obsidian_rag import tools
-    from obsidian_rag.tools import livesync
-
     config = load()
     livesync.unlock_database(config, options)
     if json_output:

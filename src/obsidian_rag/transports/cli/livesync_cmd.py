@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from obsidian_rag.transports.cli import (
     livesync_setup_cmd,
     livesync_status_cmd,
 )
+from obsidian_rag.transports.cli.interrupts import stop_on_signals
 from obsidian_rag.transports.cli.livesync_flags import (
     CaseFlag,
     ChunkSizeOption,
@@ -35,10 +36,7 @@ from obsidian_rag.transports.cli.livesync_show import (
     said,
 )
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
-from obsidian_rag.transports.cli.stopping import stop_on_signals
-
-if TYPE_CHECKING:
-    from obsidian_rag.tools import livesync
+from obsidian_rag.transports.lazy import livesync, tools
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -97,8 +95,6 @@ def _command(direction: str, text: str) -> Callable[..., int]:
         *,
         options: "livesync.Options",
     ) -> int:
-        from obsidian_rag.tools import livesync
-
         if read_only and direction == "push":
             raise InvalidArgument("push and --read-only exclude each other.", "Choose one.")
         configuration = Configuration(
@@ -133,9 +129,6 @@ def _command(direction: str, text: str) -> Callable[..., int]:
 
 
 def _once(config: Config, options: "livesync.Options", json_output: bool) -> int:
-    from obsidian_rag import tools
-    from obsidian_rag.tools import livesync
-
     stop = stop_on_signals("files")
     try:
         with said(config.settings.livesync.logLevel), first_sync() as show:
@@ -160,8 +153,6 @@ def _once(config: Config, options: "livesync.Options", json_output: bool) -> int
 
 
 def _until_stopped(config: Config, options: "livesync.Options") -> int:
-    from obsidian_rag.tools import livesync
-
     stop = stop_on_signals("files")
     with said(config.settings.livesync.logLevel), first_sync() as show:
         if options.allows_deletions:

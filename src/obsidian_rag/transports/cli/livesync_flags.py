@@ -7,14 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from obsidian_rag.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from obsidian_rag.tools import livesync
+from obsidian_rag.transports.lazy import livesync
 
 UrlOption = Annotated[
     str | None, typer.Option("--url", help="Address of the CouchDB server", show_default=False)
@@ -71,8 +69,6 @@ def takes_database(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _named(options: Mapping[str, Any]) -> "livesync.Options":
-    from obsidian_rag.tools import livesync
-
     return livesync.Options(
         url=options["url"],
         database=options["db"],
@@ -151,8 +147,6 @@ class Configuration:
 
     def tweaks(self) -> "livesync.Tweaks | None":
         """The settings for the database; None if no option says anything about them."""
-        from obsidian_rag.tools import livesync
-
         if self == Configuration():
             return None
         usual = livesync.Tweaks.for_new_database()

@@ -21,11 +21,10 @@ from obsidian_rag.transports.cli.livesync_flags import (
 )
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.lazy import livesync, tools
 
 if TYPE_CHECKING:
     from obsidian_rag.config import Config
-    from obsidian_rag.tools import livesync
-
 _FROM_STDIN = "-"
 _QR = "settingsQR="
 
@@ -75,9 +74,6 @@ def setup(
 
     Example:  obsidian-rag livesync setup "obsidian://setuplivesync?settings=..." --vault ~/Notes
     """
-    from obsidian_rag import tools
-    from obsidian_rag.tools import livesync
-
     if uri is not None and (url or db or user or password_env):
         raise InvalidArgument(
             "A setup URI names the database itself.", "Leave out --url, --db, --user and the like."
@@ -126,8 +122,6 @@ def _by_uri(
 
 def _with_password(config: "Config", options: "livesync.Options") -> "livesync.Options":
     """Ask for the password of a user; at a terminal, also to change a kept one."""
-    from obsidian_rag.tools import livesync
-
     user = livesync.needs_password(config, replace(options, may_reuse=not sys.stdin.isatty()))
     if user is None:
         return options
@@ -135,8 +129,6 @@ def _with_password(config: "Config", options: "livesync.Options") -> "livesync.O
 
 
 def _with_consent(config: "Config", options: "livesync.Options") -> "livesync.Options":
-    from obsidian_rag.tools import livesync
-
     server = livesync.needs_consent(config, options)
     if server is None or not sys.stdin.isatty():
         return options
@@ -145,8 +137,6 @@ def _with_consent(config: "Config", options: "livesync.Options") -> "livesync.Op
 
 
 def _set_up(config: "Config", options: "livesync.Options") -> "livesync.SetUp":
-    from obsidian_rag.tools import livesync
-
     try:
         return livesync.set_up(config, options)
     except livesync.NotEncrypted as error:

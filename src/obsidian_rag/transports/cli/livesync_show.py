@@ -12,7 +12,7 @@ from obsidian_rag.transports.cli.streams import bar_console
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from obsidian_rag.tools import livesync
+    from obsidian_rag.transports.lazy import livesync
 
 OnStep = Callable[[str, int, int], None]
 

@@ -1,7 +1,7 @@
 """livesync status and check: how the sync is doing, and what is not synced."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,7 @@ from obsidian_rag.transports.cli.output import (
     print_failure,
 )
 from obsidian_rag.transports.cli.related_text import plain
-
-if TYPE_CHECKING:
-    from obsidian_rag.tools import livesync
+from obsidian_rag.transports.lazy import livesync, tools
 
 _SHOWN = 20
 
@@ -66,9 +64,6 @@ def check(
 
     Example:  obsidian-rag livesync check
     """
-    from obsidian_rag import tools
-    from obsidian_rag.tools import livesync
-
     found = livesync.check_livesync(load(), options)
     if json_output:
         print_envelope(tools.success(_check_fields(found), trouble=found.trouble))

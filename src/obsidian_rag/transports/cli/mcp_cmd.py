@@ -1,7 +1,7 @@
 """mcp: let an agent on this machine ask the vault, over stdin and stdout."""
 
 from obsidian_rag.config import load
-from obsidian_rag.transports.doors import open_mcp
+from obsidian_rag.transports.servers import serve_mcp
 
 
 def mcp() -> int:
@@ -12,4 +12,4 @@ def mcp() -> int:
 
     Example:  claude mcp add obsidian-rag -- obsidian-rag mcp
     """
-    return open_mcp(load())
+    return serve_mcp(load())

@@ -16,6 +16,7 @@ from obsidian_rag.transports.cli.output import (
 )
 from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import style
+from obsidian_rag.transports.lazy import tools
 
 if TYPE_CHECKING:
     from obsidian_rag.tools import Envelope
@@ -73,8 +74,6 @@ def list_(json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag memory list
     """
-    from obsidian_rag import tools
-
     with contextlib.closing(open_engine()) as engine:
         envelope = tools.memory_list(engine)
     return _show(envelope, json_output)
@@ -89,8 +88,6 @@ def forget(
 
     Example:  obsidian-rag memory forget debt_to_sreenivas
     """
-    from obsidian_rag import tools
-
     with contextlib.closing(open_engine()) as engine:
         envelope = tools.memory_forget(engine, key)
     if json_output:

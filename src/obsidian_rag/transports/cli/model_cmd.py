@@ -9,9 +9,9 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import ProviderFailed
-from obsidian_rag.transports.cli.lazy import engine, tools
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
 from obsidian_rag.transports.cli.streams import line_start
+from obsidian_rag.transports.lazy import engine, tools
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import Model

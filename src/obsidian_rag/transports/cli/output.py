@@ -11,9 +11,11 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError, error_from
+from obsidian_rag.transports.backend import daemon_or_here, usable_daemon
 from obsidian_rag.transports.cli.note_names import similar_notes
 from obsidian_rag.transports.cli.streams import escaped, style
-from obsidian_rag.transports.running import DaemonGone, RunningDaemon, usable_daemon
+from obsidian_rag.transports.daemon_client import RunningDaemon
+from obsidian_rag.transports.lazy import engine, tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,9 +29,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print the envelope as JS
 
 def open_engine() -> "Engine":
     """The engine for the configured installation."""
-    from obsidian_rag.engine import Engine
-
-    return Engine(load())
+    return engine.Engine(load())
 
 
 def the_daemon(config: Config) -> RunningDaemon | None:
@@ -61,15 +61,14 @@ def ask_tool(
 
 
 def _asked(tool: str, arguments: "Mapping[str, object]") -> "Envelope":
-    config = load()
-    daemon = the_daemon(config)
-    if daemon is not None:
-        with contextlib.suppress(DaemonGone):
-            return answered(daemon.call(tool, arguments, is_owner=True))
-    from obsidian_rag import tools
+    def there(daemon: RunningDaemon) -> "Envelope":
+        return answered(daemon.call(tool, arguments, is_owner=True))
 
-    with contextlib.closing(open_engine()) as engine:
-        return tools.run(engine, tool, arguments, is_owner=True)
+    def here() -> "Envelope":
+        with contextlib.closing(open_engine()) as opened:
+            return tools.run(opened, tool, arguments, is_owner=True)
+
+    return daemon_or_here(the_daemon(load()), there, here)
 
 
 def _in_flags(text: str, names: "Mapping[str, str]") -> str:
@@ -126,10 +125,8 @@ def print_envelope(envelope: "Envelope") -> None:
 def print_failure(error: ObsidianRagError) -> None:
     """A failure: the envelope if JSON was asked for, and always a sentence on stderr."""
     if "--json" in sys.argv:
-        from obsidian_rag.tools import failure
-
         _tell_health(error)
-        print_envelope(failure(error))
+        print_envelope(tools.failure(error))
     print(f"{paint('error', 'red')} {error.code}: {error.message}", file=sys.stderr)
     if error.suggestion:
         print(f"{paint('hint', 'cyan')}  {error.suggestion}", file=sys.stderr)
@@ -156,12 +153,10 @@ def _tell_health(error: ObsidianRagError) -> None:
     """A wrong call says nothing about the engine: its envelope has the health all the same."""
     if not error.is_about_call or "status" in vars(error):
         return
-    from obsidian_rag.engine import health_of
-
     with contextlib.suppress(ObsidianRagError):
         if load().database.exists():
-            with contextlib.closing(open_engine()) as engine:
-                error.status = health_of(engine).state
+            with contextlib.closing(open_engine()) as opened:
+                error.status = engine.health_of(opened).state
 
 
 def paint(text: str, colour: str) -> str:

@@ -9,6 +9,7 @@ from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.transports.cli.output import ask_tool, open_engine, print_failure
 from obsidian_rag.transports.cli.relate_cmd import RELATE_FLAGS, print_written
 from obsidian_rag.transports.cli.related_text import plain, print_row
+from obsidian_rag.transports.lazy import engine
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import Engine
@@ -22,8 +23,8 @@ _OTHERS_SHOWN = 5
 def pick(note: str, suggestions: list[Any], rel: str, add_id: bool) -> int:
     """Let the person at the terminal choose, and write each choice at once."""
     print(f"{plain(note)} could be related to:", file=sys.stderr)
-    with contextlib.closing(open_engine()) as engine:
-        _Picker(engine, note, suggestions, rel, add_id).ask()
+    with contextlib.closing(open_engine()) as opened:
+        _Picker(opened, note, suggestions, rel, add_id).ask()
     return 0
 
 
@@ -31,9 +32,9 @@ class _Picker:
     """The suggestions with their numbers, which stay while one filters and picks."""
 
     def __init__(
-        self, engine: "Engine", note: str, suggestions: list[Any], rel: str, add_id: bool
+        self, opened: "Engine", note: str, suggestions: list[Any], rel: str, add_id: bool
     ) -> None:
-        self._engine = engine
+        self._engine = opened
         self._note = note
         self._rel = rel
         self._add_id = add_id
@@ -68,9 +69,7 @@ class _Picker:
 
     def _filter(self, text: str) -> None:
         """The suggestions that are called so or nearly so, then other notes that are."""
-        from obsidian_rag.engine import similar_titles
-
-        found = similar_titles(self._engine, text, _MOST_ALIKE)
+        found = engine.similar_titles(self._engine, text, _MOST_ALIKE)
         alike = {path: share for path, _, share in found if share >= _ALIKE}
         known = {choice["source_file"] for choice in self._choices}
         others = [one for one in found if one[0] in alike and one[0] not in {*known, self._note}]
@@ -81,12 +80,10 @@ class _Picker:
         self._show(fits)
 
     def _write(self, choice: Any) -> None:
-        from obsidian_rag.engine import has_id
-
         target = choice["source_file"]
         rel = _answer(f"How is it related? [{self._rel}] ") or self._rel
         add_id = self._add_id
-        if not add_id and not has_id(self._engine, target):
+        if not add_id and not engine.has_id(self._engine, target):
             asked = _answer(f"{plain(target)} has no id. Write one into it? [y/N] ")
             if asked.casefold() not in ("y", "yes"):
                 print("Nothing was written.", file=sys.stderr)

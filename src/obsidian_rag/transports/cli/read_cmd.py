@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.transports.cli.lazy import engine
 from obsidian_rag.transports.cli.note_names import complete_note
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, open_engine, print_envelope
+from obsidian_rag.transports.lazy import engine
 
 _FLAGS = {
     "note": "the note",
@@ -71,7 +71,7 @@ def read(
 def _bytes_of(path: str) -> bytes | None:
     """The note byte by byte, so that `read NOTE > file` is a copy of it."""
     with contextlib.closing(open_engine()) as opened:
-        file = engine.note_file(opened, path)
+        file = engine.NoteFiles(opened).read(path)
     return file.data if file is not None else None
 
 

@@ -9,16 +9,16 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import IndexerFailed, InvalidArgument
+from obsidian_rag.transports.backend import restart_needed, usable_daemon
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
-from obsidian_rag.transports.doors import ServeOptions, open_http
-from obsidian_rag.transports.running import (
+from obsidian_rag.transports.daemon_client import (
     DaemonGone,
     RunningDaemon,
     find_daemon,
     is_locked,
-    restart_needed,
-    usable_daemon,
 )
+from obsidian_rag.transports.lazy import tools
+from obsidian_rag.transports.servers import ServeOptions, serve_http
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ def serve(
         return _stop(config, json_output)
     options = ServeOptions(idle_exit, parent_pid)
     if not detach:
-        return open_http(config, options)
+        return serve_http(config, options)
     before = find_daemon(config.home)
     daemon = _started(config, options)
     _show(daemon, json_output, is_new=daemon != before)
@@ -151,6 +151,4 @@ def _show(daemon: RunningDaemon, json_output: bool, *, is_new: bool) -> None:
 
 
 def _print(fields: dict[str, object]) -> None:
-    from obsidian_rag.tools import success
-
-    print_envelope(success(fields))
+    print_envelope(tools.success(fields))

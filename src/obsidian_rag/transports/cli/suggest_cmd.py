@@ -12,6 +12,7 @@ from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelop
 from obsidian_rag.transports.cli.picker import pick
 from obsidian_rag.transports.cli.relate_cmd import RELATE_FLAGS, AddIdFlag, RelOption, print_written
 from obsidian_rag.transports.cli.related_text import plain, print_row
+from obsidian_rag.transports.lazy import tools
 
 _FLAGS = {"note": "the note", "max_results": "--top"}
 _NUMBERS = re.compile(r"\s*\d+\s*(?:,\s*\d+\s*)*")
@@ -60,8 +61,6 @@ def suggest(
 
 def _apply(data: Any, wanted: list[str], rel: str, add_id: bool, json_output: bool) -> int:
     """Write what was asked for; one that fails does not stop the others."""
-    from obsidian_rag import tools
-
     written: list[Any] = []
     failed: list[tuple[str, ObsidianRagError]] = []
     for target in _targets(data["results"], wanted):

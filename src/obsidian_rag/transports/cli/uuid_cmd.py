@@ -20,6 +20,7 @@ from obsidian_rag.transports.cli.output import (
 )
 from obsidian_rag.transports.cli.progress import progress
 from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.lazy import engine, tools
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import AddedId, Engine, IdCheck
@@ -41,11 +42,8 @@ def check(
 
     Example:  obsidian-rag uuid check
     """
-    from obsidian_rag import tools
-    from obsidian_rag.engine import check_note_ids
-
-    with contextlib.closing(open_engine()) as engine, progress("notes") as show:
-        found = check_note_ids(engine, show)
+    with contextlib.closing(open_engine()) as opened, progress("notes") as show:
+        found = engine.check_note_ids(opened, show)
     if json_output:
         print_envelope(tools.success(_fields(found)))
     else:
@@ -79,21 +77,18 @@ def add(
             "uuid add needs a note or --all, and not both.",
             "Try `obsidian-rag uuid add --all --dry-run`.",
         )
-    with contextlib.closing(open_engine()) as engine:
+    with contextlib.closing(open_engine()) as opened:
         if note is not None:
-            return _add_one(engine, note, dry_run, json_output)
-        return _add_all(engine, dry_run, json_output)
+            return _add_one(opened, note, dry_run, json_output)
+        return _add_all(opened, dry_run, json_output)
 
 
-def _add_one(engine: "Engine", note: str, dry_run: bool, json_output: bool) -> int:
-    from obsidian_rag import tools
-    from obsidian_rag.engine import add_note_ids, note_for_id
-
+def _add_one(opened: "Engine", note: str, dry_run: bool, json_output: bool) -> int:
     try:
-        path = note_for_id(engine, note)
+        path = engine.note_for_id(opened, note)
     except NotFound:
         raise no_note(note) from None
-    (one,) = add_note_ids(engine, [path], is_dry_run=dry_run)
+    (one,) = engine.add_note_ids(opened, [path], is_dry_run=dry_run)
     if one.error is not None:
         raise error_from(one.error["code"], one.error["message"], one.error["suggestion"])
     if json_output:
@@ -103,15 +98,12 @@ def _add_one(engine: "Engine", note: str, dry_run: bool, json_output: bool) -> i
     return 0
 
 
-def _add_all(engine: "Engine", dry_run: bool, json_output: bool) -> int:
-    from obsidian_rag import tools
-    from obsidian_rag.engine import add_note_ids, notes_without_id
-
+def _add_all(opened: "Engine", dry_run: bool, json_output: bool) -> int:
     stop = _stop_on_interrupt()
     with progress("notes") as show:
-        paths = notes_without_id(engine, show)
+        paths = engine.notes_without_id(opened, show)
     done: list[AddedId] = []
-    adding = add_note_ids(engine, paths, is_dry_run=dry_run)
+    adding = engine.add_note_ids(opened, paths, is_dry_run=dry_run)
     with progress("ids") as show:
         while not stop.is_set() and (one := next(adding, None)) is not None:
             done.append(one)

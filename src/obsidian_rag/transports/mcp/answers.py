@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from mcp_types import CallToolResult, ListResourcesResult, ReadResourceResult, Tool
 
 from obsidian_rag.config import Config
-from obsidian_rag.transports.mcp.asking import Asking
+from obsidian_rag.transports.backend import ResidentBackend
 from obsidian_rag.transports.mcp.notes import list_resources, read_resource
 from obsidian_rag.transports.mcp.offer import offered_tools, result_of
 
@@ -14,7 +14,7 @@ class Answers:
     """The answers that need the engine; any thread may ask."""
 
     def __init__(self, config: Config) -> None:
-        self._asking = Asking(config)
+        self._backend = ResidentBackend(config)
 
     def tools(self) -> list[Tool]:
         """Every tool there is."""
@@ -22,11 +22,11 @@ class Answers:
 
     def tool(self, name: str, arguments: Mapping[str, object]) -> CallToolResult:
         """What a tool answers; a failure is an answer too."""
-        return result_of(self._asking.call(name, arguments))
+        return result_of(self._backend.call(name, arguments))
 
     def notes(self, cursor: str | None) -> ListResourcesResult:
         """A page of notes; read here even while a daemon runs."""
-        return list_resources(self._asking.engine, cursor)
+        return list_resources(self._backend.engine, cursor)
 
     def note(self, uri: str) -> ReadResourceResult:
         """One note.
@@ -34,8 +34,8 @@ class Answers:
         Raises:
             MCPError: there is no such note, or it is not for agents.
         """
-        return read_resource(self._asking.call, uri)
+        return read_resource(self._backend.call, uri)
 
     def close(self) -> None:
         """End what was started for the answers."""
-        self._asking.close()
+        self._backend.close()

@@ -1,4 +1,4 @@
-"""The rooms behind the command line, loaded when a command first uses them.
+"""The rooms behind the transports, loaded when they are first used.
 
 `--help` is quick and a command that asks the daemon answers at once, because neither loads what
 does the work. A command writes `engine.examine(...)`; naming a room costs nothing.
@@ -7,10 +7,11 @@ does the work. A command writes `engine.examine(...)`; naming a room costs nothi
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["autostart", "engine", "tools"]
+__all__ = ["autostart", "engine", "livesync", "tools"]
 
 if TYPE_CHECKING:
     from obsidian_rag import autostart, engine, tools
+    from obsidian_rag.tools import livesync
 else:
 
     class _Room:
@@ -24,4 +25,5 @@ else:
 
     autostart = _Room("autostart")
     engine = _Room("engine")
+    livesync = _Room("tools.livesync")
     tools = _Room("tools")

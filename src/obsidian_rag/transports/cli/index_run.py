@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError, error_from
-from obsidian_rag.transports.cli.lazy import engine, tools
 from obsidian_rag.transports.cli.output import answered, open_engine
-from obsidian_rag.transports.running import DaemonGone, RunningDaemon
+from obsidian_rag.transports.daemon_client import DaemonGone, RunningDaemon
+from obsidian_rag.transports.lazy import engine, tools
 
 if TYPE_CHECKING:
     from obsidian_rag.tools import Envelope
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RunStep:
     """So many files of so many in one phase."""
 
     phase: str
@@ -26,7 +26,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How a run ended: its fields, as they are printed, and the envelope around them."""
 
     fields: dict[str, Any]
@@ -44,7 +44,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunRequest:
     """A run: what it looks at, whether missing notes are gone, and whether to wait for meaning."""
 
     mode: str
@@ -52,16 +52,16 @@ class Wanted:
     waits_for_meaning: bool = False
 
 
-OnStep = Callable[[Step], None]
+OnStep = Callable[[RunStep], None]
 
 
-def run_here(wanted: Wanted, on_step: OnStep, stop: threading.Event) -> Outcome:
+def run_here(wanted: RunRequest, on_step: OnStep, stop: threading.Event) -> RunOutcome:
     """Index in this process."""
     with contextlib.closing(open_engine()) as opened:
         fields, meaning = engine.index_in_foreground(
             opened,
             wanted.mode,
-            lambda phase, current, total: on_step(Step(phase, current, total)),
+            lambda phase, current, total: on_step(RunStep(phase, current, total)),
             stop.is_set,
             accepts_removals=wanted.accept_removals,
             waits_for_meaning=wanted.waits_for_meaning,
@@ -73,21 +73,21 @@ def _outcome(
     fields: dict[str, Any],
     envelope: "Envelope",
     meaning: Mapping[str, Any] | None,
-    wanted: Wanted,
+    wanted: RunRequest,
     stop: threading.Event,
-) -> Outcome:
+) -> RunOutcome:
     """The end of a run, with what is known of meaning vectors then."""
     fields = {**fields, "meaning": meaning}
     if not wanted.waits_for_meaning:
-        return Outcome(fields, {**envelope, "data": fields})
+        return RunOutcome(fields, {**envelope, "data": fields})
     fields["is_cancelled"] = fields["is_cancelled"] or stop.is_set()
     lacks = meaning is None or meaning["done"] < meaning["total"]
-    return Outcome(fields, {**envelope, "data": fields}, lacks)
+    return RunOutcome(fields, {**envelope, "data": fields}, lacks)
 
 
 def run_there(
-    daemon: RunningDaemon, wanted: Wanted, on_step: OnStep, stop: threading.Event
-) -> Outcome:
+    daemon: RunningDaemon, wanted: RunRequest, on_step: OnStep, stop: threading.Event
+) -> RunOutcome:
     """Ask the daemon for the job, and follow it to its end.
 
     Raises:
@@ -143,7 +143,7 @@ def _follow_meaning(events: Any, on_step: OnStep, stop: threading.Event) -> None
     with contextlib.suppress(DaemonGone):
         for kind, data in events:
             if kind == "progress" and data["phase"] == "meaning":
-                on_step(Step(data["phase"], data["current"], data["total"]))
+                on_step(RunStep(data["phase"], data["current"], data["total"]))
                 if data["is_over"]:
                     return
             if stop.is_set():
@@ -159,7 +159,7 @@ def _followed(
     try:
         for kind, data in events:
             if kind == "progress" and data["job_id"] == job_id and on_step is not None:
-                on_step(Step(data["phase"], data["current"], data["total"]))
+                on_step(RunStep(data["phase"], data["current"], data["total"]))
             elif kind == "job" and data["id"] == job_id and data["status"] != "started":
                 return _ended(data)
     except DaemonGone:

@@ -1,4 +1,4 @@
-"""A running daemon, as the other doors find and ask it; light, so that a command answers at once.
+"""A client of the running daemon; light, so that a command answers at once.
 
 The daemon holds a lock for as long as it lives, so a `daemon.json` left behind by a crash is
 never believed, and neither a reused process id nor a reused port can mislead us.
@@ -13,8 +13,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from obsidian_rag import __version__
-from obsidian_rag.config import DAEMON_FILE, DAEMON_LOCK, Config
+from obsidian_rag.config import DAEMON_FILE, DAEMON_LOCK
 from obsidian_rag.errors import Busy, IndexerFailed
 
 _ANSWER_S = 120.0
@@ -133,35 +132,6 @@ def find_daemon(home: Path) -> RunningDaemon | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return daemon if is_locked(home) else None
-
-
-def usable_daemon(config: Config) -> tuple[RunningDaemon | None, str]:
-    """The daemon to ask instead of working here, and why a running one is not asked.
-
-    A daemon follows the config file, so it has the settings of a command that reads the same file,
-    unless the environment of one of them says otherwise.
-    """
-    daemon = find_daemon(config.home)
-    if daemon is None:
-        return None, ""
-    if daemon.version != __version__:
-        differs = "is of another version"
-    elif daemon.config != str(config.file):
-        differs = f"has other settings (from {daemon.config})"
-    elif names := config.differing(daemon.overrides):
-        differs = f"has other settings from its environment ({', '.join(names)})"
-    else:
-        return daemon, ""
-    return None, (
-        f"The running daemon (process {daemon.pid}) {differs}, so it is not used;"
-        " `obsidian-rag serve --detach` starts it anew."
-    )
-
-
-def restart_needed(daemon: RunningDaemon, config: Config) -> list[str]:
-    """The settings that a running daemon takes up only when it is started anew."""
-    now = config.restart_values
-    return [name for name, value in daemon.started_with.items() if now.get(name) != value]
 
 
 def is_locked(home: Path) -> bool:

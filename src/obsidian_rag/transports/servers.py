@@ -1,4 +1,4 @@
-"""The hall: opens the doors that stay open, for the command line that asks for them."""
+"""Starts the servers, HTTP and MCP, for the command line; each is loaded only when it is wanted."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ class ServeOptions:
     parent_pid: int | None = None
 
 
-def open_http(config: Config, options: ServeOptions) -> int:
+def serve_http(config: Config, options: ServeOptions) -> int:
     """Be the daemon until told to stop; returns the exit code."""
     from obsidian_rag.transports.http import serve
 
     return serve(config, options.idle_exit_s, options.parent_pid)
 
 
-def open_mcp(config: Config) -> int:
+def serve_mcp(config: Config) -> int:
     """Speak MCP on stdin and stdout until the client goes."""
     from obsidian_rag.transports.mcp import speak
 
