@@ -24,7 +24,7 @@ def counted(sequence: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.
         return sequence, np.empty(0, dtype=np.intp)
     ordered = np.sort(sequence)
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    return ordered[starts], np.diff(starts, append=len(ordered))
+    return ordered[starts], np.append(starts[1:], len(ordered)) - starts
 
 
 def packed(terms: NDArray[np.int32], lines: NDArray[np.int32]) -> bytes:

@@ -29,7 +29,7 @@ _HEAD = 8
 
 def line_number(line: str) -> int:
     """The number by which a line is known."""
-    return int(xxhash.xxh32_intdigest(line.encode(errors="surrogatepass"))) or 1
+    return xxhash.xxh32_intdigest(line.encode(errors="surrogatepass")) or 1
 
 
 class NoteLines(NamedTuple):
@@ -41,15 +41,18 @@ class NoteLines(NamedTuple):
     first: int
     numbers: Lines
 
-    def different(self) -> Lines:
+    def different(self) -> set[int]:
         """Each line once, without the blank ones, which say nothing anyway."""
-        return np.unique(self.numbers[self.numbers > 0])
+        return set(self.numbers.tolist()) - {0}
 
     def is_own(self, lines: NDArray[np.int32], templates: Lines) -> NDArray[np.bool_]:
-        """Which of these lines of the file do not come from templates."""
-        at = np.clip(lines - self.first, 0, max(len(self.numbers) - 1, 0))
-        is_shared = np.isin(self.numbers, templates)
-        return ~is_shared[at] if len(self.numbers) else np.ones(len(lines), dtype=bool)
+        """Which of these lines of the file do not come from templates, of which there are some."""
+        if not len(self.numbers):
+            return np.ones(len(lines), dtype=bool)
+        nearest = templates.take(templates.searchsorted(self.numbers), mode="clip")
+        at = (lines - self.first).clip(0, len(self.numbers) - 1)
+        is_own: NDArray[np.bool_] = (nearest != self.numbers)[at]
+        return is_own
 
     def packed(self) -> bytes:
         """As it is stored: a blank line takes one bit."""
@@ -76,8 +79,8 @@ def _filled(data: bytes) -> bytes:
 
 def note_lines(first: int, lines: Iterable[str]) -> NoteLines:
     """The lines of a note's body, which begins on line `first`."""
-    numbers = (line_number(line) if line else 0 for line in lines)
-    return NoteLines(first, np.fromiter(numbers, np.uint32))
+    numbers = [line_number(line) if line else 0 for line in lines]
+    return NoteLines(first, np.array(numbers, dtype=np.uint32))
 
 
 def fewest_notes(notes: int) -> float:
@@ -107,13 +110,11 @@ class Templates:
         grown = 0
         for number, found in notes.items():
             lines = found.different()
-            old = before[number].different() if number in before else lines[:0]
-            came = np.setdiff1d(lines, old, assume_unique=True)
-            grown += bool(len(came))
+            old = before[number].different() if number in before else set()
+            grown += not lines <= old
             if counted:
-                gone = np.setdiff1d(old, lines, assume_unique=True)
-                counts.update(counted.intersection(came.tolist()))
-                counts.subtract(counted.intersection(gone.tolist()))
+                counts.update(counted & (lines - old))
+                counts.subtract(counted & (old - lines))
         self._database.add_to(_WRITTEN, grown)
         self._count(counts)
         self._database.run_many(
@@ -126,7 +127,7 @@ class Templates:
         counts: Counter[int] = Counter()
         counted = self._all("SELECT line FROM line_count")
         for lines in self.lines_of([number]).values():
-            counts.subtract(counted.intersection(lines.different().tolist()))
+            counts.subtract(counted & lines.different())
         self._count(counts)
         self._database.run("DELETE FROM note_line WHERE number = ?", (number,))
 
