@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.folders import write_config, write_notes
-from tests.transports.command_line import COMMAND
+from tests.transports.command_line import COMMAND, Done
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import data_home
@@ -127,6 +127,16 @@ def wait_until_gone(pids: list[int]) -> None:
 
 
 @contextlib.contextmanager
+def watching() -> Iterator[Living]:
+    """A daemon of an indexed vault, from the end of its first sync on: the watcher is awake."""
+    with living() as one:
+        one.wait_for("job", status="completed")
+        while not one.call("status")["data"]["is_watching"]:
+            one.wait_for("health")
+        yield one
+
+
+@contextlib.contextmanager
 def living_below(
     root: Path, notes: Mapping[str, str], settings: Mapping[str, object]
 ) -> Iterator[Living]:
@@ -145,4 +155,5 @@ def living_below(
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 Configure = Callable[[Path, Mapping[str, object]], None]
+Cli = Callable[..., Done]
 QUICK = {"watcher.debounce_s": 0.0, "watcher.collect_s": 0.0, "server.probe_s": 0.2}

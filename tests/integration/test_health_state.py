@@ -65,7 +65,8 @@ def test_healthy_to_degraded_when_ollama_goes_and_back_when_it_answers(
 def test_healthy_to_unavailable_when_the_index_is_deleted_and_back_after_a_reindex(
     daemon: Living, home: Path
 ) -> None:
-    shutil.rmtree(index_folder(home))
+    # All at once: a look at an index that is half deleted would find it corrupted.
+    shutil.rmtree(index_folder(home).rename(home / "deleted"))
     gone = daemon.wait_for("health", state="unavailable")
     assert (gone["before"], gone["code"]) == ("healthy", "INDEX_NOT_FOUND")
     answer = daemon.call("search", query="ferns")

@@ -8,10 +8,9 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.integration.living import QUICK, Configure, Living, MakeVault, living
+from tests.integration.living import QUICK, Cli, Configure, Living, MakeVault, living
 from tests.livesync.nodes import TestNode
 from tests.livesync.proxy import FaultyProxy
-from tests.transports.command_line import in_another_process
 from tests.waiting import until
 
 from obsidian_rag.config import load
@@ -123,7 +122,7 @@ def test_a_server_that_goes_away_degrades_and_heals(
 
 
 def test_a_locked_database_stops_the_node_until_the_user_has_helped(
-    set_up: Path, device: TestNode
+    set_up: Path, device: TestNode, cli: Cli
 ) -> None:
     lock(device)
     with living() as daemon:
@@ -135,7 +134,7 @@ def test_a_locked_database_stops_the_node_until_the_user_has_helped(
         assert told["error"]["code"] == "LIVESYNC_LOCKED"
         assert daemon.call("status")["error"]["code"] == "LIVESYNC_LOCKED"
         assert daemon.search("ferns")[0] == "Garden.md"
-        done = in_another_process("livesync", "unlock")
+        done = cli("livesync", "unlock")
         assert done.code == 0, done.err
         until(lambda: connected(daemon))
         assert sync_status(daemon)["status"] == "healthy"
@@ -178,7 +177,7 @@ def test_settings_that_are_not_allowed_are_health_too(
 
 
 def test_no_secret_is_in_a_log_a_status_or_a_process(
-    set_up: Path, device: TestNode, proxy: FaultyProxy, remote: Remote, home: Path
+    set_up: Path, device: TestNode, proxy: FaultyProxy, remote: Remote, home: Path, cli: Cli
 ) -> None:
     with living() as daemon:
         until(lambda: connected(daemon))
@@ -188,8 +187,8 @@ def test_no_secret_is_in_a_log_a_status_or_a_process(
         processes = [daemon.process.pid, daemon.worker().pid]
         shown = [" ".join(psutil.Process(pid).cmdline()) for pid in processes]
         shown += [str(sync_status(daemon)), str(daemon.call("status")), str(daemon.events)]
-        shown += [in_another_process("livesync", "status").out]
-        shown += [in_another_process("config", "show").out]
+        shown += [cli("livesync", "status").out]
+        shown += [cli("config", "show").out]
         daemon.stop()
     shown += [file.read_text(errors="replace") for file in (home / "logs").iterdir()]
     shown += [(home / "config.json").read_text()]

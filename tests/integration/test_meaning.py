@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from tests.engine.transformers import assert_complete, install, words
-from tests.integration.living import QUICK, Living, living
-from tests.transports.command_line import Done, in_another_process
+from tests.integration.living import QUICK, Cli, Living, living
+from tests.transports.command_line import Done
 
 from obsidian_rag import config
 from obsidian_rag.engine import Engine
@@ -41,7 +41,9 @@ def meaning(daemon: Living) -> Any:
     return daemon.call("status")["data"]["meaning"]
 
 
-def test_a_daemon_adds_them_by_itself_and_tells_how_far_it_is(vault: Path, home: Path) -> None:
+def test_a_daemon_adds_them_by_itself_and_tells_how_far_it_is(
+    vault: Path, home: Path, cli: Cli
+) -> None:
     install(home, work=1)
     with living() as daemon:
         daemon.index()
@@ -65,7 +67,7 @@ def test_a_daemon_adds_them_by_itself_and_tells_how_far_it_is(vault: Path, home:
         daemon.wait_for("changes")
         assert over(daemon)["current"] == NOTES
         # Asking to wait when there is nothing to wait for.
-        done = in_another_process("sync", "--deep-vectors", "--json")
+        done = cli("sync", "--deep-vectors", "--json")
         assert (done.code, done.json["data"]["meaning"]["done"]) == (0, NOTES)
     assert_all_there()
 
@@ -98,7 +100,7 @@ def test_a_worker_that_dies_in_the_pass_is_started_anew(vault: Path, home: Path)
 
 
 def test_a_pause_and_a_new_model_are_taken_up_while_it_lives(
-    vault: Path, home: Path, configure: Configure
+    vault: Path, home: Path, configure: Configure, cli: Cli
 ) -> None:
     install(home)
     configure(vault, {**QUICK, "meaning.paused": True})
@@ -106,7 +108,7 @@ def test_a_pause_and_a_new_model_are_taken_up_while_it_lives(
         daemon.index()
         told = over(daemon)
         assert (told["current"], told["is_paused"]) == (0, True)
-        assert in_another_process("sync", "--deep-vectors").code == 1
+        assert cli("sync", "--deep-vectors").code == 1
         configure(vault, QUICK)
         assert daemon.wait_for("progress", phase="meaning", current=NOTES)["is_paused"] is False
         install(home, seed=3)
@@ -121,24 +123,24 @@ def steps(done: Done) -> list[Any]:
     return [json.loads(line) for line in done.out.splitlines()]
 
 
-def test_without_a_daemon_a_command_waits_for_them(vault: Path, home: Path) -> None:
-    plain = in_another_process("index", "--json")
+def test_without_a_daemon_a_command_waits_for_them(vault: Path, home: Path, cli: Cli) -> None:
+    plain = cli("index", "--json")
     assert plain.json["data"]["meaning"] is None
-    assert in_another_process("sync", "--deep-vectors").code == 1
+    assert cli("sync", "--deep-vectors").code == 1
     install(home)
-    plain = in_another_process("sync", "--json")
+    plain = cli("sync", "--json")
     assert (plain.code, plain.json["data"]["meaning"]["done"]) == (0, 0)
-    waited = in_another_process("sync", "--deep-vectors")
+    waited = cli("sync", "--deep-vectors")
     assert waited.code == 0
     *progress, complete = steps(waited)
     assert complete["meaning"]["done"] == complete["meaning"]["total"] == NOTES
     assert {"type": "progress", "phase": "meaning", "current": NOTES, "total": NOTES} in progress
-    shown = in_another_process("status").out
+    shown = cli("status").out
     assert f"meaning vectors: {NOTES} of {NOTES}" in shown
     assert_all_there()
     (vault / "n1.md").unlink()
     (vault / "n2.md").write_text("# Note 2\n\nmoney of the river\n")
-    plain = in_another_process("sync", "--json")
+    plain = cli("sync", "--json")
     assert plain.json["data"]["meaning"]["done"] == NOTES - 2
-    assert in_another_process("index", "--wait").code == 0
+    assert cli("index", "--wait").code == 0
     assert_all_there()

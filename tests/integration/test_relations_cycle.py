@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.living import Configure, Living, MakeVault, living
-from tests.transports.command_line import in_another_process
+from tests.integration.living import Cli, Configure, Living, MakeVault, watching
 
 NOTES = {
     "Rye.md": "# Rye\nSourdough starter, flour and patience.\n",
@@ -24,12 +23,9 @@ def vault(make_vault: MakeVault, configure: Configure) -> Path:
 
 
 @pytest.fixture
-def daemon(vault: Path) -> Iterator[Living]:
-    assert in_another_process("index").code == 0
-    with living() as one:
-        one.wait_for("job", status="completed")
-        while not one.call("status")["data"]["is_watching"]:
-            one.wait_for("health")
+def daemon(vault: Path, cli: Cli) -> Iterator[Living]:
+    assert cli("index").code == 0
+    with watching() as one:
         yield one
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from tests.embed.embedding_doubles import FakeOllama, fake_ollama
-from tests.integration.living import QUICK, Configure, Living, MakeVault, living
-from tests.transports.command_line import in_another_process
+from tests.integration.living import QUICK, Cli, Configure, Living, MakeVault, living
 from tests.waiting import PATIENCE_S
 
 NOTES = {
@@ -48,10 +47,10 @@ def debts(daemon: Living) -> Any:
 
 
 def test_a_stricter_policy_holds_in_the_next_answer_however_the_file_was_changed(
-    daemon: Living, vault: Path, home: Path, configure: Configure
+    daemon: Living, vault: Path, home: Path, configure: Configure, cli: Cli
 ) -> None:
     assert "40 dollars" in json.dumps(debts(daemon)["data"])
-    done = in_another_process("config", "set", "security.sensitive_policy", "withhold")
+    done = cli("config", "set", "security.sensitive_policy", "withhold")
     assert done.code == 0
     withheld = debts(daemon)
     assert withheld["error"]["code"] == "SENSITIVE_FILTERED"
@@ -69,10 +68,10 @@ def test_a_stricter_policy_holds_in_the_next_answer_however_the_file_was_changed
 
 
 def test_a_folder_that_is_denied_is_gone_from_the_next_answer_and_soon_from_the_index(
-    daemon: Living,
+    daemon: Living, cli: Cli
 ) -> None:
     assert daemon.search("heifer")[0] == "Old/Pasture.md"
-    done = in_another_process("config", "set", "indexing.deny_dirs", '["Old"]')
+    done = cli("config", "set", "indexing.deny_dirs", '["Old"]')
     assert (done.code, "daemon uses it from now on" in done.err) == (0, True)
     assert "Old/Pasture.md" not in daemon.search("heifer")
     related = daemon.call("related", note="Garden.md")["data"]
@@ -82,7 +81,7 @@ def test_a_folder_that_is_denied_is_gone_from_the_next_answer_and_soon_from_the_
         continue
     assert daemon.call("status")["data"]["total_docs"] == 2
     # And the worker has the new rules for whatever comes later.
-    assert in_another_process("config", "unset", "indexing.deny_dirs").code == 0
+    assert cli("config", "unset", "indexing.deny_dirs").code == 0
     while "Old/Pasture.md" not in daemon.search("heifer"):
         daemon.wait_for("changes")
 
@@ -102,13 +101,15 @@ def test_a_broken_file_keeps_the_last_good_settings_and_says_so(daemon: Living, 
     assert daemon.call("status")["error"] is None
 
 
-def test_settings_from_the_environment_win_over_a_changed_file(vault: Path, home: Path) -> None:
+def test_settings_from_the_environment_win_over_a_changed_file(
+    vault: Path, home: Path, cli: Cli
+) -> None:
     with living({"OBSIDIAN_RAG_SECURITY__SENSITIVE_POLICY": "withhold"}) as daemon:
         daemon.index()
         set_by_hand(home, "security.sensitive_policy", "flag")
         set_by_hand(home, "indexing.max_file_mb", 3)
         assert debts(daemon)["error"]["code"] == "SENSITIVE_FILTERED"
-        asked = in_another_process("status", "--json")
+        asked = cli("status", "--json")
         assert "security.sensitive_policy" in asked.err
         assert asked.json["data"]["is_watching"] is None
 
@@ -136,9 +137,9 @@ def test_the_watcher_the_scan_and_the_worker_take_up_what_concerns_them(
 
 
 def test_what_needs_a_restart_is_said_by_config_set_by_status_and_by_answers(
-    daemon: Living,
+    daemon: Living, cli: Cli
 ) -> None:
-    done = in_another_process("config", "set", "server.max_requests_per_s", "400")
+    done = cli("config", "set", "server.max_requests_per_s", "400")
     assert "takes effect after `obsidian-rag serve --detach`" in done.err
     status = daemon.call("status")
     assert status["data"]["restart_needed"] == ["server.max_requests_per_s"]
@@ -148,15 +149,15 @@ def test_what_needs_a_restart_is_said_by_config_set_by_status_and_by_answers(
         "Debts.md",
     )
     assert "serve --detach" in answer["error"]["suggestion"]
-    assert "server.max_requests_per_s" in in_another_process("status").out
-    in_another_process("config", "unset", "server.max_requests_per_s")
+    assert "server.max_requests_per_s" in cli("status").out
+    cli("config", "unset", "server.max_requests_per_s")
     assert daemon.call("status")["error"] is None
 
 
 def test_what_needs_a_reindex_is_said_by_config_set_by_status_and_by_answers(
-    daemon: Living,
+    daemon: Living, cli: Cli
 ) -> None:
-    done = in_another_process("config", "set", "embedding.provider", "builtin")
+    done = cli("config", "set", "embedding.provider", "builtin")
     assert "Run `obsidian-rag reindex`" in done.err
     said = "The index was built with hash; the settings now say builtin."
     for envelope in (debts(daemon), daemon.call("status")):
@@ -164,19 +165,19 @@ def test_what_needs_a_reindex_is_said_by_config_set_by_status_and_by_answers(
         assert envelope["error"]["message"] == said
         assert 'with mode "reindex"' in envelope["error"]["suggestion"]
     assert debts(daemon)["data"]["results"][0]["source_file"] == "Debts.md"
-    assert in_another_process("reindex").code == 0
+    assert cli("reindex").code == 0
     assert debts(daemon)["error"] is None
 
 
-def test_livesync_starts_and_stops_with_its_setting(daemon: Living) -> None:
+def test_livesync_starts_and_stops_with_its_setting(daemon: Living, cli: Cli) -> None:
     for name, value in (
         ("couchdbUrl", "http://127.0.0.1:9"),
         ("dbName", "notes"),
         ("enabled", "true"),
     ):
-        assert in_another_process("config", "set", f"livesync.{name}", value).code == 0
+        assert cli("config", "set", f"livesync.{name}", value).code == 0
     daemon.wait_for("health", code="LIVESYNC_UNREACHABLE")
-    assert in_another_process("config", "set", "livesync.enabled", "false").code == 0
+    assert cli("config", "set", "livesync.enabled", "false").code == 0
     daemon.wait_for("health", state="healthy")
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.living import QUICK, Configure, Living, MakeVault, living
-from tests.transports.command_line import in_another_process
+from tests.integration.living import QUICK, Cli, Configure, Living, MakeVault, living, watching
 
 NOTES = {
     "Debts.md": "# Debts\nI owe Sreenivas 40 dollars.\n",
@@ -28,13 +27,9 @@ def vault(make_vault: MakeVault, configure: Configure) -> Path:
 
 
 @pytest.fixture
-def daemon(vault: Path) -> Iterator[Living]:
-    assert in_another_process("index").code == 0
-    with living() as one:
-        # The sync of the start: from here on the watcher is awake.
-        one.wait_for("job", status="completed")
-        while not one.call("status")["data"]["is_watching"]:
-            one.wait_for("health")
+def daemon(vault: Path, cli: Cli) -> Iterator[Living]:
+    assert cli("index").code == 0
+    with watching() as one:
         yield one
 
 
@@ -102,22 +97,21 @@ def test_many_files_at_once_like_a_checkout(daemon: Living, vault: Path, tmp_pat
     assert daemon.search("word1234")[0] == "Many/Note 1234.md"
 
 
-def test_ten_files_saved_together_are_one_sync(make_vault: MakeVault, configure: Configure) -> None:
+def test_ten_files_saved_together_are_one_sync(
+    make_vault: MakeVault, configure: Configure, cli: Cli
+) -> None:
     root = make_vault(NOTES)
     configure(root, {**QUICK, "watcher.debounce_s": 0.3, "watcher.collect_s": 4.0})
-    assert in_another_process("index").code == 0
-    with living() as daemon:
-        daemon.wait_for("job", status="completed")
-        while not daemon.call("status")["data"]["is_watching"]:
-            daemon.wait_for("health")
+    assert cli("index").code == 0
+    with watching() as daemon:
         for number in range(10):
             (root / f"Idea {number}.md").write_text(f"# Idea {number}\n")
         told = daemon.wait_for("changes")
         assert (told["added"], len(told["paths"])) == (10, 10)
 
 
-def test_edits_made_while_no_daemon_ran_are_found_at_the_start(vault: Path) -> None:
-    assert in_another_process("index").code == 0
+def test_edits_made_while_no_daemon_ran_are_found_at_the_start(vault: Path, cli: Cli) -> None:
+    assert cli("index").code == 0
     (vault / "Late.md").write_text("# Late\nwritten meanwhile\n")
     with living() as daemon:
         assert daemon.wait_for("changes")["added"] == 1
@@ -125,11 +119,11 @@ def test_edits_made_while_no_daemon_ran_are_found_at_the_start(vault: Path) -> N
 
 
 def test_what_the_watcher_missed_is_found_by_the_next_reconcile(
-    make_vault: MakeVault, configure: Configure
+    make_vault: MakeVault, configure: Configure, cli: Cli
 ) -> None:
     root = make_vault(NOTES)
     configure(root, {**QUICK, "watcher.enabled": False, "watcher.reconcile_s": 1.0})
-    assert in_another_process("index").code == 0
+    assert cli("index").code == 0
     with living() as daemon:
         daemon.wait_for("job", status="completed")
         (root / "Missed.md").write_text("# Missed\nunseen\n")
