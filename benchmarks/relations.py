@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.index import CACHE, best, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import RelationsSettings, Settings, load
-from obsidian_rag.engine import Engine, links_found, relations_state, run_index
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.engine.meaning import add_meaning
 from obsidian_rag.index import Mode, Source, hand_over
 from obsidian_rag.notes import ChunkLimits, parse_note
@@ -36,9 +36,11 @@ from obsidian_rag.relations import (
     explain,
     format_of,
     kind_of,
+    links_found,
     note_source,
     open_rows,
     related,
+    relations_state,
     weights_of,
 )
 from obsidian_rag.vault import NoteFile, Rules, read_note, scan

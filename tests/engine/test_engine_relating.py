@@ -13,22 +13,23 @@ import pytest
 from tests.transports.command_line import in_another_process
 
 from obsidian_rag import config
-from obsidian_rag.engine import (
-    Bus,
-    Engine,
-    RelatedAnswer,
-    related_notes,
-    relation_troubles,
-    relations_state,
-    run_index,
-    update_relations,
-)
+from obsidian_rag.engine import Bus, Engine, run_index, update_relations
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
 from obsidian_rag.index import Mode
-from obsidian_rag.relations import format_of, links_found, memory_index, open_rows, similar_titles
+from obsidian_rag.relations import (
+    RelatedAnswer,
+    format_of,
+    links_found,
+    memory_index,
+    open_rows,
+    related_notes,
+    relation_troubles,
+    relations_state,
+    similar_titles,
+)
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

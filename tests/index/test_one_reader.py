@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from obsidian_rag.engine import related_notes
 from obsidian_rag.notes import parse_note
-from obsidian_rag.relations import RelationsConsumer
+from obsidian_rag.relations import RelationsConsumer, related_notes
 from obsidian_rag.store import Consumer, Queue
 
 if TYPE_CHECKING:

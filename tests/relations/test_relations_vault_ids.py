@@ -9,20 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obsidian_rag.config import Config, Settings
-from obsidian_rag.engine import (
+from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound, SecurityViolation
+from obsidian_rag.index import Mode
+from obsidian_rag.relations import (
     AddOutcome,
     DanglingRelation,
-    Engine,
     add_note_ids,
     check_note_ids,
     has_id,
     note_for_id,
     notes_without_id,
     related_notes,
-    run_index,
 )
-from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound, SecurityViolation
-from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

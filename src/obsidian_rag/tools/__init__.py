@@ -2,7 +2,7 @@
 
 from obsidian_rag.relations import LinksFound
 from obsidian_rag.search import Evaluated, Outcome, Report, Weakness
-from obsidian_rag.tools import livesync
+from obsidian_rag.tools import ids, livesync
 from obsidian_rag.tools.citation import obsidian_link, without_files
 from obsidian_rag.tools.dispatch import TOOLS, Params, Tool, call, parse, register, run, schemas
 from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure, success
@@ -40,6 +40,7 @@ __all__ = [
     "call",
     "failure",
     "for_agents",
+    "ids",
     "index_outcome",
     "listed_notes",
     "livesync",

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from obsidian_rag.engine import Engine, NoteFiles, ask, indexed_notes, links_found
+from obsidian_rag.engine import Engine, NoteFiles, ask, indexed_notes
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.notes import Note, parse_note
-from obsidian_rag.relations import LinksFound
+from obsidian_rag.relations import LinksFound, links_found
 from obsidian_rag.search import (
     PARTS,
     Answer,

@@ -7,11 +7,11 @@ does the work. A command writes `engine.examine(...)`; naming a room costs nothi
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["autostart", "engine", "livesync", "tools"]
+__all__ = ["autostart", "engine", "ids", "livesync", "tools"]
 
 if TYPE_CHECKING:
     from obsidian_rag import autostart, engine, tools
-    from obsidian_rag.tools import livesync
+    from obsidian_rag.tools import ids, livesync
 else:
 
     class _Room:
@@ -25,5 +25,6 @@ else:
 
     autostart = _Room("autostart")
     engine = _Room("engine")
+    ids = _Room("tools.ids")
     livesync = _Room("tools.livesync")
     tools = _Room("tools")

@@ -9,7 +9,7 @@ from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.transports.cli.output import ask_tool, open_engine, print_failure
 from obsidian_rag.transports.cli.relate_cmd import RELATE_FLAGS, print_written
 from obsidian_rag.transports.cli.related_text import plain, print_row
-from obsidian_rag.transports.lazy import engine
+from obsidian_rag.transports.lazy import ids
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import Engine
@@ -69,7 +69,7 @@ class _Picker:
 
     def _filter(self, text: str) -> None:
         """The suggestions that are called so or nearly so, then other notes that are."""
-        found = engine.similar_titles(self._engine, text, _MOST_ALIKE)
+        found = ids.similar_titles(self._engine, text, _MOST_ALIKE)
         alike = {path: share for path, _, share in found if share >= _ALIKE}
         known = {choice["source_file"] for choice in self._choices}
         others = [one for one in found if one[0] in alike and one[0] not in {*known, self._note}]
@@ -83,7 +83,7 @@ class _Picker:
         target = choice["source_file"]
         rel = _answer(f"How is it related? [{self._rel}] ") or self._rel
         add_id = self._add_id
-        if not add_id and not engine.has_id(self._engine, target):
+        if not add_id and not ids.has_id(self._engine, target):
             asked = _answer(f"{plain(target)} has no id. Write one into it? [y/N] ")
             if asked.casefold() not in ("y", "yes"):
                 print("Nothing was written.", file=sys.stderr)

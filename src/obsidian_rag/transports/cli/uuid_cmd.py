@@ -20,10 +20,10 @@ from obsidian_rag.transports.cli.output import (
 )
 from obsidian_rag.transports.cli.progress import progress
 from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.lazy import engine, tools
+from obsidian_rag.transports.lazy import ids, tools
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import AddedId, Engine, IdCheck
+    from obsidian_rag.engine import Engine
 
 app = typer.Typer(
     no_args_is_help=True, help="Check the ids of notes, and add them", rich_markup_mode=None
@@ -43,7 +43,7 @@ def check(
     Example:  obsidian-rag uuid check
     """
     with contextlib.closing(open_engine()) as opened, progress("notes") as show:
-        found = engine.check_note_ids(opened, show)
+        found = ids.check_note_ids(opened, show)
     if json_output:
         print_envelope(tools.success(_fields(found)))
     else:
@@ -85,10 +85,10 @@ def add(
 
 def _add_one(opened: "Engine", note: str, dry_run: bool, json_output: bool) -> int:
     try:
-        path = engine.note_for_id(opened, note)
+        path = ids.note_for_id(opened, note)
     except NotFound:
         raise no_note(note) from None
-    (one,) = engine.add_note_ids(opened, [path], is_dry_run=dry_run)
+    (one,) = ids.add_note_ids(opened, [path], is_dry_run=dry_run)
     if one.error is not None:
         raise error_from(one.error["code"], one.error["message"], one.error["suggestion"])
     if json_output:
@@ -101,9 +101,9 @@ def _add_one(opened: "Engine", note: str, dry_run: bool, json_output: bool) -> i
 def _add_all(opened: "Engine", dry_run: bool, json_output: bool) -> int:
     stop = _stop_on_interrupt()
     with progress("notes") as show:
-        paths = engine.notes_without_id(opened, show)
-    done: list[AddedId] = []
-    adding = engine.add_note_ids(opened, paths, is_dry_run=dry_run)
+        paths = ids.notes_without_id(opened, show)
+    done: list[ids.AddedId] = []
+    adding = ids.add_note_ids(opened, paths, is_dry_run=dry_run)
     with progress("ids") as show:
         while not stop.is_set() and (one := next(adding, None)) is not None:
             done.append(one)
@@ -133,7 +133,7 @@ def _stop_on_interrupt() -> threading.Event:
     return stop
 
 
-def _summarise(done: "list[AddedId]", wanted: int, dry_run: bool) -> None:
+def _summarise(done: "list[ids.AddedId]", wanted: int, dry_run: bool) -> None:
     good = [one for one in done if one.error is None]
     if dry_run:
         for one in good:
@@ -152,17 +152,17 @@ def _summarise(done: "list[AddedId]", wanted: int, dry_run: bool) -> None:
         print("Run `obsidian-rag sync`, unless the daemon runs.", file=sys.stderr)
 
 
-def _sentence(one: "AddedId") -> str:
+def _sentence(one: "ids.AddedId") -> str:
     said = {"added": "got the id", "existing": "has the id", "planned": "would get an id"}
     return f"{plain(one.path)}  {said[one.outcome.value]} {one.id}".rstrip()
 
 
-def _added_fields(one: "AddedId") -> dict[str, object]:
+def _added_fields(one: "ids.AddedId") -> dict[str, object]:
     fields: dict[str, object] = {"note": one.path, "outcome": one.outcome.value}
     return {**fields, "id": one.id or None, "error": one.error}
 
 
-def _fields(found: "IdCheck") -> dict[str, object]:
+def _fields(found: "ids.IdCheck") -> dict[str, object]:
     report = found.report
     return {
         "is_clean": found.is_clean,
@@ -185,7 +185,7 @@ def _bad(one: Any) -> dict[str, object]:
     return {"note": one.path, "id": one.id.value, "field": one.id.field, "trouble": one.id.trouble}
 
 
-def _print(found: "IdCheck", most: int | None) -> None:
+def _print(found: "ids.IdCheck", most: int | None) -> None:
     for title, lines in _sections(found):
         listed = list(lines)
         if not listed:
@@ -199,7 +199,7 @@ def _print(found: "IdCheck", most: int | None) -> None:
     _conclude(found)
 
 
-def _sections(found: "IdCheck") -> Iterator[tuple[str, Iterable[str]]]:
+def _sections(found: "ids.IdCheck") -> Iterator[tuple[str, Iterable[str]]]:
     report = found.report
     yield "No id", report.missing
     yield "Not a UUID v4", (f"{one.path}: {_value(one)}" for one in report.invalid)
@@ -229,7 +229,7 @@ def _value(one: Any) -> str:
     return f"{one.id.field}: {one.id.value}{f' ({why})' if why else ''}"
 
 
-def _conclude(found: "IdCheck") -> None:
+def _conclude(found: "ids.IdCheck") -> None:
     report = found.report
     if found.is_clean:
         print(f"{counted(report.notes, 'note')}, each with an id of its own")
