@@ -41,7 +41,7 @@ MODEL = "minilm"
 GOLDEN = {"blue-book": "lyz-code__blue-book.tar.gz", "sample": "samples/vault"}
 STATIC, MEANING = "static only", f"with {MODEL}"
 # An ablation asks everything once for each signal: of larger sets, a sample says enough.
-MOST_ABLATED = 300
+MOST_ABLATED = 100
 CATEGORY, MOST_LOST, ROUNDING = 12, 0.03, 0.0005
 NOTHING = frozenset[str]()
 
@@ -55,6 +55,7 @@ class Place:
     fresh: bool
     limit: int | None
     has_ablation: bool = True
+    static_sets: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--fresh", action="store_true", help="build every index anew")
     parser.add_argument("--limit", type=int, help="ask only so many questions of each set")
     parser.add_argument("--static-only", action="store_true", help="leave out meaning vectors")
+    parser.add_argument(
+        "--static-sets", default="", help="these without meaning vectors, which take long to make"
+    )
     parser.add_argument("--no-ablation", action="store_true", help="leave out that table")
     parser.add_argument("--cache", type=Path, default=ROOT / ".cache" / "quality")
     parser.add_argument("--write", type=Path, help="put the tables into this file")
     chosen = parser.parse_args(arguments)
     os.environ.setdefault("LANCEDB_LOG", "error")
     data = Path(os.environ.get("OBSIDIAN_RAG_DATA") or ROOT.parent / "shared" / "data")
-    place = Place(data, chosen.cache, chosen.fresh, chosen.limit, not chosen.no_ablation)
+    static_sets = frozenset(chosen.static_sets.split(","))
+    ablates = not chosen.no_ablation
+    place = Place(data, chosen.cache, chosen.fresh, chosen.limit, ablates, static_sets)
     names = chosen.sets.split(",") if chosen.sets else None
     model = None if chosen.static_only else fetched_model(place.cache / "model")
     text = tables(measure_all(place, names, model))
@@ -135,7 +141,10 @@ def measured(name: str, place: Place, model: Path | None) -> Measured:
     root, questions = vault_and_questions(name, place, folder)
     home = folder / "home"
     indexed(root, home, place.fresh).close()
-    remark = add_meaning(home, model) if model is not None else f"{MODEL} is not there"
+    if name in place.static_sets:
+        remark: str | None = "--static-sets"
+    else:
+        remark = add_meaning(home, model) if model is not None else f"{MODEL} is not there"
     with closing(indexed(root, home, fresh=False)) as engine:
         if questions is None:
             loaded = load_golden(engine, place.data / "golden" / f"{name}.json")

@@ -1,5 +1,7 @@
 """Upkeep: what a storm of edits leaves on disk comes back while nothing else is to be done."""
 
+import contextlib
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -19,12 +21,14 @@ EDITS = 40
 LONGEST_S = 300
 
 
-def size(home: Path) -> int:
-    found = 0
-    for path in (home / "vectors.lance").rglob("*"):
-        # The worker may be sweeping.
-        found += path.stat().st_size if path.is_file() else 0
-    return found
+def size(folder: Path) -> int:
+    """How much a folder holds; what goes while we look does not count."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += Path(parent, name).stat().st_size
+    return total
 
 
 def notes() -> dict[str, str | bytes]:
