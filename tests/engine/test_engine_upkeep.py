@@ -21,10 +21,10 @@ EDITS = 40
 LONGEST_S = 300
 
 
-def size(folder: Path) -> int:
-    """How much a folder holds; what goes while we look does not count."""
+def size(home: Path) -> int:
+    """How much the chunk table takes; what is swept while we look does not count."""
     total = 0
-    for parent, _, names in os.walk(folder):
+    for parent, _, names in os.walk(home / "vectors.lance"):
         for name in names:
             with contextlib.suppress(FileNotFoundError):
                 total += Path(parent, name).stat().st_size
