@@ -161,3 +161,19 @@ def test_rows_are_in_one_order_whatever_order_they_come_in() -> None:
         return order(rank(case("sun"), rows, Found()))
 
     assert ranked(ROWS) == ranked(dict(reversed(ROWS.items())))
+
+
+def test_few_meaning_vectors_do_not_overrule_what_all_passages_have() -> None:
+    found = Found(static={1: 0.1, 2: 0.2, 3: 0.9}, meaning={1: 0.2, 2: 0.1})
+    few = case("quiet", meaning_share=0.05)
+    assert order(rank(few, ROWS, found))[0] == 3
+    all_of_them = Found(static=found.static, meaning={1: 0.9, 2: 0.1, 3: 0.2})
+    assert order(rank(case("quiet"), ROWS, all_of_them))[0] == 1
+
+
+def test_a_balance_goes_over_into_another_as_vectors_are_added() -> None:
+    static = balance_of("builtin")
+    assert MEANING.between(static, 1.0) == MEANING
+    assert MEANING.between(static, 0.0) == static
+    half = MEANING.between(static, 0.5)
+    assert static.always < half.always < MEANING.always

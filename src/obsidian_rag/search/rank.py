@@ -64,6 +64,14 @@ class Balance:
         """For a question that its vectors say little about."""
         return Balance(self.always / 4, self.when_words_fail / 4, self.sure)
 
+    def between(self, other: "Balance", share: float) -> "Balance":
+        """So much of this one, and the rest of the other."""
+        return Balance(
+            other.always + share * (self.always - other.always),
+            other.when_words_fail + share * (self.when_words_fail - other.when_words_fail),
+            other.sure + share * (self.sure - other.sure),
+        )
+
 
 NO_VECTORS = Balance(0.0, 0.0, 0.15)
 MEANING = Balance(0.4, 0.5, 0.42)
@@ -101,7 +109,9 @@ class Ranking:
 class Case:
     """A question as it is ranked: its words, and what vectors count for it.
 
-    `has_unknown_name`: it asks about something by a name that no passage has.
+    `has_unknown_name`: it asks about something by a name that no passage has. `meaning_share`: of
+    the passages, so many have a meaning vector; while they are few, the nearest of them is seldom
+    the right one, and static vectors decide.
     """
 
     telling: Telling
@@ -110,6 +120,7 @@ class Case:
     leave_out: frozenset[str] = frozenset()
     is_vectors_only: bool = False
     has_unknown_name: bool = False
+    meaning_share: float = 1.0
 
 
 def rank(case: Case, rows: Mapping[int, FoundRow], found: Found) -> Ranking:
@@ -151,7 +162,7 @@ def _signals(
     static, meaning = normalised(found.static), normalised(found.meaning)
     if case.is_vectors_only:
         if found.meaning:
-            return {"meaning": (1.0, _better(meaning, static))}
+            return {"meaning": (1.0, _better(meaning, static, case.meaning_share))}
         return {"static": (1.0, static)}
     words = _words(found.words, coverage)
     spoken = {
@@ -159,7 +170,7 @@ def _signals(
     }
     leading = sorted(spoken, key=lambda number: -spoken[number])[:_BEST_BY_WORDS]
     vector = case.balance.weight(max((coverage[number] for number in leading), default=0.0))
-    beside = _STATIC_BESIDE_MEANING if found.meaning else 0.0
+    beside = _STATIC_BESIDE_MEANING * case.meaning_share if found.meaning else 0.0
     rest = 1 - (vector + beside if static or meaning else 0.0)
     by_letters = _LETTERS if all(map(str.isascii, case.words)) else _LETTERS_ELSEWHERE
     titles = {
@@ -176,7 +187,7 @@ def _signals(
     }
     if found.meaning:
         return signals | {
-            "meaning": (vector, _better(meaning, static)),
+            "meaning": (vector, _better(meaning, static, case.meaning_share)),
             "static": (beside, static),
         }
     return signals | {"static": (vector, static)}
@@ -205,9 +216,17 @@ def _words(
     }
 
 
-def _better(meaning: Mapping[int, float], static: Mapping[int, float]) -> dict[int, float]:
-    """Each passage by the better of its vectors."""
-    return {**static, **meaning}
+def _better(
+    meaning: Mapping[int, float], static: Mapping[int, float], share: float
+) -> dict[int, float]:
+    """Each passage by the better of its vectors, as far as that can be compared with others."""
+    return {
+        **static,
+        **{
+            number: share * value + (1 - share) * static.get(number, 0.0)
+            for number, value in meaning.items()
+        },
+    }
 
 
 def _confidence(case: Case, order: list[int], coverage: Mapping[int, float], found: Found) -> float:
@@ -217,7 +236,7 @@ def _confidence(case: Case, order: list[int], coverage: Mapping[int, float], fou
         return 0.0
     if not case.telling.rarity:
         return 1.0 if found.date else WEAK  # nothing was asked but a time, or filters
-    vectors = found.meaning or found.static
+    vectors = {**found.static, **found.meaning}
     # What speaks for an answer must speak for one and the same passage.
     sure = max(
         vectors.get(number, 0.0) + coverage[number] / 2 + found.date.get(number, 0.0) / 2

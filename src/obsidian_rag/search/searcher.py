@@ -56,6 +56,7 @@ _MOST_COUNTED = 2000
 # Of what a filter leaves, so many are looked at one by one when it leaves out most of the nearest.
 _MOST_ADMITTED = 20_000
 _NEAREST = 100
+_NEARLY_ALL = 0.95
 # How near to the time that was asked for a passage is that speaks of it.
 _SAYING = 0.5
 _LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
@@ -189,25 +190,36 @@ class Searcher:
             limit *= 8
             found, rows = self._candidates(asked, limit)
         telling = Telling.of(words, total, having)
+        share = self._meaning_share(total)
         if asked.is_blind:
             found.words = _own_word_scores(words, found, rows, (total, having))
         case = Case(
             telling,
             words,
-            self._balance(asked, found),
+            self._balance(asked, found, share),
             asked.request.leave_out,
             is_vectors_only=asked.request.signals is Signals.VECTORS,
             has_unknown_name=has_unknown_name(query.text, having),
+            meaning_share=share,
         )
         ranking = rank(case, rows, found)
         return [Ranked(rows[n], score, shares) for n, score, shares in ranking.rows], (
             ranking.confidence
         )
 
-    def _balance(self, asked: _Asked, found: Found) -> Balance:
+    def _meaning_share(self, total: int) -> float:
+        """How many of the passages have a meaning vector; nearly all count as all."""
+        if self._meanings is None or not total:
+            return 1.0
+        share = self._meanings.store.count() / total
+        return share if share < _NEARLY_ALL else 1.0
+
+    def _balance(self, asked: _Asked, found: Found, share: float) -> Balance:
         if asked.request.signals is Signals.WORDS or not (found.static or found.meaning):
             return NO_VECTORS
-        balance = MEANING if found.meaning else balance_of(self._provider)
+        balance = balance_of(self._provider)
+        if found.meaning:
+            balance = MEANING.between(balance, share)
         knows_all = self._is_multilingual(has_meaning=bool(found.meaning))
         is_read = knows_all or is_english(words_of(folded(asked.query.text)))
         # A command or a message is looked for as it is.
