@@ -71,7 +71,8 @@ def test_the_space_comes_back_to_an_idle_daemon_within_minutes(
         daemon.index()
         clean = size(home)
         for number in range(EDITS):
-            (root / f"{number % 20}.md").write_text(f"# Edit {number}\n\ncopper{number}\n" * 50)
+            text = f"# Edit {number}\n\n" + f"harbour copper{number} " * 70
+            (root / f"{number % 20}.md").write_text(text)
             daemon.index("sync")
         assert size(home) > 3 * clean
         until(lambda: size(home) <= 3 * clean, "the space", LONGEST_S)
