@@ -21,8 +21,11 @@ MODEL ?= minilm
 # The tests of a file share their daemons and stay together. Files in order of their names: by
 # themselves those with few tests, which are the slow ones, would be kept for the end.
 SIDE_BY_SIDE := -n logical --dist loadfile --no-loadscope-reorder
+# Bytecode is kept, aside, also where the environment forbids it: every worker imports every test.
+test test-slow: export PYTHONDONTWRITEBYTECODE =
+test test-slow: export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
-.PHONY: start stop stop-one stop-all test test-slow check fix bench bench-search bench-quality bench-daemon bench-relations bench-openclaw bench-livesync test-openclaw lock clean
+.PHONY: start stop stop-one stop-all test test-slow check fix bench bench-search bench-quality bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page page-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)" --model none $(if $(REPLACE),--replace)
@@ -38,6 +41,9 @@ start: $(VENV)/app
 	@echo "  claude mcp add obsidian-rag --env OBSIDIAN_RAG_HOME=$(OBSIDIAN_RAG_HOME) -- $(CURDIR)/$(BIN)/obsidian-rag mcp"
 	@echo "  obsidian-rag doctor      if something looks wrong"
 	@echo "  make stop                ends the daemon"
+	@echo
+	@echo "Open in a browser within two minutes (later: obsidian-rag open):"
+	@$(BIN)/obsidian-rag open --print 2>/dev/null
 
 # Every daemon that was started here; with VAULT or OBSIDIAN_RAG_HOME only that one.
 stop: stop-$(STOP)
@@ -51,8 +57,19 @@ stop-all:
 	done
 	@rm -f "$(STARTED)"
 
-test: check
+test: check test-plugin page-tests
 	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE)
+
+# A browser, and what checks the page's accessibility and types; what cannot be had is skipped.
+page-tests: .cache/page-tests
+
+.cache/page-tests: tests/page/install tests/page/package-lock.json
+	tests/page/install
+	@mkdir -p $(dir $@) && touch $@
+
+# The types of the page's scripts, where Node is there.
+check-page: page-tests
+	$(if $(shell command -v npm),tests/page/node_modules/.bin/tsc -p tests/page,@echo "no npm: types of the page are not checked")
 
 test-slow: $(VENV)/dev
 	$(BIN)/python -m pytest -m slow $(SIDE_BY_SIDE)
@@ -97,8 +114,38 @@ test-openclaw: $(VENV)/dev $(OPENCLAW)/ready
 	cd plugins/openclaw && $(WITH_NODE) npm test --silent
 	OBSIDIAN_RAG_OPENCLAW=$(OPENCLAW) $(BIN)/python -m pytest tests/openclaw -m openclaw
 
+OBSIDIAN := plugins/obsidian
+
+# The Obsidian plugin as a folder for .obsidian/plugins, and as a repository of its own.
+plugin-obsidian: $(OBSIDIAN)/node_modules/ready
+	cd $(OBSIDIAN) && npm run --silent build && npm run --silent tree
+
+# Types and unit tests of the Obsidian plugin, which take seconds; without npm there is nothing to run them.
+test-plugin:
+	@command -v npm >/dev/null || { echo "npm is not there: the Obsidian plugin is not tested"; exit 0; }; \
+	$(MAKE) --no-print-directory $(OBSIDIAN)/node_modules/ready && cd $(OBSIDIAN) && npm run --silent check && npm test --silent
+
+# The review's linter, the app's undocumented types, and the plugin in a browser.
+test-obsidian: $(VENV)/dev test-plugin plugin-obsidian
+	cd $(OBSIDIAN)/lint && npm ci --silent
+	cd $(OBSIDIAN) && npm run --silent lint && npm run --silent check:host
+	OBSIDIAN_RAG_OBSIDIAN=1 $(BIN)/python -m pytest tests/obsidian -m obsidian
+
+bench-obsidian: $(VENV)/dev $(OBSIDIAN)/node_modules/ready
+	OBSIDIAN_RAG_OBSIDIAN=1 $(BIN)/python -m benchmarks.obsidian_plugin --write docs/performance.md
+
+$(OBSIDIAN)/node_modules/ready: $(OBSIDIAN)/package-lock.json
+	cd $(OBSIDIAN) && npm ci --silent
+	@touch $@
+
+bench-links: $(VENV)/dev
+	$(BIN)/python benchmarks/links.py --files 100000
+
 bench-livesync: $(VENV)/dev
 	$(BIN)/python -m benchmarks.livesync --write docs/performance.md
+
+bench-page: $(VENV)/dev page-tests
+	$(BIN)/python -m benchmarks.page
 
 bench-openclaw: $(VENV)/dev $(OPENCLAW)/ready
 	OBSIDIAN_RAG_OPENCLAW=$(OPENCLAW) $(BIN)/python -m benchmarks.openclaw --write docs/performance.md

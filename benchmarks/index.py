@@ -174,17 +174,18 @@ def bare_index(home: Path, root: Path) -> float:
     """Seconds of a first index with vectors that cost nothing."""
     engine = Engine(load({"vault_path": str(root)}, {"OBSIDIAN_RAG_HOME": str(home)}))
     with closing(engine):
-        place = replace(engine.workplace, embedder=NoEmbedder())
+        place = replace(engine.workplace(engine.vaults.remember_primary()), embedder=NoEmbedder())
         run = IndexRun(place, lambda _: None, lambda: False)
         return best(lambda: run.run(Mode.FULL), times=1)
 
 
 def change_one(engine: Engine, root: Path) -> float:
     """Milliseconds from a saved note to its words in the table."""
+    rules = engine.vaults.primary.rules
     note = next(
         path
         for path in sorted(root.rglob("*.md"))
-        if path.stat().st_size > 500 and engine.rules.admits_file(path.relative_to(root).as_posix())
+        if path.stat().st_size > 500 and rules.admits_file(path.relative_to(root).as_posix())
     )
     before = note.read_bytes()
     taken = []

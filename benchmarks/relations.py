@@ -23,8 +23,7 @@ from benchmarks.index import CACHE, best, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import RelationsSettings, Settings, load
 from obsidian_rag.engine import Engine, run_index
-from obsidian_rag.engine.meaning import add_meaning
-from obsidian_rag.index import Mode, Source, hand_over
+from obsidian_rag.index import Mode, Source, add_meaning, hand_over
 from obsidian_rag.notes import ChunkLimits, parse_note
 from obsidian_rag.relations import (
     Ground,
@@ -43,12 +42,13 @@ from obsidian_rag.relations import (
     relations_state,
     weights_of,
 )
-from obsidian_rag.vault import NoteFile, Rules, read_note, scan
+from obsidian_rag.vault import NoteFile, Rules, Vault
 
 MARKS = ("<!-- relations benchmark -->", "<!-- end of relations benchmark -->")
 SETTINGS = RelationsSettings()
 EDITS, WIDTH = 15, 384
 MODEL = "made"
+LINK = "measured"
 WORDS_ALONE = {"tag_weight": 0, "term_weight": 0, "graph_weight": 0}
 PROFILES: dict[str, dict[str, object]] = {
     "words alone: bm25 of the seed": {"profile": "seed", **WORDS_ALONE},
@@ -91,13 +91,13 @@ def say(text: str) -> None:
 
 
 def measured(root: Path, questions: int) -> list[tuple[str, str]]:
-    ground = Ground(root, Rules.from_settings(Settings().indexing), SETTINGS)
+    vault = Vault(root, Rules.from_settings(Settings().indexing), LINK)
     work = Path(tempfile.mkdtemp(dir=CACHE))
     try:
         say(f"{root.name}: parsing, indexing …")
-        notes = len(scan(root, ground.rules).files)
-        parse_s = best(lambda: parse_all(ground), times=2)
-        index_s = min(index(ground, work / str(turn)) for turn in range(2))
+        notes = len(vault.scan().files)
+        parse_s = best(lambda: parse_all(vault), times=2)
+        index_s = min(index(vault, work / str(turn)) for turn in range(2))
         home = work / "0"
         with closing(open_rows(home, format_of(SETTINGS))) as rows:
             give_vectors(rows)
@@ -112,42 +112,43 @@ def measured(root: Path, questions: int) -> list[tuple[str, str]]:
                 ),
                 *loading(home, rows),
             ]
-            return table + asking(ground, rows, questions) + editing(ground, rows)
+            return table + asking(rows, questions) + editing(vault, rows)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def parse_all(ground: Ground) -> None:
-    for entry in scan(ground.root, ground.rules).files:
-        file = read_note(ground.root, entry.rel_path, ground.rules.max_file_bytes)
+def parse_all(vault: Vault) -> None:
+    for entry in vault.scan().files:
+        file = vault.read(entry.rel_path)
         if isinstance(file, NoteFile):
             parse_note(entry.rel_path, file.text)
 
 
-def index(ground: Ground, home: Path) -> float:
+def index(vault: Vault, home: Path) -> float:
     """Seconds of a first index of related notes, chunks and vectors aside."""
-    with closing(RelationsConsumer(home, ground)) as notes:
+    with closing(RelationsConsumer(home, Ground(SETTINGS))) as notes:
         notes.begin("")
-        return best(lambda: take_up(ground, notes, None), times=1)
+        return best(lambda: take_up(vault, notes, None), times=1)
 
 
-def take_up(ground: Ground, notes: RelationsConsumer, paths: list[str] | None) -> None:
+def take_up(vault: Vault, notes: RelationsConsumer, paths: list[str] | None) -> None:
     """Read notes as an index run does, for their relations alone."""
-    limit, held = ground.rules.max_file_bytes, notes.contents(paths)
-    source = Source("", ground.root, limit, ChunkLimits(), notes.make_content)
-    hand_over(source, ground.rules, notes, held, paths)
+    limit, held = vault.max_file_bytes, notes.contents(LINK, paths)
+    source = Source(LINK, vault.root, limit, ChunkLimits(), notes.make_content)
+    hand_over(source, vault, notes, held, paths)
     notes.settle()
 
 
 def give_vectors(rows: Rows) -> None:
     """A vector for each note, as an embedder would give it: what it says costs the same."""
     chance = np.random.default_rng(1)
-    paths = list(rows.contents())
+    paths = list(rows.contents(LINK))
     matrix = chance.standard_normal((len(paths), WIDTH)).astype(np.float32)
     rows.expect_meanings_of(MODEL)
     for kind in Kind:
         with rows.changing():
             rows.put_vectors(
+                LINK,
                 (
                     (path, "made", kind.pack(vector))
                     for path, vector in zip(paths, matrix, strict=True)
@@ -174,7 +175,7 @@ def loading(home: Path, rows: Rows) -> list[tuple[str, str]]:
     ]
 
 
-def asking(ground: Ground, rows: Rows, questions: int) -> list[tuple[str, str]]:
+def asking(rows: Rows, questions: int) -> list[tuple[str, str]]:
     loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
     slots = random.Random(3).sample(range(loaded.size), min(questions, loaded.size))
     taken = timed(lambda slot: ask(loaded, slot), slots)
@@ -219,26 +220,26 @@ def ask_fts5(database: sqlite3.Connection, loaded: MemoryIndex, slot: int) -> No
         ).fetchall()
 
 
-def editing(ground: Ground, rows: Rows) -> list[tuple[str, str]]:
+def editing(vault: Vault, rows: Rows) -> list[tuple[str, str]]:
     """One note saved again and again: until the indexes have it, and until an answer has."""
     loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
     card = max(loaded.cards[:500], key=lambda one: len(one.links))
-    note = ground.root / card.path
+    note = vault.root / card.path
     before = note.read_bytes()
-    ask(loaded, loaded.by_path[card.path])
+    ask(loaded, loaded.by_path[card.key])
     parsed, written, answered = [], [], []
     try:
         for turn in range(EDITS):
             note.write_bytes(before + f"\n\nquixotic{turn}\n".encode())
             parsed.append(best(lambda: parse_note(card.path, note.read_text("utf-8")), 1) * 1000)
             started = time.perf_counter()
-            with closing(RelationsConsumer(rows.database.path.parent, ground)) as notes:
+            with closing(RelationsConsumer(rows.database.path.parent, Ground(SETTINGS))) as notes:
                 assert notes.begin_early()
-                take_up(ground, notes, [card.path])
+                take_up(vault, notes, [card.path])
                 assert notes.written == 1
             loaded.follow()
             written.append((time.perf_counter() - started) * 1000)
-            ask(loaded, loaded.by_path[card.path])
+            ask(loaded, loaded.by_path[card.key])
             answered.append((time.perf_counter() - started) * 1000)
     finally:
         note.write_bytes(before)

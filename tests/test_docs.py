@@ -101,6 +101,7 @@ NOT_RUN = {
     r"obsidian-rag model get .*": "needs the package registry: test_embed_package_index.py",
     r"obsidian-rag model add .*": "needs a model folder: test_cli_model.py",
     r"obsidian-rag serve( .*)?": "starts a process that stays: test_cli_daemon.py",
+    r"obsidian-rag open": "starts such a process too: test_page_session.py",
     r"obsidian-rag service (install|status)": "asks systemd: test_cli_autostart.py",
     r'obsidian-rag suggest "Rain garden" --top 3': "asks at a terminal: test_cli_suggest.py",
 }

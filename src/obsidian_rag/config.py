@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
@@ -32,13 +31,15 @@ from obsidian_rag.config_file import read_file as read_file
 from obsidian_rag.config_file import write_atomically as write_atomically
 from obsidian_rag.errors import ConfigInvalid
 from obsidian_rag.loopback import is_loopback as is_loopback
+from obsidian_rag.provider_settings import EmbeddingSettings as EmbeddingSettings
+from obsidian_rag.provider_settings import ModelSettings as ModelSettings
+from obsidian_rag.provider_settings import Section
 from obsidian_rag.setting_problems import nearest_setting, refusal
 
 CONFIG_VERSION = 1
 _NOT_SETTINGS = {"HOME", "CONFIG"}
 DAEMON_FILE = "daemon.json"
 DAEMON_LOCK = "daemon.lock"
-Provider = Literal["builtin", "ollama", "onnx", "hash"]
 # What the door of a running daemon was opened with; all other settings it follows.
 NEEDS_RESTART = ("server.port", "server.max_requests_per_s", "server.read_timeout_s")
 # What an index was built with.
@@ -52,34 +53,7 @@ NEEDS_REINDEX = (
 )
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(
-        defer_build=True,
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        serialize_by_alias=True,
-    )
-
-
-class EmbeddingSettings(_Section):
-    """How text becomes vectors."""
-
-    provider: Provider = Field("builtin", description="Who makes the vectors")
-    model: str | None = Field(
-        None, description="Model name (ollama) or model folder (onnx); builtin and hash have one"
-    )
-    base_url: str = Field("http://localhost:11434", description="Address of the Ollama server")
-    dimensions: int | None = Field(
-        None, ge=8, le=8192, description="Expected vector width; checked against the model"
-    )
-    timeout_s: float = Field(60, gt=0, description="How long one embedding request may take")
-    external_consent: bool = Field(
-        False, description="With local_only off: allow sending note text to a non-loopback embedder"
-    )
-
-
-class MeaningSettings(_Section):
+class MeaningSettings(Section):
     """Meaning vectors: a transformer's, added in the background to the static ones."""
 
     enabled: bool = Field(True, description="Add and use them when the model is installed")
@@ -87,7 +61,7 @@ class MeaningSettings(_Section):
     is_paused: bool = Field(False, alias="paused", description="Add no more for now")
 
 
-class VectorStoreSettings(_Section):
+class VectorStoreSettings(Section):
     """Where vectors are kept."""
 
     type: Literal["lancedb"] = Field("lancedb", description="The only chunk store there is")
@@ -96,7 +70,7 @@ class VectorStoreSettings(_Section):
     )
 
 
-class IndexingSettings(_Section):
+class IndexingSettings(Section):
     """Which files are read and how they are cut."""
 
     chunk_size: int = Field(500, ge=32, le=8192, description="Largest chunk, in tokens")
@@ -112,6 +86,9 @@ class IndexingSettings(_Section):
     )
     allow_dirs: tuple[str, ...] = Field((), description="If not empty, only these folders are read")
     max_file_mb: float = Field(10, gt=0, description="Larger files are skipped, with a reason")
+    max_chunks: int = Field(
+        20_000, ge=1, description="Files of more chunks are skipped, with a reason"
+    )
 
     @model_validator(mode="after")
     def _overlap_fits(self) -> "IndexingSettings":
@@ -120,7 +97,7 @@ class IndexingSettings(_Section):
         return self
 
 
-class SecuritySettings(_Section):
+class SecuritySettings(Section):
     """What is private and what may leave the machine."""
 
     require_confirmation_for: tuple[str, ...] = Field(
@@ -140,7 +117,7 @@ class SecuritySettings(_Section):
     )
 
 
-class MemorySettings(_Section):
+class MemorySettings(Section):
     """What is worth remembering."""
 
     auto_suggest: bool = Field(True, description="Propose facts to remember with search results")
@@ -154,7 +131,7 @@ class MemorySettings(_Section):
     )
 
 
-class ServerSettings(_Section):
+class ServerSettings(Section):
     """The daemon and its HTTP door, which only ever listens on 127.0.0.1."""
 
     port: int = Field(0, ge=0, le=65535, description="Port of the HTTP door; 0 takes a free one")
@@ -172,7 +149,7 @@ class ServerSettings(_Section):
     read_timeout_s: float = Field(10, gt=0, description="How long a request may take to arrive")
 
 
-class WatcherSettings(_Section):
+class WatcherSettings(Section):
     """How edits become searchable by themselves."""
 
     enabled: bool = Field(True, description="Watch the vault while the daemon runs")
@@ -188,7 +165,7 @@ class WatcherSettings(_Section):
 Weight = Annotated[float, Field(ge=0, le=1)]
 
 
-class RelationsSettings(_Section):
+class RelationsSettings(Section):
     """Which notes belong together; a weight that is not set is the profile's."""
 
     profile: Literal["default", "seed"] = Field(
@@ -219,7 +196,7 @@ class RelationsSettings(_Section):
     debounce_ms: int = Field(500, ge=0, le=60_000, description="A note is quiet after so long")
 
 
-class LivesyncSettings(_Section):
+class LivesyncSettings(Section):
     """The LiveSync network; the first six have the names of the node's own design."""
 
     enabled: bool = Field(False, description="Sync while the daemon runs")
@@ -253,12 +230,13 @@ class LivesyncSettings(_Section):
     debounce_s: float = Field(2, ge=0, le=60, description="A file is sent when quiet for so long")
 
 
-class Settings(_Section):
+class Settings(Section):
     """All settings of one installation."""
 
     version: int = Field(CONFIG_VERSION, ge=1, le=CONFIG_VERSION, description="Format of the file")
     vault_path: str | None = Field(None, description="Folder of the vault")
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
+    model: ModelSettings = Field(default_factory=ModelSettings)
     meaning: MeaningSettings = Field(default_factory=MeaningSettings)
     vector_store: VectorStoreSettings = Field(default_factory=VectorStoreSettings)
     indexing: IndexingSettings = Field(default_factory=IndexingSettings)

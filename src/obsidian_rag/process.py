@@ -7,11 +7,14 @@ failures is for bug reports, so it has no word of anybody's notes.
 """
 
 import contextlib
+import ctypes
+import functools
 import logging
 import os
 import traceback
+from collections.abc import Callable
 
-__all__ = ["DiscreetFormatter", "begin_process", "discreet_traceback"]
+__all__ = ["DiscreetFormatter", "begin_process", "discreet_traceback", "give_back"]
 
 _PRIVATE = 0o077
 _SHARE_OF_MEMORY = 0.6
@@ -39,6 +42,22 @@ def memory_limit() -> int:
     except (AttributeError, OSError, ValueError):
         whole = 0
     return max(_LEAST_BYTES, int(_SHARE_OF_MEMORY * whole))
+
+
+def give_back() -> None:
+    """Let other processes have what ours freed; the allocator of Linux would keep it."""
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _trim() -> Callable[[int], int] | None:
+    try:
+        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (OSError, TypeError, AttributeError):
+        return None  # another system, which has other ways
+    return found
 
 
 def discreet_traceback(raised: BaseException | None) -> str:

@@ -57,11 +57,27 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("obsidian_rag_suggest_relations", {"note": "Nowhere.md"}),
     ("obsidian_rag_add_relation", {"note": "Debts", "target": "../outside.md"}),
     ("obsidian_sync_status", {}),
+    ("obsidian_link_list", {}),
+    ("obsidian_link_sync_status", {"link_id": "vault", "limit": 5}),
+    ("obsidian_link_sync_status", {"link_id": "Nowhere"}),
+    ("obsidian_link_add", {"root_path": "relative"}),
+    ("obsidian_link_add", {"root_path": "/", "mode": "read_write"}),
+    ("obsidian_link_remove", {"link_id": "vault"}),
+    ("obsidian_link_set_mode", {"link_id": "Nowhere", "paused": True}),
+    ("obsidian_sync_now", {"link_id": "Nowhere"}),
     ("obsidian_rag_index", {"mode": "wish"}),
     ("obsidian_rag_wish", {"for": "luck"}),
 ]
 # What only a process that stays can tell, and what it changes by staying: a daemon syncs at start.
-OF_THE_LIVING = ("is_watching", "health_changes", "active_job", "last_job", "last_sync")
+OF_THE_LIVING = (
+    "is_watching",
+    "health_changes",
+    "active_job",
+    "last_job",
+    "last_sync",
+    "last_scan_at",
+    "progress",
+)
 
 
 @pytest.fixture
@@ -109,7 +125,8 @@ def _settled(envelope: Any) -> dict[str, Any]:
     """An envelope as JSON has it, without what no two answers share."""
     settled: dict[str, Any] = json.loads(json.dumps(envelope))
     assert settled["meta"].pop("query_time_ms") >= 0
-    for name in OF_THE_LIVING:
-        if isinstance(settled["data"], dict):
-            settled["data"].pop(name, None)
+    data = settled["data"] if isinstance(settled["data"], dict) else {}
+    for part in (data, *data.get("links", [])):
+        for name in OF_THE_LIVING:
+            part.pop(name, None)
     return settled

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.embed.embedding_doubles import fake_ollama, tiny_model
+from tests.embed.provider_doubles import fake_gemini, fake_openai
 
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed import Embedder, make_embedder
@@ -27,20 +28,25 @@ def build(settings: dict[str, object], home: Path) -> Embedder:
     )
 
 
-@pytest.fixture(params=["builtin", "hash", "onnx", "ollama"], scope="module")
+@pytest.fixture(params=["builtin", "hash", "onnx", "ollama", "openai", "gemini"], scope="module")
 def embedder(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Embedder]:
     tmp_path = tmp_path_factory.mktemp("home")
     settings: dict[str, object] = {"provider": request.param}
-    with fake_ollama() as server:
+    with fake_ollama() as server, fake_openai() as openai, fake_gemini() as gemini:
         if request.param == "onnx":
             settings["model"] = str(tiny_model(tmp_path / "tiny", max_tokens=64))
         if request.param == "ollama":
             settings |= {"model": "tiny", "base_url": server.url}
+        if request.param == "openai":
+            settings |= {"model": "tiny", "base_url": openai.url}
+        if request.param == "gemini":
+            settings |= {"model": "gemini-embedding-001", "base_url": gemini.url}
         made = build(settings, tmp_path)
         yield made
         made.close()
+        assert openai.violations == gemini.violations == []
 
 
 def test_rows_are_unit_float32_of_the_promised_width(embedder: Embedder) -> None:
@@ -97,6 +103,10 @@ def test_different_models_have_different_fingerprints(tmp_path: Path) -> None:
         {"provider": "hash", "dimensions": 512},
         {"provider": "ollama"},
         {"provider": "ollama", "model": "nomic-embed-text"},
+        {"provider": "openai", "base_url": "http://localhost:1", "model": "nomic-embed-text"},
+        {"provider": "openai", "base_url": "http://localhost:1", "dimensions": 512},
+        {"provider": "gemini", "base_url": "http://localhost:1"},
+        {"provider": "gemini", "base_url": "http://localhost:1", "dimensions": 1536},
         {"provider": "onnx", "model": str(tiny_model(tmp_path / "one"))},
         {"provider": "onnx", "model": str(tiny_model(tmp_path / "two", seed=1))},
     ]
@@ -111,6 +121,8 @@ def test_different_models_have_different_fingerprints(tmp_path: Path) -> None:
         {"provider": "onnx"},
         {"provider": "onnx", "model": "missing"},
         {"provider": "ollama", "base_url": "localhost"},
+        {"provider": "openai", "base_url": "localhost"},
+        {"provider": "gemini", "base_url": "http://localhost:1", "model": "a/b"},
     ],
 )
 def test_impossible_settings_are_refused_at_once(

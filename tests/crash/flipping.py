@@ -21,7 +21,7 @@ from obsidian_rag.engine import Engine, examine, run_index
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.index import Mode
 from obsidian_rag.process import begin_process
-from obsidian_rag.tools import call
+from obsidian_rag.tools import OWNER, call
 
 MARKER = "xyzzy"
 KINDS = ("flip one", "flip many", "zeros", "cut off", "delete")
@@ -87,10 +87,10 @@ def answers(engine: Engine) -> dict[str, Any]:
     """What every tool says that reads; what varies from run to run is left out."""
     said: dict[str, Any] = {}
     for arguments in QUESTIONS:
-        envelope = call(engine, "obsidian_rag_search", arguments, is_owner=True)
+        envelope = call(engine, "obsidian_rag_search", arguments, OWNER)
         said[json.dumps(arguments)] = _plain(envelope)
     for note in RELATED:
-        envelope = call(engine, "obsidian_rag_related", {"note": note}, is_owner=True)
+        envelope = call(engine, "obsidian_rag_related", {"note": note}, OWNER)
         said[note] = _plain(envelope)
     return said
 
@@ -112,7 +112,7 @@ def look(home: Path) -> dict[str, Any]:
     except ObsidianRagError as error:
         return {"config": error.code, "texts": [error.message]}
     with contextlib.closing(Engine(config)) as engine:
-        told = call(engine, "obsidian_rag_status", {}, is_owner=True)
+        told = call(engine, "obsidian_rag_status", {}, OWNER)
         outcome["status"] = told["error"]["code"] if told["error"] else told["status"]
         outcome["answers"] = answers(engine)
         findings = list(examine(engine, deep=True))

@@ -19,7 +19,7 @@ from tests.crash.flipping import MARKER, Child, answers, copies, damage, place_o
 from obsidian_rag import config
 from obsidian_rag.engine import Engine, examine, run_index
 from obsidian_rag.index import Mode
-from obsidian_rag.tools import call
+from obsidian_rag.tools import OWNER, call
 
 CASES = 300
 PER_TEST = 50
@@ -61,7 +61,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
                 run_index(other, Mode.REINDEX)
                 rebuilt = answers(other)
         fact = {"key": "boat", "value": f"blue {MARKER}", "source": "note 8.md"}
-        call(engine, "obsidian_rag_memory_store", fact, is_owner=True)
+        call(engine, "obsidian_rag_memory_store", fact, OWNER)
         assert [one for one in examine(engine, deep=True) if one.verdict != "ok"] == []
         before = answers(engine)
         assert all(isinstance(said, list) and said for said in before.values())

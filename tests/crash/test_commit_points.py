@@ -16,6 +16,7 @@ import pytest
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine, ask, run_index
 from obsidian_rag.index import Mode
+from obsidian_rag.index.rebuild import Rebuild
 from obsidian_rag.index.run import IndexRun
 from obsidian_rag.index.target import LiveTarget, RebuildTarget
 from obsidian_rag.relations import RelationsConsumer, find_rows, format_of
@@ -58,7 +59,7 @@ REBUILD_POINTS: dict[str, Point] = {
     "with an empty successor": (ChunkStore, "create", True),
     "after rows of the successor": (ChunkStore, "replace", True),
     "after the first group": (RebuildTarget, "commit", True),
-    "before the switch": (IndexRun, "_switch", False),
+    "before the switch": (Rebuild, "_switch", False),
     "before the folders are swapped": (ChunkStore, "promote", False),
     "after the folders are swapped": (ChunkStore, "promote", True),
     "before the related notes are swapped": (RelationsConsumer, "finish", False),

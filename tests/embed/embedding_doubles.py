@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import onnx
@@ -84,22 +84,44 @@ TOO_LONG = error(400, "the input length exceeds the context length")
 QUEUE_FULL = error(503, "server busy, please try again.  maximum pending requests exceeded")
 
 
+class Double(Protocol):
+    """A stand-in that a server can be made of."""
+
+    is_down: bool
+    release: threading.Event
+
+    def answer(self, path: str, request: dict[str, Any]) -> Answer: ...
+
+
+D = TypeVar("D", bound=Double)
+
+
 @contextmanager
 def fake_ollama() -> Iterator[FakeOllama]:
     """A server on a free port of this machine."""
+    with serve(FakeOllama) as fake:
+        yield fake
+
+
+@contextmanager
+def serve(make: Callable[[str], D]) -> Iterator[D]:
+    """A stand-in, made with its address, behind a real HTTP server; its keys are kept."""
 
     class Handler(BaseHTTPRequestHandler):
         def parse_request(self) -> bool:
             return not fake.is_down and super().parse_request()
 
         def do_GET(self) -> None:
-            self._send(fake.answer(self.path, {}))
+            self._send({})
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            self._send(fake.answer(self.path, json.loads(body)))
+            self._send(json.loads(body))
 
-        def _send(self, answer: Answer) -> None:
+        def _send(self, request: dict[str, Any]) -> None:
+            if hasattr(fake, "headers"):
+                fake.headers.append({name.lower(): value for name, value in self.headers.items()})
+            answer = fake.answer(self.path, request)
             raw = answer.raw if answer.raw is not None else json.dumps(answer.body).encode()
             self.send_response(answer.status)
             for name, value in answer.headers.items():
@@ -116,7 +138,7 @@ def fake_ollama() -> Iterator[FakeOllama]:
             """A client that lost patience is part of the tests."""
 
     server = Server(("127.0.0.1", 0), Handler)
-    fake = FakeOllama(f"http://127.0.0.1:{server.server_port}")
+    fake = make(f"http://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

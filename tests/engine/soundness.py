@@ -12,4 +12,4 @@ def assert_sound(engine: Engine) -> None:
     """Every check of `doctor --deep` is content."""
     found = {finding.check: finding.message for finding in examine(engine, deep=True)
              if finding.verdict != "ok"}  # fmt: skip
-    assert found == {}
+    assert not found, str(found)

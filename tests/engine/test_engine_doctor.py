@@ -6,8 +6,7 @@ from pathlib import Path
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine, examine, run_index
-from obsidian_rag.engine.doctor import Finding
-from obsidian_rag.index import Mode
+from obsidian_rag.index import Finding, Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

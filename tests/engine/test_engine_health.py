@@ -13,8 +13,6 @@ from obsidian_rag.engine.health import (
     HealthFacts,
     Subject,
     Unfinished,
-    VaultFacts,
-    VaultPlace,
     assess,
 )
 from obsidian_rag.errors import (
@@ -29,7 +27,7 @@ from obsidian_rag.errors import (
     OllamaUnreachable,
     Status,
 )
-from obsidian_rag.index import Away
+from obsidian_rag.index import Away, VaultFacts, VaultPlace
 
 OLLAMA = OllamaUnreachable("Ollama does not answer.", "Start it.")
 GONE = IndexNotFound("There is no index.", "Run index.")

@@ -16,6 +16,7 @@ from tests.search.indexed import indexed
 from obsidian_rag.engine import Engine, report_status, run_index
 from obsidian_rag.errors import VaultAway
 from obsidian_rag.index import Mode, Phase, Progress
+from obsidian_rag.tools import OWNER
 from obsidian_rag.tools import call as call_tool
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -23,7 +24,7 @@ MakeEngine = Callable[..., Engine]
 
 
 def call(engine: Engine, tool: str, arguments: dict[str, object]) -> Any:
-    return call_tool(engine, tool, arguments, is_owner=True)
+    return call_tool(engine, tool, arguments, OWNER)
 
 
 def result(home: Path) -> Any:
@@ -45,6 +46,26 @@ def test_the_result_of_a_run_is_on_file_with_the_names_of_the_design(
     ]
     assert found["last_sync"] == found["finished_at"] >= found["started_at"]
     assert found["vault_path"] == str(vault)
+
+
+def test_the_last_runs_are_remembered_in_brief_for_the_owner_alone(
+    engine: MakeEngine, make_vault: MakeVault, home: Path
+) -> None:
+    vault = make_vault({"a.md": "text", "bad.md": b"\xff\xff"})
+    made = engine(vault)
+    run_index(made, Mode.FULL)
+    (vault / "b.md").write_text("more")
+    for _ in range(31):
+        run_index(made, Mode.SYNC, paths=["b.md"])
+    vault.rename(vault.with_name("away"))
+    with pytest.raises(VaultAway):
+        run_index(made, Mode.SYNC)
+    recent = call(made, "obsidian_rag_status", {})["data"]["recent_syncs"]
+    assert len(recent) == 30
+    assert recent[-1]["error"] == "VAULT_AWAY"
+    assert (recent[-1]["status"], recent[-2]["status"]) == ("failed", "complete")
+    told: Any = call_tool(made, "obsidian_rag_status", {})["data"]
+    assert "recent_syncs" not in told
 
 
 def test_the_time_of_a_run_is_that_of_all_its_phases(

@@ -192,6 +192,7 @@ def test_a_job_as_events_and_tools_show_it(live: Live, make_vault: MakeVault) ->
     assert shown == {
         "id": done.id,
         "mode": "full",
+        "link_id": None,
         "status": "completed",
         "requested": True,
         "attempt": 1,

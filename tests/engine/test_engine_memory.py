@@ -3,7 +3,7 @@ import sys
 import psutil
 import pytest
 
-from obsidian_rag.engine.allocator import give_back
+from obsidian_rag.process import give_back
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do it themselves")

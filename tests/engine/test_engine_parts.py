@@ -42,12 +42,12 @@ def test_a_vault_of_the_settings_gets_its_link_id_with_the_first_index(
 ) -> None:
     root = make_vault({"a.md": "text"})
     one = engine(root)
-    assert [(vault.root, vault.link_id) for vault in one.vaults] == [(root, None)]
+    assert [(vault.root, vault.link_id) for vault in one.vaults] == [(root, "")]
     run_index(one, Mode.SYNC)
     link = Links(one.database).primary()
     assert link is not None
     assert [vault.link_id for vault in one.vaults] == [link.link_id]
     assert one.vaults.one() == one.vaults.one(link.link_id)
-    assert one.vaults.configured[0].link_id is None
+    assert one.vaults.configured.link_id == ""
     with pytest.raises(NotFound):
         one.vaults.one("another")

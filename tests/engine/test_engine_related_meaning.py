@@ -7,8 +7,7 @@ import pytest
 from tests.engine.transformers import install, words
 
 from obsidian_rag.engine import Engine, run_index
-from obsidian_rag.engine.meaning import MeaningPass, add_meaning
-from obsidian_rag.index import Mode
+from obsidian_rag.index import MeaningPass, Mode, add_meaning
 from obsidian_rag.relations import Kind, links_found, related_notes, relations_state
 from obsidian_rag.store import embedded_chunks
 

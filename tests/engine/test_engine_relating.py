@@ -69,7 +69,7 @@ def write(engine: Engine, path: str, text: str) -> None:
 
 
 def known(engine: Engine) -> set[str]:
-    return set(memory_index(engine).by_path)
+    return {path for _, path in memory_index(engine).by_path}
 
 
 def test_an_index_run_relates_the_notes_too(made: Engine, home: Path) -> None:
@@ -383,7 +383,7 @@ def test_relations_that_lead_nowhere_and_circles_are_told(
         )
     )
     run_index(made, Mode.FULL)
-    assert relation_troubles(made) == {
+    assert relation_troubles(made, made.vaults.primary.link_id) == {
         "dangling": [{"note": "b.md", "target": "Gone"}],
         "cycles": [{"notes": ["a.md", "b.md"]}],
     }

@@ -65,7 +65,7 @@ def test_threads_never_see_a_mix_of_two_files(
             with living.one_set_of_settings():
                 size = living.config.settings.indexing.chunk_size
                 limit = living.limits.max_tokens
-                megabytes = living.rules.max_file_bytes / 1024 / 1024
+                megabytes = living.vaults.configured.max_file_bytes / 1024 / 1024
                 if not size == limit == megabytes * 100:
                     mixed.append((size, megabytes))
 

@@ -10,8 +10,7 @@ from tests.integration.living import QUICK, living
 from tests.waiting import until
 
 from obsidian_rag.engine import Engine, run_index
-from obsidian_rag.engine.upkeep import tidy_up
-from obsidian_rag.index import Mode
+from obsidian_rag.index import Mode, tidy_up
 from obsidian_rag.store import writer_lock
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -51,10 +50,10 @@ def test_a_quiet_moment_gives_back_what_a_storm_of_edits_took(
         run_index(made, Mode.SYNC, paths=[path])
     assert size(home) > 3 * clean
     with writer_lock(home, "somebody else"):
-        assert not tidy_up(made, window_s=0)
+        assert not tidy_up(made.config.home, made.database, made.chunks, window_s=0)
     # What readers may still use is left to a later round.
-    assert not tidy_up(made)
-    assert tidy_up(made, window_s=0)
+    assert not tidy_up(made.config.home, made.database, made.chunks)
+    assert tidy_up(made.config.home, made.database, made.chunks, window_s=0)
     assert size(home) <= 2 * clean
     assert made.chunks.damage(is_deep=True) is None
     assert made.chunks.count() == 20

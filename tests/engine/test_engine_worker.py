@@ -21,7 +21,7 @@ from tests.waiting import PATIENCE_S, until
 from obsidian_rag import config
 from obsidian_rag.engine import Engine, result_fields, run_index
 from obsidian_rag.index import Mode
-from obsidian_rag.tools import call
+from obsidian_rag.tools import OWNER, call
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -53,7 +53,7 @@ class Clumsy(embed.HashEmbedder):
 embed.HashEmbedder = Clumsy
 """
 # One that has not to wait long until it is quiet.
-QUICK = "import obsidian_rag.engine.worker as worker; worker._QUIET_S = 0.05; worker.serve()"
+QUICK = "import obsidian_rag.engine.worker as worker; worker.QUIET_S = 0.05; worker.serve()"
 
 
 class Worker:
@@ -400,5 +400,5 @@ def test_a_worker_with_nothing_to_do_brings_the_search_indexes_up_to_date(
 
 
 def found(engine: Engine) -> list[tuple[object, ...]]:
-    data: Any = call(engine, "obsidian_rag_search", {"query": "rain"}, is_owner=True)["data"]
+    data: Any = call(engine, "obsidian_rag_search", {"query": "rain"}, OWNER)["data"]
     return [(hit["source_file"], hit["score"]) for hit in data["results"]]

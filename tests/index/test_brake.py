@@ -8,6 +8,7 @@ import pytest
 
 from obsidian_rag.errors import IndexIncomplete, ObsidianRagError, VaultAway
 from obsidian_rag.index import Phase, Progress, Root, is_away
+from obsidian_rag.store import LinkFacts
 
 if TYPE_CHECKING:
     from tests.index.conftest import World
@@ -200,10 +201,12 @@ def test_a_vault_on_a_device_with_another_number_is_the_same(world: "World") -> 
     world.write(notes(10))
     world.run()
     engine = world.engine()
-    made = engine.database.get("made_of")
+    made = LinkFacts(engine.database, engine.vaults.primary.link_id).get("made_of")
     assert made is not None
     device = str(world.vault.stat().st_dev)
-    engine.database.put("made_of", made.replace(f"[{device},", "[987654321,"))
+    LinkFacts(engine.database, engine.vaults.primary.link_id).put(
+        "made_of", made.replace(f"[{device},", "[987654321,")
+    )
     engine.close()
     (world.vault / "Notes/004.md").unlink()
     assert (world.run().tally.removed, paths(world)) == (1, 9)

@@ -99,7 +99,7 @@ def test_sensitive_passages_and_private_notes_are_never_sent_abroad(world: "Worl
     )
     embedder = Abroad()
     engine = world.engine()
-    place = replace(engine.workplace, embedder=embedder)
+    place = replace(engine.workplace(engine.vaults.remember_primary()), embedder=embedder)
     IndexRun(place, lambda _: None, lambda: False).run(Mode.SYNC)
     engine.close()
     sent = "\n".join(embedder.sent)

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from tests.folders import write_config, write_notes
 from tests.transports.command_line import COMMAND, Done
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.config import data_home
 from obsidian_rag.transports.daemon_client import DaemonGone, RunningDaemon, find_daemon
@@ -73,9 +73,15 @@ class Living:
         return self.wait_for("job", id=started["job_id"], status="completed")
 
     def worker(self) -> psutil.Process:
-        """The process that indexes."""
-        children = psutil.Process(self.process.pid).children()
-        return next(one for one in children if "engine.worker" in " ".join(one.cmdline()))
+        """The process that indexes; one that was killed is started anew a little later."""
+        return until(self._worker, "a worker")
+
+    def _worker(self) -> psutil.Process | None:
+        for child in psutil.Process(self.process.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                if "engine.worker" in " ".join(child.cmdline()):
+                    return child
+        return None
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """End it, and its exit code."""

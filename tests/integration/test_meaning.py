@@ -64,8 +64,10 @@ def test_a_daemon_adds_them_by_itself_and_tells_how_far_it_is(
         assert all(step["job_id"] is None for step in steps)
         # An edit is a job, and the pass follows it.
         (vault / "n3.md").write_text("# Note 3\n\nthe puppy and the money\n")
-        daemon.wait_for("changes")
-        assert over(daemon)["current"] == NOTES
+        job = daemon.wait_for("job", mode="sync", status="completed")
+        assert job["result"]["changed"] == 1
+        ended = daemon.wait_for("progress", phase="meaning", is_over=True, after_job=job["id"])
+        assert ended["current"] == NOTES
         # Asking to wait when there is nothing to wait for.
         done = cli("sync", "--deep-vectors", "--json")
         assert (done.code, done.json["data"]["meaning"]["done"]) == (0, NOTES)

@@ -259,3 +259,48 @@ class _Late:
             assert present is not None
             self._couch.bulk_docs([{**present, "mtime": 1}])
         return self._couch.bulk_docs(documents)
+
+
+def test_both_sides_of_a_conflict_can_be_looked_at(make_node: MakeNode) -> None:
+    _, two = two_branches(make_node)
+    sides = resolver(two).versions(conflict_of(two))
+    assert [(one.is_ours, one.content) for one in sides] == [
+        (True, b"from two\n"),
+        (False, b"from one\n"),
+    ]
+    assert all(one.mtime_ms and one.rev for one in sides)
+    assert len(conflict_of(two).revs) == 2
+
+
+def test_a_merge_reaches_both_devices_and_every_version_is_in_the_trash(
+    make_node: MakeNode,
+) -> None:
+    one, two = two_branches(make_node)
+    done = resolver(two).merge(conflict_of(two), b"from one\nfrom two\n")
+    assert done == Resolved("n.md", "merged")
+    assert settled(one, two) == {"n.md": b"from one\nfrom two\n"}
+    assert [file.path for file in two.records.trash()] == ["n.md", "n.md"]
+
+
+def test_a_conflict_kept_as_a_file_is_merged_into_the_note(make_node: MakeNode) -> None:
+    one, two = make_node("one"), make_node("two")
+    one.write("n.md", "a\n")
+    one.sync()
+    two.sync()
+    one.write("n.md", "from one\n")
+    two.write("n.md", "from two\n")
+    one.sync()
+    two.sync()
+    two.sync()
+    conflict = conflict_of(two)
+    assert conflict.kept_as is not None
+    sides = resolver(two).versions(conflict)
+    assert [one.content for one in sides] == [b"from two\n", b"from one\n"]
+    resolver(two).merge(conflict, b"both\n")
+    assert settled(one, two) == {"n.md": b"both\n"}
+
+
+def test_a_node_that_sends_nothing_merges_nothing(make_node: MakeNode) -> None:
+    _, two = two_branches(make_node)
+    with pytest.raises(ReadOnly):
+        resolver(two, is_read_only=True).merge(conflict_of(two), b"x")

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from tests.search.indexed import indexed
 
 from obsidian_rag.engine import Engine, run_index, update_relations
+from obsidian_rag.engine.linking import add_link, remove_link, sync_link
 from obsidian_rag.index import Mode
 from obsidian_rag.relations import relation_troubles, similar_titles
-from obsidian_rag.tools import call
+from obsidian_rag.tools import OWNER, call
 
 RELATED = "obsidian_rag_related"
 TEXTS = ("sedge and boilers by the pond", "sleeping foxes")
 FOLDERS = ("", "Garden/", "House/", "House/Attic/")
 NAMES = tuple(f"{name} {number}" for name in ("Pond", "Boiler", "Sleep") for number in range(11))
+MADE_UP = ("took_ms", "id", "link_id")
 NOTES = 24
 # In so many notes that an edit or two make the difference between a template's line and a word.
 TEMPLATE = ("## Log of the day", "- [ ] weekly review", "Mood: fine, walking", "## Open questions")
@@ -160,18 +162,22 @@ def told(engine: Engine, notes: list[str]) -> dict[str, Any]:
     for key, values in (("note", notes), ("text", TEXTS)):
         for value in values:
             shown = {key: value, "hide_linked": False, "max_results": 50}
-            answer = call(engine, RELATED, shown, is_owner=True)
+            answer = call(engine, RELATED, shown, OWNER)
             error = answer["error"]
             found[value] = error["code"] if error is not None else _plain(answer["data"])
     found["titles"] = [similar_titles(engine, name, 5) for name in ("Pnd 1", "Boiler")]
-    found["troubles"] = relation_troubles(engine)
+    found["troubles"] = relation_troubles(engine, engine.vaults.primary.link_id)
     return found
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items() if key not in ("took_ms", "id")}
+        return {key: _plain(one) for key, one in value.items() if key not in MADE_UP}
     return [_plain(one) for one in value] if isinstance(value, list) else value
+
+
+def vaults_in(answer: Any) -> set[str]:
+    return {one["vault"] for one in answer["results"]}
 
 
 def assert_as_new(engine: Engine, lived: Lived, folder: Path) -> None:
@@ -246,5 +252,31 @@ def test_deleted_notes_leave_no_trace(tmp_path: Path) -> None:
     with closing(indexed(tmp_path / "home", root)) as engine:
         for number in range(0, 20, 2):
             (root / f"{number}.md").unlink()
+        run_index(engine, Mode.SYNC)
+        assert_as_new(engine, lived, tmp_path / "clean")
+
+
+def test_a_linked_vault_counts_as_it_is_and_leaves_no_trace(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    # No path is in both: of equals at one path, the link ids decide, which are made up.
+    root, other = tmp_path / "vault", tmp_path / "linked"
+    (other / "Far").mkdir(parents=True)
+    root.mkdir()
+    lived, linked = Lived(root, chance), Lived(other / "Far", chance)
+    with closing(indexed(tmp_path / "home", root)) as engine:
+        link = add_link(engine, str(other))
+        sync_link(engine, link.link_id)
+        for _ in range(6):
+            chance.choice(lived.changes)()
+            chance.choice(linked.changes)()
+            run_index(engine, Mode.SYNC)
+        notes = lived.notes()
+        with closing(indexed(tmp_path / "clean", root)) as clean:
+            sync_link(clean, add_link(clean, str(other)).link_id)
+            expected = told(clean, notes)
+        shutil.rmtree(tmp_path / "clean")
+        assert "linked" in vaults_in(expected[notes[0]])
+        assert told(engine, notes) == expected
+        remove_link(engine, link.link_id)
         run_index(engine, Mode.SYNC)
         assert_as_new(engine, lived, tmp_path / "clean")

@@ -25,8 +25,8 @@ from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import open_rows
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import note_source
-from obsidian_rag.store import ChunkStore, Database
-from obsidian_rag.vault import Rules
+from obsidian_rag.store import ChunkStore, Database, Links
+from obsidian_rag.vault import Rules, Vault
 
 SEED = RelationsSettings(profile="seed", discount_boilerplate=False)
 DEFAULT = RelationsSettings()
@@ -36,19 +36,18 @@ RULES = Rules.from_settings(Settings().indexing)
 class WordsAlone(RelationsConsumer):
     """Indexes without vectors: notes are related by what they say."""
 
-    def take(self, delivery: Delivery) -> bool:  # type: ignore[override]  # what a run hands over
+    def take(self, link_id: str, delivery: Delivery) -> bool:  # type: ignore[override]  # of a run
         notes = [replace(note, passages=None) for note in delivery.notes]
-        return super().take(replace(delivery, notes=notes))
+        return super().take(link_id, replace(delivery, notes=notes))
 
     def finish(
         self,
         chunks: ChunkStore,
-        link_id: str,
-        indexed: Callable[[Sequence[str]], Mapping[str, str | None]],
+        indexed: Callable[[str, Sequence[str]], Mapping[str, str | None]],
         stop: Callable[[], bool],
     ) -> str | None:
         nowhere = ChunkStore(f"{chunks.uri}-nowhere")
-        return super().finish(nowhere, link_id, indexed, stop)
+        return super().finish(nowhere, indexed, stop)
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,16 @@ class RelatedVault:
         return self.folder / "home"
 
     @property
+    def link_id(self) -> str:
+        with self.rows() as rows:
+            return link_of(rows)
+
+    @property
     def ground(self) -> Ground:
-        return Ground(self.root, RULES, self.settings)
+        return Ground(self.settings)
+
+    def vault(self, link_id: str = "") -> Vault:
+        return Vault(self.root, RULES, link_id)
 
     def write(self, notes: Mapping[str, str | bytes]) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
@@ -110,8 +117,7 @@ class RelatedVault:
                 database=database,
                 chunks=ChunkStore(str(self.home / "vectors.lance")),
                 embedder=HashEmbedder(8),
-                root=self.root,
-                rules=RULES,
+                vault=self.vault(Links(database).set_primary(self.root).link_id),
                 limits=ChunkLimits(),
                 guarded=Guarded({}, ()),
                 consumer=notes,
@@ -127,8 +133,11 @@ class RelatedVault:
         """Take up these notes and nothing else; how many were written."""
         with closing(RelationsConsumer(self.home, self.ground)) as notes:
             assert notes.begin_early()
-            source = Source("", self.root, RULES.max_file_bytes, ChunkLimits(), notes.make_content)
-            hand_over(source, RULES, notes, notes.contents_below(paths), paths)
+            vault = self.vault(link_of(notes.rows))
+            limit = RULES.max_file_bytes
+            source = Source(vault.link_id, self.root, limit, ChunkLimits(), notes.make_content)
+            held = notes.contents_below(vault.link_id, paths)
+            hand_over(source, vault, notes, held, paths)
             return notes.written
 
     @contextmanager
@@ -144,12 +153,23 @@ class RelatedVault:
             return scores(loaded, path, chosen)
 
 
+def link_of(rows: Rows) -> str:
+    """The link id of the only vault."""
+    (link_id,) = rows.link_ids().values()
+    return link_id
+
+
+def slots(loaded: MemoryIndex) -> dict[str, int]:
+    """The slot of each note, by its path."""
+    return {path: slot for (_, path), slot in loaded.by_path.items()}
+
+
 def load(rows: Rows, settings: RelationsSettings) -> MemoryIndex:
     return MemoryIndex(rows, use_links=settings.use_links and settings.profile == "default")
 
 
 def scores(loaded: MemoryIndex, path: str, settings: RelationsSettings) -> dict[str, float]:
-    found = related(loaded, note_source(loaded, loaded.by_path[path]), settings)
+    found = related(loaded, note_source(loaded, slots(loaded)[path]), settings)
     return {loaded.cards[one.slot].path: one.score for one in found}
 
 

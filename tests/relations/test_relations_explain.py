@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed
+from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed, slots
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.explain import Explained, explain
@@ -19,7 +19,7 @@ def explained(
     vault: RelatedVault, path: str, settings: RelationsSettings = SHOWN
 ) -> dict[str, Explained]:
     with vault.loaded(settings) as loaded:
-        source = note_source(loaded, loaded.by_path[path])
+        source = note_source(loaded, slots(loaded)[path])
         found = related(loaded, source, settings, limit=50)
         return {one.card.path: one for one in explain(loaded, source, found, weights_of(settings))}
 
@@ -132,7 +132,7 @@ def test_a_text_has_no_way_and_no_line_of_its_own(tmp_path: Path) -> None:
 def test_rows_that_are_newer_than_what_is_loaded_do_no_harm(tmp_path: Path) -> None:
     vault = indexed(tmp_path, {"a.md": "zuv kof", "b.md": "zuv kof"}, SHOWN)
     with vault.loaded() as loaded:
-        source = note_source(loaded, loaded.by_path["a.md"])
+        source = note_source(loaded, slots(loaded)["a.md"])
         found = related(loaded, source, SHOWN)
         vault.write({"b.md": "zuv entirely different words", "a.md": "other ones too"})
         vault.update()

@@ -15,7 +15,7 @@ B = "f47ac10b-58cc-4372-a567-0e02b2c3d479"
 def note(
     path: str, *links: str, uid: str | None = None, related: tuple[tuple[str, bool], ...] = ()
 ) -> Ties:
-    return Ties(path, uid, links, related)
+    return Ties("link", path, uid, links, related)
 
 
 def graph(*notes: Ties) -> Graph:
@@ -73,7 +73,7 @@ def test_of_notes_with_one_name_the_shortest_path_is_meant_and_then_the_first() 
 
 
 def test_paths_that_differ_only_in_case_are_told_apart_by_order() -> None:
-    assert graph(note("x.md"), note("X.md")).find("x") == 1
+    assert graph(note("x.md"), note("X.md")).find("x", 0) == 1
 
 
 def test_a_link_a_named_relation_and_an_id_are_ties_alike() -> None:
@@ -193,6 +193,7 @@ TARGETS = (*NAMES, "y/a", "../a", "./b", "gone")
 Change = tuple[int, Ties | None]
 ties = st.builds(
     Ties,
+    st.sampled_from(["one", "other"]),
     st.sampled_from([f"{name}.md" for name in NAMES]),
     st.sampled_from([None, A, B]),
     st.lists(st.sampled_from(TARGETS), max_size=3).map(tuple),
@@ -206,7 +207,7 @@ changes = st.dictionaries(st.integers(0, 5), st.none() | ties, max_size=3)
 
 
 def is_possible(notes: Mapping[int, Ties]) -> bool:
-    paths = [one.path for one in notes.values()]
+    paths = [(one.link_id, one.path) for one in notes.values()]
     return len(paths) == len(set(paths))
 
 

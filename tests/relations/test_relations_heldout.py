@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
-from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed
+from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed, link_of
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.heldout import HITS_AT, LinksFound, evaluate_links
+from obsidian_rag.relations.memory_index import MemoryIndex
+from obsidian_rag.vault import Vault
 
 NOTES = {
     "a.md": "zuv kof mip, see [[b]]",
@@ -22,7 +24,12 @@ def measured(
 ) -> LinksFound:
     with vault.loaded(settings) as loaded:
         vault.settings = settings
-        return evaluate_links(loaded, vault.ground, limit=limit)
+        return evaluate_links(loaded, vault.ground, known(loaded, vault), limit=limit)
+
+
+def known(loaded: MemoryIndex, vault: RelatedVault) -> dict[str, Vault]:
+    link_id = link_of(loaded.rows)
+    return {link_id: vault.vault(link_id)}
 
 
 def test_links_are_counted_by_notes_and_links(tmp_path: Path) -> None:
@@ -102,6 +109,10 @@ def test_progress_is_told(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     with vault.loaded() as loaded:
         evaluate_links(
-            loaded, vault.ground, limit=9, listener=lambda done, total: told.append((done, total))
+            loaded,
+            vault.ground,
+            known(loaded, vault),
+            limit=9,
+            listener=lambda done, total: told.append((done, total)),
         )
     assert told == [(1, 3), (2, 3), (3, 3)]

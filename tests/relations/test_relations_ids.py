@@ -17,6 +17,7 @@ from obsidian_rag.notes import NoteId, id_trouble, parse_note, read_id
 from obsidian_rag.relations import ids as ids_module
 from obsidian_rag.relations.ids import AddOutcome, DuplicateId, FoundId, add_id, add_ids, check_ids
 from obsidian_rag.relations.note_edit import open_for_edit
+from obsidian_rag.vault import Rules, Vault
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 A = "550e8400-e29b-41d4-a716-446655440000"
@@ -88,7 +89,7 @@ def test_an_id_is_written_first_and_every_other_byte_stays(make_vault: MakeVault
     )
     root = make_vault({"a.md": before})
     (root / "a.md").chmod(0o640)
-    added = add_id(root, "a.md")
+    added = add_id(Vault(root, Rules()), "a.md")
     assert (added.path, added.outcome, id_trouble(added.id)) == ("a.md", AddOutcome.ADDED, "")
     line = f'id: "{added.id}"\r\n'.encode()
     assert everything(root) == {"a.md": before[:8] + line + before[8:]}
@@ -97,17 +98,17 @@ def test_an_id_is_written_first_and_every_other_byte_stays(make_vault: MakeVault
 
 def test_a_note_without_frontmatter_gets_one(make_vault: MakeVault) -> None:
     root = make_vault({"Folder/a.md": "# T\n", "empty.md": ""})
-    added = add_id(root, "./Folder//a.md")
+    added = add_id(Vault(root, Rules()), "./Folder//a.md")
     assert added.path == "Folder/a.md"
     assert (root / "Folder/a.md").read_text() == f'---\nid: "{added.id}"\n---\n# T\n'
-    assert add_id(root, "empty.md").outcome == "added"
+    assert add_id(Vault(root, Rules()), "empty.md").outcome == "added"
 
 
 @pytest.mark.parametrize("field", ["id", "uuid"])
 def test_id_rule_an_id_never_changes_once_assigned(make_vault: MakeVault, field: str) -> None:
     root = make_vault({"a.md": f"---\n{field}: {A}\n---\n"})
     before = (root / "a.md").stat()
-    added = add_id(root, "a.md")
+    added = add_id(Vault(root, Rules()), "a.md")
     assert (added.outcome, added.id) == (AddOutcome.EXISTING, A)
     after = (root / "a.md").stat()
     assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
@@ -116,14 +117,19 @@ def test_id_rule_an_id_never_changes_once_assigned(make_vault: MakeVault, field:
 def test_a_dry_run_writes_nothing_and_meets_the_same_refusals(make_vault: MakeVault) -> None:
     notes = {"a.md": "x", "b.md": "---\na: [\n---\n", "c.md": f"---\nid: {A}\n---\n"}
     root = make_vault(notes)
-    outcomes = [(one.path, one.outcome, one.id) for one in add_ids(root, notes, is_dry_run=True)]
+    outcomes = [
+        (one.path, one.outcome, one.id)
+        for one in add_ids(Vault(root, Rules()), notes, is_dry_run=True)
+    ]
     assert outcomes == [("a.md", "planned", ""), ("b.md", "failed", ""), ("c.md", "existing", A)]
     assert everything(root) == {path: text.encode() for path, text in notes.items()}
 
 
 def test_one_bad_note_does_not_stop_the_others(make_vault: MakeVault) -> None:
     root = make_vault({"a.md": "---\n{a: 1}\n---\n", "b.md": "x", "c.canvas": "{}"})
-    added = [*add_ids(root, ["a.md", "gone.md", "../x.md", "c.canvas", "b.md", "b.md"])]
+    added = [
+        *add_ids(Vault(root, Rules()), ["a.md", "gone.md", "../x.md", "c.canvas", "b.md", "b.md"])
+    ]
     assert [(one.path, one.outcome, one.error and one.error["code"]) for one in added] == [
         ("a.md", "failed", "INVALID_ARGUMENT"),
         ("gone.md", "failed", "NOT_FOUND"),
@@ -136,7 +142,7 @@ def test_one_bad_note_does_not_stop_the_others(make_vault: MakeVault) -> None:
 def test_every_added_id_is_another(make_vault: MakeVault) -> None:
     names = [f"{number}.md" for number in range(20)]
     root = make_vault(dict.fromkeys(names, "x"))
-    assert len({one.id for one in add_ids(root, names)}) == 20
+    assert len({one.id for one in add_ids(Vault(root, Rules()), names)}) == 20
     read = [
         (name, read_id(parse_note(name, (root / name).read_text()).frontmatter)) for name in names
     ]
@@ -158,7 +164,7 @@ def test_a_note_that_cannot_be_edited_safely_is_left_alone(
 ) -> None:
     root = make_vault({"a.md": text})
     with pytest.raises(InvalidArgument) as refused:
-        add_id(root, "a.md")
+        add_id(Vault(root, Rules()), "a.md")
     assert "'a.md' is unchanged" in refused.value.message and refused.value.suggestion
     assert everything(root) == {"a.md": text.encode()}
 
@@ -175,14 +181,14 @@ def test_a_note_edited_meanwhile_is_left_to_its_author(
 
     monkeypatch.setattr(ids_module, "make_id", make_late)
     with pytest.raises(Changed):
-        add_id(root, "a.md")
+        add_id(Vault(root, Rules()), "a.md")
     assert everything(root) == {"a.md": b"the user's"}
 
 
 @pytest.mark.parametrize("late", [b"the user's", None])
 def test_saving_compares_with_what_was_opened(make_vault: MakeVault, late: bytes | None) -> None:
     root = make_vault({"a.md": "mine"})
-    opened = open_for_edit(root, "a.md", is_owner=False)
+    opened = open_for_edit(Vault(root, Rules()), "a.md", is_owner=False)
     if late is None:
         (root / "a.md").unlink()
     else:
@@ -196,7 +202,7 @@ def test_a_write_protected_note_is_left_alone(make_vault: MakeVault) -> None:
     root = make_vault({"a.md": "x"})
     (root / "a.md").chmod(0o444)
     with pytest.raises(ReadOnly):
-        add_id(root, "a.md")
+        add_id(Vault(root, Rules()), "a.md")
     assert everything(root) == {"a.md": b"x"}
 
 
@@ -211,7 +217,7 @@ def test_a_full_disk_leaves_the_note_and_no_litter(
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", full)  # a full disk cannot be had in a test
         with pytest.raises(IndexerFailed):
-            add_id(root, "a.md")
+            add_id(Vault(root, Rules()), "a.md")
     assert everything(root) == {"a.md": b"x"}
 
 
@@ -222,9 +228,9 @@ def test_a_link_out_of_the_vault_is_not_followed(make_vault: MakeVault, tmp_path
     (root / "in.md").symlink_to("real.md")
     for rel in ("out.md", "../outside.md", str(tmp_path / "outside.md"), ".."):
         with pytest.raises(SecurityViolation):
-            add_id(root, rel)
+            add_id(Vault(root, Rules()), rel)
     assert (tmp_path / "outside.md").read_text() == "x"
-    added = add_id(root, "in.md")
+    added = add_id(Vault(root, Rules()), "in.md")
     assert (root / "in.md").is_symlink()
     assert added.id in (root / "real.md").read_text()
 
@@ -232,7 +238,7 @@ def test_a_link_out_of_the_vault_is_not_followed(make_vault: MakeVault, tmp_path
 def test_hidden_files_are_not_written(make_vault: MakeVault) -> None:
     root = make_vault({".trash/a.md": "x"})
     with pytest.raises(SecurityViolation):
-        add_id(root, ".trash/a.md")
+        add_id(Vault(root, Rules()), ".trash/a.md")
     assert everything(root) == {".trash/a.md": b"x"}
 
 
@@ -240,10 +246,10 @@ def test_hidden_files_are_not_written(make_vault: MakeVault) -> None:
 def test_only_markdown_notes_get_an_id(make_vault: MakeVault, name: str) -> None:
     root = make_vault({name: "{}"})
     with pytest.raises(InvalidArgument):
-        add_id(root, name)
+        add_id(Vault(root, Rules()), name)
     (root / "alias.md").symlink_to(name)
     with pytest.raises(InvalidArgument):
-        add_id(root, "alias.md")
+        add_id(Vault(root, Rules()), "alias.md")
     assert (root / name).read_text() == "{}"
 
 
@@ -257,15 +263,15 @@ def test_a_note_that_opted_out_is_as_good_as_missing_except_to_its_owner(
         if not present:
             (root / "a.md").unlink()
         with pytest.raises(NotFound) as refused:
-            add_id(root, "a.md")
+            add_id(Vault(root, Rules()), "a.md")
         answers.append(refused.value.body)
     assert answers[0] == answers[1]
 
 
 def test_the_owner_may_give_an_id_to_any_note(make_vault: MakeVault) -> None:
     root = make_vault({"a.md": "---\nrag: false\n---\n", "p.md": "---\nrag: private\n---\n"})
-    assert add_id(root, "a.md", is_owner=True).outcome == "added"
-    assert add_id(root, "p.md").outcome == "added"
+    assert add_id(Vault(root, Rules()), "a.md", is_owner=True).outcome == "added"
+    assert add_id(Vault(root, Rules()), "p.md").outcome == "added"
     assert parse_note("a.md", (root / "a.md").read_text()).policy == "never"
 
 
@@ -283,5 +289,5 @@ def test_what_cannot_be_read_is_not_written(
 ) -> None:
     root = make_vault({} if content is None else {"a.md": content})
     with pytest.raises(error):
-        add_id(root, "a.md", max_bytes=100)
+        add_id(Vault(root, Rules(max_file_bytes=100)), "a.md")
     assert everything(root) == ({} if content is None else {"a.md": content})

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.relations.related_vault import DEFAULT, RelatedVault, indexed
+from tests.relations.related_vault import DEFAULT, RelatedVault, indexed, link_of, slots
 
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.notes import Chunk, embedding_text
@@ -20,29 +20,29 @@ from obsidian_rag.relations.source import note_source, text_source
 from obsidian_rag.relations.vectors import refresh_meaning_vectors
 from obsidian_rag.store import ChunkRow, ChunkStore, MeaningStore, NoteRow, text_digest
 
-LINK = "11111111-aaaa-4bbb-8ccc-222222222222"
 MODEL = "a transformer"
 NAMES = [f"n{number:02}.md" for number in range(20)]
 
 
-def chunk_store(folder: Path, notes: dict[str, list[str]]) -> ChunkStore:
+def chunk_store(vault: RelatedVault, notes: dict[str, list[str]]) -> ChunkStore:
     """Passages with these texts, without anything that static vectors could tell."""
-    made = ChunkStore(str(folder / "vectors.lance"))
+    made = ChunkStore(str(vault.folder / "vectors.lance"))
     made.create(2)
     for path, texts in notes.items():
-        put_chunks(made, path, texts)
+        put_chunks(vault, made, path, texts)
     return made
 
 
-def put_chunks(chunks: ChunkStore, path: str, texts: list[str]) -> None:
+def put_chunks(vault: RelatedVault, chunks: ChunkStore, path: str, texts: list[str]) -> None:
+    link_id = vault.link_id
     note = NoteRow(
-        LINK, path, path, (), None, False, "2024-01-15T00:00:00Z", "2024-01-16T00:00:00Z"
+        link_id, path, path, (), None, False, "2024-01-15T00:00:00Z", "2024-01-16T00:00:00Z"
     )
     rows = [
         ChunkRow(note, Chunk(text, "", None, (), 1, 2, ()), chunk_id(text), at, len(texts), text)
         for at, text in enumerate(texts)
     ]
-    chunks.replace(LINK, [path], rows, np.ones((len(rows), 2), dtype=np.float32))
+    chunks.replace(link_id, [path], rows, np.ones((len(rows), 2), dtype=np.float32))
 
 
 def chunk_id(text: str) -> str:
@@ -69,8 +69,8 @@ def vault(tmp_path: Path) -> RelatedVault:
 
 
 @pytest.fixture
-def chunks(tmp_path: Path) -> ChunkStore:
-    return chunk_store(tmp_path, {"a.md": ["zuv 1", "zug 2"], "b.md": ["kof 1"]})
+def chunks(vault: RelatedVault) -> ChunkStore:
+    return chunk_store(vault, {"a.md": ["zuv 1", "zug 2"], "b.md": ["kof 1"]})
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def store(tmp_path: Path) -> MeaningStore:
 
 def refreshed(vault: RelatedVault, chunks: ChunkStore, store: MeaningStore, **more: object) -> int:
     with vault.rows() as rows:
-        return refresh_meaning_vectors(rows, chunks, LINK, store, **more)  # type: ignore[arg-type]
+        return refresh_meaning_vectors(rows, chunks, link_of(rows), store, **more)  # type: ignore[arg-type]
 
 
 def test_a_note_waits_until_all_its_passages_have_vectors(
@@ -106,7 +106,7 @@ def test_a_changed_note_keeps_its_vector_until_the_new_text_has_one(
     vault.write({"b.md": "mip"})
     vault.update()
     # The passage is the same one with another text, as when its heading changed.
-    put_chunks(chunks, "b.md", ["kof 2"])
+    put_chunks(vault, chunks, "b.md", ["kof 2"])
     assert refreshed(vault, chunks, store) == 0
     assert meant(vault)["b.md"] == [0, 1]
     embed(store, "b.md", "kof 2", 1, 0)
@@ -139,7 +139,9 @@ def give(rows: Rows, kind: Kind, vectors: dict[str, NDArray[np.float64]]) -> Non
     if kind is Kind.MEANING:
         rows.expect_meanings_of(MODEL)
     with rows.changing():
-        rows.put_vectors(((path, "h", kind.pack(one)) for path, one in vectors.items()), kind)
+        rows.put_vectors(
+            link_of(rows), ((path, "h", kind.pack(one)) for path, one in vectors.items()), kind
+        )
 
 
 def many(tmp_path: Path, have: int) -> RelatedVault:
@@ -156,7 +158,7 @@ def many(tmp_path: Path, have: int) -> RelatedVault:
 
 def first(loaded: MemoryIndex, path: str) -> str:
     return loaded.cards[
-        related(loaded, note_source(loaded, loaded.by_path[path]), DEFAULT)[0].slot
+        related(loaded, note_source(loaded, slots(loaded)[path]), DEFAULT)[0].slot
     ].path
 
 
@@ -199,7 +201,7 @@ def test_a_note_that_has_only_a_static_vector_is_compared_by_that(tmp_path: Path
     vault = many(tmp_path, 19)
     with vault.rows() as rows:
         loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
-        late, early = (loaded.by_path[NAMES[at]] for at in (19, 0))
+        late, early = (slots(loaded)[NAMES[at]] for at in (19, 0))
         assert kind_of(loaded, note_source(loaded, late)) is Kind.STATIC
         static = loaded.by_static_vectors()
         asked = note_source(loaded, late)

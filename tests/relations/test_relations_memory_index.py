@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed, load
+from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed, link_of, load, slots
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.explain import explain
@@ -35,7 +35,7 @@ def everything(loaded: MemoryIndex, chosen: RelationsSettings) -> dict[str, Any]
     """What is related to every note, with all reasons, under names that no slot is part of."""
     answers: dict[str, Any] = {}
     wide = chosen.model_copy(update={"min_score": 0.0, "hide_linked": False})
-    for path, slot in sorted(loaded.by_path.items()):
+    for path, slot in sorted(slots(loaded).items()):
         source = note_source(loaded, slot)
         found = related(loaded, source, wide)
         answers[path] = [
@@ -147,11 +147,11 @@ def test_a_note_keeps_its_slot_when_it_changes_and_when_it_comes_back(tmp_path: 
     vault = indexed(tmp_path, {"a.md": "zuv", "b.md": "kof"})
     with vault.rows() as rows:
         follower = load(rows, DEFAULT)
-        slot = follower.by_path["a.md"]
+        slot = slots(follower)["a.md"]
         vault.write({"a.md": "zuv tiq", "c.md": "new"})
         vault.update()
         follower.follow()
-        assert follower.by_path["a.md"] == slot
+        assert slots(follower)["a.md"] == slot
         (vault.root / "a.md").unlink()
         vault.update()
         follower.follow()
@@ -160,7 +160,7 @@ def test_a_note_keeps_its_slot_when_it_changes_and_when_it_comes_back(tmp_path: 
         vault.write({"a.md": "zuv"})
         vault.update()
         follower.follow()
-        assert (follower.by_path["a.md"], follower.size) == (slot, 3)
+        assert (slots(follower)["a.md"], follower.size) == (slot, 3)
 
 
 def test_nothing_is_read_when_nothing_changed(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_reader_sees_another_process_replace_the_file(tmp_path: Path) -> None:
 
 def vectors_of(loaded: MemoryIndex) -> dict[str, list[float] | None]:
     assert loaded.meanings is not None
-    found = {path: loaded.meanings.of(slot) for path, slot in sorted(loaded.by_path.items())}
+    found = {path: loaded.meanings.of(slot) for path, slot in sorted(slots(loaded).items())}
     return {
         path: None if vector is None else vector.astype(float).round(2).tolist()
         for path, vector in found.items()
@@ -212,8 +212,11 @@ def vectors_of(loaded: MemoryIndex) -> dict[str, list[float] | None]:
 def put(vault: RelatedVault, **vectors: list[float]) -> None:
     with vault.rows() as rows, rows.changing():
         rows.put_vectors(
-            (f"{name}.md", "hash", np.array(vector, np.float16).tobytes())
-            for name, vector in vectors.items()
+            link_of(rows),
+            [
+                (f"{name}.md", "hash", np.array(vector, np.float16).tobytes())
+                for name, vector in vectors.items()
+            ],
         )
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.relations.related_vault import RelatedVault, indexed
+from tests.relations.related_vault import RelatedVault, indexed, link_of
 
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.relations.ground import format_of
@@ -51,7 +51,7 @@ def test_every_note_is_counted_and_dated(vault: RelatedVault) -> None:
     with vault.rows() as rows:
         assert rows.count == 3
         assert rows.updated_at is not None
-        assert set(rows.contents()) == set(NOTES)
+        assert set(rows.contents(link_of(rows))) == set(NOTES)
 
 
 def test_a_change_has_one_number_for_all_that_it_writes(vault: RelatedVault) -> None:
@@ -68,9 +68,12 @@ def test_a_change_has_one_number_for_all_that_it_writes(vault: RelatedVault) -> 
 def test_what_is_known_of_files_and_of_those_below_a_folder(tmp_path: Path) -> None:
     vault = indexed(tmp_path, {"a/b.md": "x", "a/c/d.md": "x", "a-b.md": "x", "a0.md": "x"})
     with vault.rows() as rows:
-        assert set(rows.contents_below(["a"])) == {"a/b.md", "a/c/d.md"}
-        assert set(rows.contents_below(["a-b.md", "a/c", "gone.md"])) == {"a-b.md", "a/c/d.md"}
-        assert rows.contents_below([]) == {}
+        assert set(rows.contents_below(link_of(rows), ["a"])) == {"a/b.md", "a/c/d.md"}
+        assert set(rows.contents_below(link_of(rows), ["a-b.md", "a/c", "gone.md"])) == {
+            "a-b.md",
+            "a/c/d.md",
+        }
+        assert rows.contents_below(link_of(rows), []) == {}
 
 
 def test_places_tell_the_terms_in_their_order_and_their_lines(vault: RelatedVault) -> None:
@@ -120,7 +123,7 @@ def test_a_removed_note_is_in_none_of_the_indexes_but_its_number_is_kept(
     with vault.rows() as rows:
         assert rows.count == 2
         assert rows.places([pond]) == {}
-        assert rows.alike("Pond", 3, 10) == []
+        assert rows.alike(link_of(rows), "Pond", 3, 10) == []
         assert rows.tags_beside("garden", 10) == []
         (left,) = rows.database.rows("SELECT * FROM note WHERE number = ?", (pond,))
         assert not any(value in left for value in ("Pond", "Still water", "garden"))
@@ -140,15 +143,17 @@ def test_titles_and_summaries_are_matched_fuzzily_with_any_group_size(
     vault.write({"Rain garden.md": "x", "Brain.md": "x", "京都の旅行の記録.md": "x", "B.md": "x"})
     vault.update()
     with vault.rows() as rows:
-        titles = {number(rows, path): path for path in rows.contents()}
-        found = [(titles[one], share) for one, share in rows.alike("rain gardn", size, 10)]
+        titles = {number(rows, path): path for path in rows.contents(link_of(rows))}
+        found = [
+            (titles[one], share) for one, share in rows.alike(link_of(rows), "rain gardn", size, 10)
+        ]
         assert found[0][0] == "Rain garden.md"
         assert 0.3 < found[0][1] < 1
-        assert [titles[one] for one, _ in rows.alike("京都の旅行", size, 1)] == [
+        assert [titles[one] for one, _ in rows.alike(link_of(rows), "京都の旅行", size, 1)] == [
             "京都の旅行の記録.md"
         ]
-        assert rows.alike("Rain Garden", size, 1)[0][1] == 1
-        assert rows.alike("", size, 10) == []
+        assert rows.alike(link_of(rows), "Rain Garden", size, 1)[0][1] == 1
+        assert rows.alike(link_of(rows), "", size, 10) == []
 
 
 def test_tags_beside_a_tag_are_counted_by_notes(tmp_path: Path) -> None:
@@ -210,7 +215,7 @@ def test_a_damaged_file_is_found_out_when_it_is_read(vault: RelatedVault, damage
     damage(vault.home / FILE)
     try:
         with vault.rows() as rows:
-            rows.contents()
+            rows.contents("any")
             assert rows.count == 0
     except IndexCorrupted:
         discard(vault.home)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed
+from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed, slots
 from tests.relations.seed_scoring import SeedNote, seed_related
 
 from obsidian_rag.config import RelationsSettings
@@ -106,7 +106,7 @@ SMALL = {
 def test_a_result_has_the_share_of_each_signal_and_their_weighted_sum(tmp_path: Path) -> None:
     vault = indexed(tmp_path, SMALL, SEED)
     with vault.loaded() as loaded:
-        (first, *_) = related(loaded, note_source(loaded, loaded.by_path["a.md"]), SEED)
+        (first, *_) = related(loaded, note_source(loaded, slots(loaded)["a.md"]), SEED)
         assert loaded.cards[first.slot].path == "b.md"
         assert set(first.parts) == set(SEED_WEIGHTS)
         total = sum(SEED_WEIGHTS[signal] * value for signal, value in first.parts.items())

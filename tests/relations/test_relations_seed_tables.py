@@ -23,7 +23,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed, scores
+from tests.relations.related_vault import (
+    DEFAULT,
+    SEED,
+    RelatedVault,
+    indexed,
+    link_of,
+    scores,
+    slots,
+)
 from tests.relations.seed_scoring import SeedNote, seed_related
 
 from obsidian_rag.config import RelationsSettings
@@ -128,13 +136,13 @@ def test_ngram_index_matches_titles_and_summaries_by_groups_of_three_letters(
         )}  # fmt: skip
         assert {"fox", "sed", "dge", "gra", "wet"} <= groups
         assert {len(letters) for letters in groups} == {3}
-        assert rows.alike("fox segde", 3, 1)[0][0] == one
-        assert rows.alike("wet plces", 3, 1)[0][0] == one
+        assert rows.alike(link_of(rows), "fox segde", 3, 1)[0][0] == one
+        assert rows.alike(link_of(rows), "wet plces", 3, 1)[0][0] == one
 
 
 def test_relation_graph_ties_notes_both_ways_by_the_related_field(vault: RelatedVault) -> None:
     with vault.loaded() as loaded:
-        sedge, pond = loaded.by_path["Sedge.md"], loaded.by_path["Pond.md"]
+        sedge, pond = slots(loaded)["Sedge.md"], slots(loaded)["Pond.md"]
         assert loaded.graph.outgoing == {sedge: frozenset({pond})}
         assert loaded.graph.neighbours(pond) == {sedge}
         assert loaded.graph.neighbours(sedge) == {pond}
@@ -142,7 +150,7 @@ def test_relation_graph_ties_notes_both_ways_by_the_related_field(vault: Related
 
 def test_document_stats_have_word_count_unique_terms_and_vector_norm(vault: RelatedVault) -> None:
     with vault.loaded() as loaded:
-        pond = loaded.by_path["Pond.md"]
+        pond = slots(loaded)["Pond.md"]
         # pond, still, water, sedge: of three notes one, one, two and two have them.
         rare, common = log((3 - 1 + 0.5) / 1.5 + 1), log((3 - 2 + 0.5) / 2.5 + 1)
         assert loaded.words[pond] == 4
@@ -164,7 +172,7 @@ def test_scoring_step_1_tokenizes_without_markdown_and_stopwords_and_stems(
 
 def raw(loaded: MemoryIndex, path: str) -> dict[Signal, dict[str, float]]:
     """The four signals of the seed for one note, not yet normalised."""
-    source = note_source(loaded, loaded.by_path[path])
+    source = note_source(loaded, slots(loaded)[path])
     touched = Touched(loaded, source)
     found = {
         Signal.BM25: touched.bm25(is_damped=False),
@@ -173,7 +181,7 @@ def raw(loaded: MemoryIndex, path: str) -> dict[Signal, dict[str, float]]:
         Signal.GRAPH: signals.proximity(loaded, source),
     }
     return {
-        signal: {path: float(values[slot]) for path, slot in loaded.by_path.items()}
+        signal: {path: float(values[slot]) for path, slot in slots(loaded).items()}
         for signal, values in found.items()
     }
 
@@ -220,7 +228,7 @@ def test_scoring_step_6_normalises_each_set_of_scores_by_its_least_and_most() ->
 def test_scoring_step_7_combines_with_the_configured_weights(vault: RelatedVault) -> None:
     settings = SEED.model_copy(update={"bm25_weight": 0.1, "graph_weight": 0.6, "min_score": 0.0})
     with vault.loaded() as loaded:
-        (found,) = related(loaded, note_source(loaded, loaded.by_path["Sedge.md"]), settings)
+        (found,) = related(loaded, note_source(loaded, slots(loaded)["Sedge.md"]), settings)
         expected = (
             0.1 * found.parts[Signal.BM25]
             + 0.2 * found.parts[Signal.TAGS]
@@ -290,17 +298,17 @@ def test_event_delete_removes_a_file_from_all_six_indexes_and_leaves_references_
         assert letters == []
     with vault.loaded() as loaded:
         assert loaded.graph.outgoing == {}
-        assert loaded.graph.dangling() == [(loaded.by_path["Sedge.md"], B)]
+        assert loaded.graph.dangling() == [(slots(loaded)["Sedge.md"], B)]
 
 
 def test_event_rename_updates_the_path_and_keeps_id_and_relations(vault: RelatedVault) -> None:
     (vault.root / "Pond.md").rename(vault.root / "Lake.md")
     vault.update(["Pond.md", "Lake.md"])
     with vault.loaded() as loaded:
-        lake = loaded.by_path["Lake.md"]
+        lake = slots(loaded)["Lake.md"]
         assert loaded.cards[lake].uid == B
-        assert loaded.graph.outgoing[loaded.by_path["Sedge.md"]] == {lake}
-        assert "Pond.md" not in loaded.by_path
+        assert loaded.graph.outgoing[slots(loaded)["Sedge.md"]] == {lake}
+        assert "Pond.md" not in slots(loaded)
 
 
 # Settings
@@ -312,7 +320,7 @@ def test_setting_excluded_folders_are_skipped(tmp_path: Path) -> None:
         tmp_path, {"a.md": "x", "templates/t.md": "x", "archive/old/b.md": "x"}, settings
     )
     with vault.rows() as rows:
-        assert set(rows.contents()) == {"a.md"}
+        assert set(rows.contents(link_of(rows))) == {"a.md"}
     assert RelationsSettings().excluded_folders == ()
 
 
@@ -335,7 +343,7 @@ def test_setting_rich_related_format_is_on_and_decides_how_relations_are_written
 ) -> None:
     assert RelationsSettings().rich_format is True
     vault = indexed(tmp_path, {"a.md": "---\nrelated:\n---\n", "b.md": NOTES["Pond.md"]})
-    add_relation(vault.root, "a.md", "b.md", rel="supports", auto=False, rich=is_rich)
+    add_relation(vault.vault(), "a.md", "b.md", rel="supports", auto=False, rich=is_rich)
     assert written in (vault.root / "a.md").read_text()
 
 
@@ -374,7 +382,7 @@ def test_setting_ngram_size_is_three_and_may_be_two_to_five(tmp_path: Path, size
         found = rows.database.rows("SELECT DISTINCT length(letters) FROM letter_group")
         assert set(found) <= {(length,) for length in range(1, size + 1)}
         assert (size,) in found
-        assert rows.alike("Fox sedgw", size, 1) != []
+        assert rows.alike(link_of(rows), "Fox sedgw", size, 1) != []
 
 
 def test_setting_store_term_positions_is_on_and_may_be_off(tmp_path: Path) -> None:
@@ -404,9 +412,7 @@ def test_error_duplicate_uuids_are_flagged_and_the_first_is_kept(tmp_path: Path)
         "c.md": f"---\nrelated: [{A}]\n---\n",
     }
     with indexed(tmp_path, notes, SEED).loaded() as loaded:
-        assert loaded.graph.outgoing == {
-            loaded.by_path["c.md"]: frozenset({loaded.by_path["a.md"]})
-        }
+        assert loaded.graph.outgoing == {slots(loaded)["c.md"]: frozenset({slots(loaded)["a.md"]})}
     found = ((path, read_id(parse_note(path, text).frontmatter)) for path, text in notes.items())
     (duplicate,) = check_ids(found).duplicates
     assert (duplicate.kept, duplicate.others) == ("a.md", ("b.md",))
@@ -435,7 +441,7 @@ def test_error_very_long_notes_are_read_whole_or_up_to_a_limit(tmp_path: Path) -
 def test_error_dangling_references_are_told_and_harm_nothing(tmp_path: Path) -> None:
     vault = indexed(tmp_path, {"a.md": f"---\nrelated: [{A}]\n---\nsedge", "b.md": "sedge"})
     with vault.loaded() as loaded:
-        assert loaded.graph.dangling() == [(loaded.by_path["a.md"], A)]
+        assert loaded.graph.dangling() == [(slots(loaded)["a.md"], A)]
         assert list(scores(loaded, "a.md", DEFAULT)) == ["b.md"]
 
 

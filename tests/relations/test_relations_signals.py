@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.relations.related_vault import RelatedVault, indexed, load
+from tests.relations.related_vault import RelatedVault, indexed, link_of, load, slots
 from tests.relations.seed_scoring import SeedNote, bm25, idf
 
 from obsidian_rag.relations import signals
@@ -30,11 +30,11 @@ TAGS = {
 
 
 def by_path(loaded: MemoryIndex, scores: Scores) -> dict[str, float]:
-    return {path: float(scores[slot]) for path, slot in loaded.by_path.items()}
+    return {path: float(scores[slot]) for path, slot in slots(loaded).items()}
 
 
 def source(loaded: MemoryIndex, path: str) -> Source:
-    return note_source(loaded, loaded.by_path[path])
+    return note_source(loaded, slots(loaded)[path])
 
 
 def test_k1_and_b_are_the_seeds() -> None:
@@ -203,8 +203,11 @@ def test_names_are_said_also_where_places_are_not_kept(tmp_path: Path) -> None:
 def put_vectors(vault: RelatedVault, vectors: dict[str, list[float]]) -> None:
     with vault.rows() as rows, rows.changing():
         rows.put_vectors(
-            (path, "hash", np.array(vector, dtype=np.float16).tobytes())
-            for path, vector in vectors.items()
+            link_of(rows),
+            [
+                (path, "hash", np.array(vector, dtype=np.float16).tobytes())
+                for path, vector in vectors.items()
+            ],
         )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.relations.related_vault import DEFAULT, indexed, scores
+from tests.relations.related_vault import DEFAULT, indexed, scores, slots
 
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import note_source, text_source
@@ -19,7 +19,7 @@ EVERY = DEFAULT.model_copy(update={"min_score": 0.0})
 
 def test_a_note_has_its_terms_in_order_and_its_tags(tmp_path: Path) -> None:
     with indexed(tmp_path, NOTES).loaded() as loaded:
-        source = note_source(loaded, loaded.by_path["a.md"])
+        source = note_source(loaded, slots(loaded)["a.md"])
         zuv, kof = text_source(loaded, "zuv kof").sequence.tolist()
         assert source.sequence.tolist() == [zuv, zuv, kof]
         assert source.tags == {"x"}
@@ -30,7 +30,7 @@ def test_a_note_has_its_terms_in_order_and_its_tags(tmp_path: Path) -> None:
 def test_without_places_a_note_has_the_same_terms_as_often(tmp_path: Path) -> None:
     settings = DEFAULT.model_copy(update={"store_positions": False})
     with indexed(tmp_path, NOTES, settings).loaded() as loaded:
-        source = note_source(loaded, loaded.by_path["a.md"])
+        source = note_source(loaded, slots(loaded)["a.md"])
         zuv, kof = text_source(loaded, "zuv kof").sequence.tolist()
         assert sorted(source.sequence.tolist()) == sorted([zuv, zuv, kof])
 
@@ -50,7 +50,7 @@ def test_scores_are_the_same_without_places(tmp_path: Path, profile: str) -> Non
 @pytest.mark.parametrize("tag", ["y", "#y", " Y ", "#Y"])
 def test_tags_that_are_asked_for_count_as_the_sources_own(tmp_path: Path, tag: str) -> None:
     with indexed(tmp_path, NOTES).loaded() as loaded:
-        source = note_source(loaded, loaded.by_path["a.md"], [tag, " ", "#"])
+        source = note_source(loaded, slots(loaded)["a.md"], [tag, " ", "#"])
         assert source.tags == {"x", "y"}
         found = [loaded.cards[one.slot].path for one in related(loaded, source, EVERY)]
         assert "c.md" in found
@@ -77,9 +77,9 @@ def test_a_text_of_unknown_words_has_no_terms(tmp_path: Path) -> None:
 def test_a_text_may_speak_for_a_note(tmp_path: Path) -> None:
     """For measuring: the note's text without the link that is to be found again."""
     with indexed(tmp_path, NOTES).loaded() as loaded:
-        slot = loaded.by_path["a.md"]
-        source = text_source(loaded, "mip", slot=slot, without=loaded.by_path["b.md"])
-        assert (source.slot, source.without) == (slot, loaded.by_path["b.md"])
+        slot = slots(loaded)["a.md"]
+        source = text_source(loaded, "mip", slot=slot, without=slots(loaded)["b.md"])
+        assert (source.slot, source.without) == (slot, slots(loaded)["b.md"])
         assert source.tags == {"x"}
         assert len(source.sequence) == 1
 

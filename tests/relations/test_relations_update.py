@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.relations.related_vault import RelatedVault, indexed
+from tests.relations.related_vault import RelatedVault, indexed, slots
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import RelationsSettings
@@ -112,7 +112,7 @@ def test_a_renamed_note_keeps_its_number_and_its_id(vault: RelatedVault) -> None
     assert after["Lake.md"] == before["Pond.md"]
     assert "Pond.md" not in after
     with vault.loaded() as loaded:
-        assert loaded.cards[loaded.by_path["Lake.md"]].uid == ID
+        assert loaded.cards[slots(loaded)["Lake.md"]].uid == ID
 
 
 def test_a_note_of_the_same_second_is_known_again_after_a_rename(vault: RelatedVault) -> None:
@@ -236,7 +236,7 @@ def test_a_private_note_is_related_and_known_as_private(vault: RelatedVault) -> 
     vault.write({"Pond.md": "---\nrag: private\n---\n# Pond\nsedge"})
     vault.update()
     with vault.loaded() as loaded:
-        assert loaded.cards[loaded.by_path["Pond.md"]].is_private
+        assert loaded.cards[slots(loaded)["Pond.md"]].is_private
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,9 @@ def test_ids_are_read_from_the_files_before_anything_is_indexed(
 ) -> None:
     made = engine(make_vault({"a.md": with_id(1), "b.md": "x", "c.markdown": "x", "d.txt": "x"}))
     heard: list[tuple[int, int]] = []
-    found = check_note_ids(made, lambda done, total: heard.append((done, total)))
+    found = check_note_ids(
+        made, made.vaults.primary, lambda done, total: heard.append((done, total))
+    )
     assert (found.report.notes, found.report.missing) == (2, ("b.md",))
     assert heard == [(1, 2), (2, 2)]
     assert (found.cycles, found.is_clean) == (None, False)
@@ -49,7 +51,7 @@ def test_indexes_that_were_begun_and_not_made_are_no_failure(
     made = engine(make_vault({"a.md": with_id(1)}))
     with pytest.raises((NotFound, IndexNotFound)):
         related_notes(made, note="a.md")
-    assert check_note_ids(made).cycles is None
+    assert check_note_ids(made, made.vaults.primary).cycles is None
 
 
 def test_an_id_that_a_note_got_meanwhile_is_no_longer_dangling(
@@ -57,11 +59,15 @@ def test_an_id_that_a_note_got_meanwhile_is_no_longer_dangling(
 ) -> None:
     made = engine(make_vault({"a.md": with_id(1, f"related: [{V4}2]\n"), "b.md": with_id(3)}))
     run_index(made, Mode.FULL)
-    assert check_note_ids(made).dangling == (DanglingRelation("a.md", f"{V4}2"),)
+    assert check_note_ids(made, made.vaults.primary).dangling == (
+        DanglingRelation("a.md", f"{V4}2"),
+    )
     make_vault({"b.md": with_id(2)})
-    assert check_note_ids(made).is_clean
+    assert check_note_ids(made, made.vaults.primary).is_clean
     make_vault({"a.md": with_id(1, f"related: [{V4}9]\n")})
-    assert check_note_ids(made).dangling == (DanglingRelation("a.md", f"{V4}9"),)
+    assert check_note_ids(made, made.vaults.primary).dangling == (
+        DanglingRelation("a.md", f"{V4}9"),
+    )
 
 
 def test_a_name_that_was_taken_out_meanwhile_is_no_longer_dangling(
@@ -69,9 +75,11 @@ def test_a_name_that_was_taken_out_meanwhile_is_no_longer_dangling(
 ) -> None:
     made = engine(make_vault({"a.md": with_id(1, "related: ['[[Nowhere]]']\n")}))
     run_index(made, Mode.FULL)
-    assert check_note_ids(made).dangling == (DanglingRelation("a.md", "Nowhere"),)
+    assert check_note_ids(made, made.vaults.primary).dangling == (
+        DanglingRelation("a.md", "Nowhere"),
+    )
     make_vault({"a.md": with_id(1)})
-    assert check_note_ids(made).is_clean
+    assert check_note_ids(made, made.vaults.primary).is_clean
 
 
 def test_an_id_with_a_flaw_is_told_once_and_its_relations_are_not_dangling(
@@ -79,7 +87,8 @@ def test_an_id_with_a_flaw_is_told_once_and_its_relations_are_not_dangling(
 ) -> None:
     upper = f"{V4}a".upper()
     notes = {"a.md": f"---\nid: {upper}\n---\n", "b.md": with_id(1, f"related: ['{upper}']\n")}
-    found = check_note_ids(engine(make_vault(notes)))
+    made = engine(make_vault(notes))
+    found = check_note_ids(made, made.vaults.primary)
     assert [one.path for one in found.report.not_lower_case] == ["a.md"]
     assert found.dangling == ()
 
@@ -87,11 +96,12 @@ def test_an_id_with_a_flaw_is_told_once_and_its_relations_are_not_dangling(
 def test_notes_that_are_not_related_need_no_id(engine: MakeEngine, make_vault: MakeVault) -> None:
     notes = {"a.md": "x", "no.md": "---\nrag: false\n---\n", "T/a.md": "x", "Tea.md": "x"}
     made = engine(make_vault(notes), {"relations.excluded_folders": ["T"]})
-    assert notes_without_id(made) == ["Tea.md", "a.md"]
+    assert notes_without_id(made, made.vaults.primary) == ["Tea.md", "a.md"]
 
 
 def test_bytes_that_are_no_text_are_told(engine: MakeEngine, make_vault: MakeVault) -> None:
-    found = check_note_ids(engine(make_vault({"a.md": b"\xff", "b.md": with_id(1)})))
+    made = engine(make_vault({"a.md": b"\xff", "b.md": with_id(1)}))
+    found = check_note_ids(made, made.vaults.primary)
     assert [(one.rel_path, one.reason) for one in found.unread] == [("a.md", "not_utf8")]
     assert (found.report.notes, found.is_clean) == (1, False)
 
@@ -102,15 +112,15 @@ def test_a_note_is_found_by_path_or_by_a_unique_end_of_it(
     vault = make_vault({"A/Note.md": "x", "B/Note.md": "x", "B/Other.md": "x", ".h/x.md": "x"})
     made = engine(vault)
     for name in ("A/Note.md", "A/Note", "a/note", str(vault / "A" / "Note.md")):
-        assert note_for_id(made, name) == "A/Note.md"
-    assert note_for_id(made, "other") == "B/Other.md"
+        assert note_for_id(made.vaults.primary, name) == "A/Note.md"
+    assert note_for_id(made.vaults.primary, "other") == "B/Other.md"
     with pytest.raises(InvalidArgument, match="'A/Note.md', 'B/Note.md'"):
-        note_for_id(made, "Note")
+        note_for_id(made.vaults.primary, "Note")
     for name in ("ther", "Nowhere", ".h/x.md"):
         with pytest.raises((NotFound, SecurityViolation)):
-            note_for_id(made, name)
+            note_for_id(made.vaults.primary, name)
     with pytest.raises(SecurityViolation):
-        note_for_id(made, "../vault/A/Note.md")
+        note_for_id(made.vaults.primary, "../vault/A/Note.md")
 
 
 def test_whether_a_note_has_an_id_is_told_of_this_moment(
@@ -118,9 +128,13 @@ def test_whether_a_note_has_an_id_is_told_of_this_moment(
 ) -> None:
     vault = make_vault({"a.md": "x", "bad.md": "---\nid: 7\n---\n"})
     made = engine(vault)
-    assert [has_id(made, path) for path in ("a.md", "bad.md", "gone.md")] == [False, True, False]
-    (one,) = add_note_ids(made, ["a.md"])
-    assert (one.outcome, has_id(made, "a.md")) == (AddOutcome.ADDED, True)
+    assert [has_id(made.vaults.primary, path) for path in ("a.md", "bad.md", "gone.md")] == [
+        False,
+        True,
+        False,
+    ]
+    (one,) = add_note_ids(made.vaults.primary, ["a.md"])
+    assert (one.outcome, has_id(made.vaults.primary, "a.md")) == (AddOutcome.ADDED, True)
 
 
 def test_related_notes_know_a_new_id_after_the_next_sync(
@@ -129,10 +143,10 @@ def test_related_notes_know_a_new_id_after_the_next_sync(
     vault = make_vault({"a.md": "x", "b.md": "y"})
     made = engine(vault)
     run_index(made, Mode.FULL)
-    ids = {one.path: one.id for one in add_note_ids(made, ["a.md", "b.md"])}
+    ids = {one.path: one.id for one in add_note_ids(made.vaults.primary, ["a.md", "b.md"])}
     make_vault({"c.md": with_id(1, f"related: [{ids['a.md']}]\n")})
     run_index(made, Mode.SYNC)
-    assert check_note_ids(made).is_clean
+    assert check_note_ids(made, made.vaults.primary).is_clean
 
 
 @settings(max_examples=25, deadline=None)
@@ -147,7 +161,7 @@ def test_after_adding_ids_no_note_lacks_one_unless_it_failed(texts: list[str]) -
             Path(folder) / "home", Path(folder) / "c.json", Settings(vault_path=str(vault))
         )
         made = Engine(config)
-        done = list(add_note_ids(made, notes_without_id(made)))
+        done = list(add_note_ids(made.vaults.primary, notes_without_id(made, made.vaults.primary)))
         failed = [one.path for one in done if one.outcome is AddOutcome.FAILED]
-        assert notes_without_id(made) == sorted(failed)
+        assert notes_without_id(made, made.vaults.primary) == sorted(failed)
         assert len({one.id for one in done if one.id}) == len(texts) - len(failed)

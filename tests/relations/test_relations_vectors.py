@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.relations.related_vault import RelatedVault, indexed
+from tests.relations.related_vault import RelatedVault, indexed, link_of
 
 from obsidian_rag.notes import Chunk
 from obsidian_rag.relations.meanings import Meanings
 from obsidian_rag.relations.vectors import refresh_vectors
 from obsidian_rag.store import ChunkRow, ChunkStore, NoteRow
 
-LINK = "11111111-aaaa-4bbb-8ccc-222222222222"
 NOTES = {"a.md": "zuv", "b.md": "kof", "empty.md": ""}
 
 
@@ -29,9 +28,10 @@ def chunks(tmp_path: Path) -> ChunkStore:
     return made
 
 
-def put(chunks: ChunkStore, path: str, *vectors: list[float]) -> None:
+def put(vault: RelatedVault, chunks: ChunkStore, path: str, *vectors: list[float]) -> None:
+    link_id = vault.link_id
     note = NoteRow(
-        link_id=LINK,
+        link_id=link_id,
         source_file=path,
         title=path,
         aliases=(),
@@ -51,7 +51,7 @@ def put(chunks: ChunkStore, path: str, *vectors: list[float]) -> None:
         )
         for position in range(len(vectors))
     ]
-    chunks.replace(LINK, [path], rows, np.array(vectors, dtype=np.float32))
+    chunks.replace(link_id, [path], rows, np.array(vectors, dtype=np.float32))
 
 
 def vectors(vault: RelatedVault) -> dict[str, list[float]]:
@@ -66,46 +66,46 @@ def vectors(vault: RelatedVault) -> dict[str, list[float]]:
 def test_a_notes_meaning_is_the_mean_of_its_passages_with_length_one(
     vault: RelatedVault, chunks: ChunkStore
 ) -> None:
-    put(chunks, "a.md", [1, 0], [0, 1])
-    put(chunks, "b.md", [0, 2])
+    put(vault, chunks, "a.md", [1, 0], [0, 1])
+    put(vault, chunks, "b.md", [0, 2])
     with vault.rows() as rows:
-        assert refresh_vectors(rows, chunks, LINK) == 2
+        assert refresh_vectors(rows, chunks, link_of(rows)) == 2
     assert vectors(vault) == {"a.md": [0.71, 0.71], "b.md": [0, 1]}
 
 
 def test_only_what_changed_is_read_again(vault: RelatedVault, chunks: ChunkStore) -> None:
-    put(chunks, "a.md", [1, 0])
-    put(chunks, "b.md", [0, 1])
+    put(vault, chunks, "a.md", [1, 0])
+    put(vault, chunks, "b.md", [0, 1])
     with vault.rows() as rows:
-        refresh_vectors(rows, chunks, LINK)
-        assert refresh_vectors(rows, chunks, LINK) == 0
+        refresh_vectors(rows, chunks, link_of(rows))
+        assert refresh_vectors(rows, chunks, link_of(rows)) == 0
     vault.write({"a.md": "mip"})
     vault.update()
     assert vectors(vault)["a.md"] == [1, 0], "better than none until the next sync"
-    put(chunks, "a.md", [0, 1])
+    put(vault, chunks, "a.md", [0, 1])
     with vault.rows() as rows:
-        assert rows.without_vector().keys() == {"a.md"}
-        assert refresh_vectors(rows, chunks, LINK) == 1
+        assert rows.without_vector(link_of(rows)).keys() == {"a.md"}
+        assert refresh_vectors(rows, chunks, link_of(rows)) == 1
     assert vectors(vault)["a.md"] == [0, 1]
 
 
 def test_an_emptied_note_means_nothing(vault: RelatedVault, chunks: ChunkStore) -> None:
-    put(chunks, "a.md", [1, 0])
+    put(vault, chunks, "a.md", [1, 0])
     with vault.rows() as rows:
-        refresh_vectors(rows, chunks, LINK)
+        refresh_vectors(rows, chunks, link_of(rows))
     vault.write({"a.md": ""})
     vault.update()
     assert vectors(vault) == {}
     vault.write({"a.md": "zuv"})
     vault.update()
     with vault.rows() as rows:
-        assert refresh_vectors(rows, chunks, LINK) == 1
+        assert refresh_vectors(rows, chunks, link_of(rows)) == 1
 
 
 def test_a_deleted_note_takes_its_meaning_along(vault: RelatedVault, chunks: ChunkStore) -> None:
-    put(chunks, "a.md", [1, 0])
+    put(vault, chunks, "a.md", [1, 0])
     with vault.rows() as rows:
-        refresh_vectors(rows, chunks, LINK)
+        refresh_vectors(rows, chunks, link_of(rows))
     (vault.root / "a.md").unlink()
     vault.update()
     assert vectors(vault) == {}
@@ -114,23 +114,23 @@ def test_a_deleted_note_takes_its_meaning_along(vault: RelatedVault, chunks: Chu
 def test_passages_that_cancel_each_other_out_mean_nothing(
     vault: RelatedVault, chunks: ChunkStore
 ) -> None:
-    put(chunks, "a.md", [1, 0], [-1, 0])
+    put(vault, chunks, "a.md", [1, 0], [-1, 0])
     with vault.rows() as rows:
-        assert refresh_vectors(rows, chunks, LINK) == 0
+        assert refresh_vectors(rows, chunks, link_of(rows)) == 0
 
 
 def test_without_a_chunk_store_notes_are_related_by_words(
     vault: RelatedVault, tmp_path: Path
 ) -> None:
     with vault.rows() as rows:
-        assert refresh_vectors(rows, ChunkStore(str(tmp_path / "none.lance")), LINK) == 0
+        assert refresh_vectors(rows, ChunkStore(str(tmp_path / "none.lance")), link_of(rows)) == 0
 
 
 def test_a_stop_leaves_the_rest_to_the_next_run(vault: RelatedVault, chunks: ChunkStore) -> None:
-    put(chunks, "a.md", [1, 0])
+    put(vault, chunks, "a.md", [1, 0])
     with vault.rows() as rows:
-        assert refresh_vectors(rows, chunks, LINK, stop=lambda: True) == 0
-        assert refresh_vectors(rows, chunks, LINK) == 1
+        assert refresh_vectors(rows, chunks, link_of(rows), stop=lambda: True) == 0
+        assert refresh_vectors(rows, chunks, link_of(rows)) == 1
 
 
 def vector(*numbers: float) -> NDArray[np.float32]:

@@ -11,6 +11,7 @@ from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ReadOnly
 from obsidian_rag.notes import Relation, parse_note, read_id, read_related
 from obsidian_rag.relations import write as write_module
 from obsidian_rag.relations.write import WrittenRelation, add_relation
+from obsidian_rag.vault import Rules, Vault
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 A = "550e8400-e29b-41d4-a716-446655440000"
@@ -29,7 +30,7 @@ def relate(
     is_owner: bool = False,
 ) -> WrittenRelation:
     return add_relation(
-        root,
+        Vault(root, Rules()),
         source,
         target,
         rel="references",
@@ -100,7 +101,12 @@ def test_a_link_that_looks_like_an_id_is_a_link(make_vault: MakeVault) -> None:
 
 def test_the_word_for_a_relation_has_no_spaces_around_it(make_vault: MakeVault) -> None:
     root = make_vault({"s.md": SOURCE, "t.md": TARGET})
-    assert add_relation(root, "s.md", "t.md", rel=" is of\n", auto=False, rich=True).rel == "is of"
+    assert (
+        add_relation(
+            Vault(root, Rules()), "s.md", "t.md", rel=" is of\n", auto=False, rich=True
+        ).rel
+        == "is of"
+    )
     assert 'rel: "is of"' in (root / "s.md").read_text()
 
 
@@ -155,7 +161,7 @@ def test_no_source_is_edited_for_a_target_that_cannot_get_an_id(make_vault: Make
 def test_a_word_that_cannot_be_written_is_refused(make_vault: MakeVault, word: str) -> None:
     root = make_vault({"s.md": SOURCE, "t.md": TARGET})
     with pytest.raises(InvalidArgument):
-        add_relation(root, "s.md", "t.md", rel=word, auto=False, rich=True)
+        add_relation(Vault(root, Rules()), "s.md", "t.md", rel=word, auto=False, rich=True)
     assert visible(root)["s.md"] == SOURCE
 
 
@@ -230,6 +236,7 @@ CRASHING = """
 import os, sys
 from pathlib import Path
 from obsidian_rag.relations.write import add_relation
+from obsidian_rag.vault import Rules, Vault
 
 replace, calls = os.replace, []
 
@@ -240,7 +247,8 @@ def die(*args, **kwargs):
     replace(*args, **kwargs)
 
 os.replace = die
-add_relation(Path(sys.argv[1]), "s.md", "t.md", rel="r", auto=False, rich=True, may_add_id=True)
+vault = Vault(Path(sys.argv[1]), Rules())
+add_relation(vault, "s.md", "t.md", rel="r", auto=False, rich=True, may_add_id=True)
 """
 
 

@@ -172,7 +172,7 @@ def test_words_in_code_are_found_by_word_and_shown(rich: Engine) -> None:
                 directories=("Projects",),
                 tags=(("project",),),
                 properties=(PropertyFilter("rating", None, "4"),),
-                vaults=("VAULT",),
+                vaults=(("VAULT",),),
             ),
             {"Projects/Green roof.md"},
         ),
@@ -261,7 +261,7 @@ def test_a_tag_without_a_name_is_refused_or_admits_nothing(rich: Engine, tag: st
 
 def test_an_unknown_vault_is_refused_without_naming_the_known_ones(rich: Engine) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        asked(rich, "water", filters=Filters(vaults=("elsewhere",)))
+        asked(rich, "water", filters=Filters(vaults=(("elsewhere",),)))
     assert caught.value.code == "INVALID_ARGUMENT"
     assert str(rich.config.vault_root) not in caught.value.message
 

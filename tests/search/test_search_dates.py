@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.search.indexed import asked, files, indexed, write_notes
+from tests.search.indexed import asked, files, hits, indexed, write_notes
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.search import DateRange, Filters
@@ -126,4 +126,16 @@ def test_an_index_that_grew_is_filtered_like_one_that_was_made_at_once(tmp_path:
     march = DateRange("2024-03-01", "2024-03-31")
     assert set(titles_of(engine.chunks, within(march), 9)) == {"2024-03-15.md", "2024-03-16.md"}
     assert set(titles_of(engine.chunks, undated(), 9)) == {"b.md", "c.md"}
+    engine.close()
+
+
+def test_who_asks_for_a_day_gets_all_of_it(tmp_path: Path) -> None:
+    day = "\n\n".join(f"## Part {n}\n\nThought {n} of the day." for n in range(5))
+    notes = {"Journal/2026-04-14.md": day, "Journal/2026-04-02.md": day, "Ideas.md": day}
+    vault = write_notes(tmp_path / "vault", notes)
+    engine = indexed(tmp_path / "home", vault)
+    found = hits(engine, "what did I think yesterday?", limit=5)
+    assert [hit.source_file for hit in found] == ["Journal/2026-04-14.md"] * 5
+    found = hits(engine, "what did I think in April?", limit=5)
+    assert len({hit.source_file for hit in found}) == 2 + 1
     engine.close()

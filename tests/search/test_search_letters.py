@@ -7,7 +7,6 @@ import pytest
 from obsidian_rag.search.letters import (
     letter_groups,
     letter_scores,
-    missing_words,
     spaced,
     word_counts,
 )
@@ -94,10 +93,3 @@ def test_counts_that_are_known_need_not_be_made_again() -> None:
     assert letter_scores(("rain", "garden"), texts, counts) == letter_scores(
         ("rain", "garden"), texts
     )
-
-
-def test_the_missing_words_are_those_that_no_candidate_has_in_any_form() -> None:
-    texts = texts_of("the gardens of neighbours", "rain")
-    words = ("garden", "ours", "rain", "gutterz")
-    assert missing_words(words, word_counts(words, texts)) == ("ours", "gutterz")
-    assert missing_words(("京都",), word_counts(("京都",), texts)) == ()

@@ -41,6 +41,19 @@ def places(ranked: list[Ranked], limit: int, *, one_each: bool = False) -> list[
     return [(hit.title, hit.chunk_index) for hit in hits]
 
 
+def test_those_ahead_fill_the_page_first_even_if_of_one_note() -> None:
+    rows = [row("a", at, section=f"S{at}", heading_path=(f"S{at}",)) for at in range(0, 8, 2)]
+    ranked = in_order(*rows, row("b", 0), row("a", 9, section="Z"), row("c", 0))
+    capped = [(hit.title, hit.chunk_index) for hit in passages(ranked, (), 5, one_each=False)]
+    assert capped[2:4] != [("a", 4), ("a", 6)]
+    hits = passages(ranked, (), 5, one_each=False, ahead=4)
+    assert [(hit.title, hit.chunk_index) for hit in hits] == [
+        ("a", 0), ("a", 2), ("a", 4), ("a", 6), ("b", 0),
+    ]  # fmt: skip
+    grouped = passages(ranked, (), 5, one_each=True, ahead=4)
+    assert [hit.title for hit in grouped] == ["a", "b", "c"]
+
+
 def test_neighbours_become_one_hit_led_by_the_best() -> None:
     in_c = {"section": "C", "heading_path": ("A", "C")}
     rows = (

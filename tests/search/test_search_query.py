@@ -144,14 +144,6 @@ def test_a_property_of_one_word_needs_no_quotes() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("a=1", True), ("a=1..1", True), ("a>1", False), ("a=1..2", False), ("a<=1", False)],
-)
-def test_an_equality_knows_that_it_is_one(text: str, expected: bool) -> None:
-    assert parse_property(text).is_equality is expected
-
-
 @pytest.mark.parametrize("text", ["", "rating", "=4", "rating=", "rating!=4", ">="])
 def test_what_is_no_property_filter_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="key=value"):

@@ -89,6 +89,54 @@ def test_what_a_passage_leaves_out_costs_it() -> None:
     assert order(rank(case("rain", "garden", vectors=False), ROWS, found))[:2] == [1, 2]
 
 
+FILLING = "and many other words stand between the one and the other of these two here " * 2
+
+
+def test_words_count_more_where_they_stand_together() -> None:
+    apart = row(f"rain fell {FILLING} garden", path="A.md")
+    near = row(f"{FILLING} rain in the garden", path="B.md")
+    found = Found({"text": {1: 4.0, 2: 4.0}})
+    asked = case("rain", "garden", vectors=False, leave_out=frozenset({"letters"}))
+    ranking = rank(asked, {1: apart, 2: near}, found)
+    assert order(ranking) == [2, 1]
+    assert ranking.rows[0][1] > 1.5 * ranking.rows[1][1]
+
+
+def test_what_a_passage_is_named_goes_for_every_place_in_it() -> None:
+    telling = Telling.of(("rain", "garden"), 100, {"rain": 5, "garden": 5})
+    rain, garden = "rain", root("garden")
+    assert telling.share_together((), [(0, rain), (500, garden)]) == pytest.approx(0.5)
+    assert telling.share_together({rain}, [(0, rain), (500, garden)]) == pytest.approx(1.0)
+    assert telling.share_together((), [(0, rain), (450, rain), (500, garden)]) == pytest.approx(1.0)
+    assert telling.share_together((), []) == 0
+
+
+def test_of_other_languages_what_seems_to_be_missing_costs_half() -> None:
+    rows = {1: row("Regen im Garten", path="A.md"), 2: row("der Regen", path="B.md")}
+    found = Found({"text": {1: 4.0, 2: 4.0}})
+    shares = {
+        is_english: {
+            number: parts["text"]
+            for number, _, parts in rank(
+                case("regen", "garten", vectors=False, is_english=is_english), rows, found
+            ).rows
+        }
+        for is_english in (True, False)
+    }
+    assert shares[True][2] / shares[True][1] == pytest.approx(0.5)
+    assert shares[False][2] / shares[False][1] == pytest.approx(0.75)
+
+
+def test_letters_count_more_of_other_languages() -> None:
+    found = Found({"text": {1: 4.0, 2: 1.0}})
+    by_letters = [
+        rank(case("rain", "garden", vectors=False, is_english=flag), ROWS, found).rows[0][2]
+        for flag in (True, False)
+    ]
+    assert by_letters[0]["letters"] == pytest.approx(by_letters[0]["text"])
+    assert by_letters[1]["letters"] > 2 * by_letters[1]["text"]
+
+
 def test_where_words_fail_the_vectors_decide() -> None:
     found = Found({"text": {2: 4.0}}, meaning={1: 0.1, 2: 0.1, 3: 0.6})
     assert order(rank(case("noise", "heating"), ROWS, found))[0] == 3

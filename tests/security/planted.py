@@ -3,16 +3,19 @@
 A secret is a word that stands nowhere else. `PRIVATE` and `NEVER` ones belong to notes that an
 agent may not know of: instead of these notes the twin has another one that is private. `WITHHELD`
 ones stand in sections that are withheld, in notes that an agent may know of: the twin has them too.
+
+`OUTSIDE` ones are of another pair of twins: they belong to notes that nobody hides, outside of the
+folders that an agent is limited to.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from obsidian_rag import config
-from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.engine import Engine, add_link, run_index, sync_link
 from obsidian_rag.index import Mode
-from obsidian_rag.tools import call
+from obsidian_rag.tools import OWNER, call
 
 PRIVATE_PATH = "Cellar/Qorvexa.md"
 NEVER_PATH = "Attic/Wolframit.md"
@@ -107,12 +110,76 @@ _HIDDEN_FACTS = (
 )
 
 
+INSIDE_FOLDERS = ("Notes", "Boards")
+OUTSIDE_PATH = "Shed/Zamboni.md"
+OUTSIDE = (*_words("ooutso"), *_words("oouter"), "zamboni", "tungsten", "5511223", "6611223")
+OUTSIDE += ("2033-03-03", "2034-04-04", "memkeyooutso", "memkeyogone", "shed/", "barn/")
+# Another vault is outside too, with a folder of the same name as one inside.
+OUTSIDE += ("zanzibar", "textolinko")
+_LINKED_NOTES = {
+    "Notes/Peas.md": "# Peas\n\npeas textolinko by the wall\n",
+    "Notes/Only.md": "# Only\n\nbeans textolinko\n",
+}
+# Where the calls of an attacker name what is hidden, these name what is outside.
+CALLED_OUTSIDE = {
+    PRIVATE_PATH: OUTSIDE_PATH,
+    NEVER_PATH: "Barn/Tungsten.md",
+    "Qorvexa": "Zamboni",
+    "Wolframit": "Tungsten",
+    "qorvexa": "zamboni",
+    "Cellar": "Shed",
+    "cellar": "shed",
+    "Attic": "Barn",
+    "attic": "barn",
+    "oprivo": "ooutso",
+    "onevero": "oouter",
+    "opriva": "ooutsa",
+    "opriv": "oouts",
+    "4711987": "5511223",
+    "8822993": "6611223",
+    "2031-07-09": "2033-03-03",
+    "2031": "2033",
+    "2032-08": "2034-04",
+}
+_OUTSIDE_NOTES = {
+    OUTSIDE_PATH: _MARKED.format(rag="true", x="ooutso", pin=5511223, day="2033-03-03"),
+    "Shed/Peas.md": "# Peas\n\npeas textooutso\n",
+    "Barn/Tungsten.md": _MARKED.format(rag="true", x="oouter", pin=6611223, day="2034-04-04"),
+    "Barn/Beans.md": "# Beans\n\nbeans textoouter\n",
+    "Barn/Broken.md": "---\nx: *brokenooutso\n---\n# Broken\n",
+}
+_FACT_INSIDE = ("spade", "the spade is by the peas", "Notes/Props.md")
+_FACTS_OUTSIDE = (
+    ("memkeyooutso", "peas valueooutso", OUTSIDE_PATH),
+    # Its note is gone, and one inside has the same name.
+    ("memkeyogone", "peas valueooutso", "Shed/Ledger.md"),
+)
+
+
+def plant_outside(root: Path, *, with_secrets: bool) -> Engine:
+    """An indexed vault in which all secrets lie outside of some folders, or a twin without them."""
+    notes = {**OPEN, **(_OUTSIDE_NOTES if with_secrets else {"Loft/Other.md": "# Other\n\nelse\n"})}
+    gone = {"Shed/Ledger.md": "# Ledger\n\npeas\n"} if with_secrets else {}
+    engine = _planted(root, {**notes, **gone}, {})
+    if with_secrets:
+        _write(root / "Zanzibar", _LINKED_NOTES)
+        sync_link(engine, add_link(engine, str(root / "Zanzibar")).link_id)
+    _remember(engine, (_FACT_INSIDE, *(_FACTS_OUTSIDE if with_secrets else ())))
+    for path in gone:
+        (root / "vault" / path).unlink()
+        run_index(engine, Mode.SYNC)
+    return engine
+
+
 def plant(root: Path, *, with_hidden: bool, settings: Mapping[str, object] = WITHHOLD) -> Engine:
     """An indexed vault below `root`, whose data folder is `root/home`."""
-    for path, text in {**OPEN, **(HIDDEN if with_hidden else _OTHER)}.items():
-        file = root / "vault" / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+    engine = _planted(root, {**OPEN, **(HIDDEN if with_hidden else _OTHER)}, settings)
+    _remember(engine, (*_FACTS, *(_HIDDEN_FACTS if with_hidden else ())))
+    return engine
+
+
+def _planted(root: Path, notes: Mapping[str, str], settings: Mapping[str, object]) -> Engine:
+    _write(root / "vault", notes)
     tree: dict[str, object] = {
         "vault_path": str(root / "vault"),
         "embedding": {"provider": "hash"},
@@ -123,14 +190,24 @@ def plant(root: Path, *, with_hidden: bool, settings: Mapping[str, object] = WIT
     config.save(tree, root / "home" / "config.json")
     engine = Engine(config.load({}, {"OBSIDIAN_RAG_HOME": str(root / "home")}))
     run_index(engine, Mode.FULL)
-    for key, value, source in (*_FACTS, *(_HIDDEN_FACTS if with_hidden else ())):
-        fact = {"key": key, "value": value, "source": source}
-        stored = call(engine, "obsidian_rag_memory_store", fact, is_owner=True)
-        assert stored["data"], stored
     return engine
 
 
-def told(answer: str, request: object) -> list[str]:
+def _write(root: Path, notes: Mapping[str, str]) -> None:
+    for path, text in notes.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+def _remember(engine: Engine, facts: Sequence[tuple[str, str, str]]) -> None:
+    for key, value, source in facts:
+        fact = {"key": key, "value": value, "source": source}
+        stored = call(engine, "obsidian_rag_memory_store", fact, OWNER)
+        assert stored["data"], stored
+
+
+def told(answer: str, request: object, secrets: Sequence[str] = SECRETS) -> list[str]:
     """The secrets that an answer tells and its request did not know."""
     known, said = json.dumps(request, ensure_ascii=False).lower(), answer.lower()
-    return [secret for secret in SECRETS if secret in said and secret not in known]
+    return [secret for secret in secrets if secret in said and secret not in known]

@@ -322,6 +322,12 @@ PATHS = {
     ("obsidian_rag_add_relation", "note"),
     ("obsidian_rag_add_relation", "target"),
 }
+# These name a folder anywhere on this machine, to be linked; `test_engine_linking` tries them.
+LINK_PATHS = {
+    ("obsidian_link_add", "root_path"),
+    ("obsidian_link_add", "include"),
+    ("obsidian_link_add", "exclude"),
+}
 GOOD: dict[str, dict[str, object]] = {
     "obsidian_rag_search": {"query": "garden", "max_results": 50, "confirm_sensitive": True},
     "obsidian_rag_read": {"note": "Projects/Plan.md", "confirm_sensitive": True},
@@ -355,7 +361,8 @@ def test_every_parameter_that_speaks_of_a_path_is_known_to_this_test() -> None:
             for word in ("path in", "folder", "directory", "file name", "_file")
         )
     }
-    assert told == PATHS
+    alike = {("obsidian_rag_add_relation", "target")}  # described by a word: as `note`
+    assert told | alike == PATHS | LINK_PATHS
     assert {(name, parameter) for name, parameter, _ in text_parameters()} >= PATHS
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.embed.embedding_doubles import fake_ollama, tiny_model
+from tests.embed.provider_doubles import fake_gemini, fake_openai
 from tests.integration.living import Living, living
 from tests.security.sockets import PROXIES, Audit, can_trace, is_outside
 from tests.transports.command_line import COMMAND
@@ -36,6 +37,22 @@ LOCAL: dict[str, object] = {
     "server.probe_s": 0.2,
 }
 QUESTION = "how much do I owe Sreenivas?"
+
+
+SERVERS: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
+    "ollama": fake_ollama,
+    "openai": fake_openai,
+    "gemini": fake_gemini,
+}
+
+
+def served_by(provider: str, url: str) -> dict[str, object]:
+    model = "gemini-embedding-2" if provider == "gemini" else "tiny"
+    return {
+        "embedding.provider": provider,
+        "embedding.model": model,
+        "embedding.base_url": url,
+    }
 
 
 @pytest.fixture
@@ -190,15 +207,15 @@ def speak_mcp(audit: Audit) -> dict[int, Any]:
     return answers
 
 
+@pytest.mark.parametrize("provider", list(SERVERS))
 def test_an_embedder_on_this_machine_is_asked_directly_and_never_through_a_proxy(
-    vault: Path, audit: Audit, configure: Configure
+    vault: Path, audit: Audit, configure: Configure, provider: str
 ) -> None:
-    with fake_ollama() as ollama:
-        chosen = {"embedding.provider": "ollama", "embedding.model": "tiny"}
-        configure(vault, {**LOCAL, **chosen, "embedding.base_url": ollama.url})
+    with SERVERS[provider]() as server:
+        configure(vault, {**LOCAL, **served_by(provider, server.url)})
         done = audit.run(words("index", "--json"))
         assert done.returncode == 0, done.stderr
-        assert ollama.requests
+        assert server.requests
     seen = audit.seen()
     assert seen.outside == []
     assert seen.internet, "the embedder was asked, and nobody saw it"
@@ -208,13 +225,27 @@ OUTSIDE = "http://192.0.2.10:11434"
 
 
 @pytest.mark.parametrize(
-    "url",
-    [OUTSIDE, "http://embeddings.example.com:11434", "http://127.0.0.1.example.com:11434"],
+    "chosen",
+    [
+        {"embedding.provider": "ollama", "embedding.base_url": OUTSIDE},
+        {
+            "embedding.provider": "ollama",
+            "embedding.base_url": "http://embeddings.example.com:11434",
+        },
+        {
+            "embedding.provider": "openai",
+            "embedding.base_url": "http://127.0.0.1.example.com:11434",
+        },
+        {"embedding.provider": "openai", "embedding.external_consent": True},
+        {"embedding.provider": "gemini", "embedding.bulk_consent": "gemini"},
+        {"embedding.provider": "same_as_model", "model.provider": "openai"},
+    ],
+    ids=lambda chosen: "-".join(str(value) for value in chosen.values()),
 )
 def test_an_embedder_outside_is_refused_before_any_socket_is_opened(
-    indexed: Path, audit: Audit, configure: Configure, url: str
+    indexed: Path, audit: Audit, configure: Configure, chosen: dict[str, object]
 ) -> None:
-    configure(indexed, {**LOCAL, "embedding.provider": "ollama", "embedding.base_url": url})
+    configure(indexed, {**LOCAL, **chosen})
     for command in (("index",), ("search", QUESTION)):
         done = audit.run(words(*command, "--json"))
         error = json.loads(done.stdout)["error"]
@@ -404,7 +435,7 @@ LISTENING_S = 40
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("provider", ["builtin", "onnx", "ollama", "hash"])
+@pytest.mark.parametrize("provider", ["builtin", "onnx", "hash", *SERVERS])
 def test_no_embedder_calls_anybody_while_a_daemon_lives(
     vault: Path,
     audit: Audit,
@@ -418,12 +449,12 @@ def test_no_embedder_calls_anybody_while_a_daemon_lives(
         pytest.skip("strace is not here or may not trace, and only it sees what C code does")
     for name in ("CI", "ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
         monkeypatch.delenv(name, raising=False)
-    with fake_ollama() as ollama:
+    with SERVERS.get(provider, fake_ollama)() as server:
         chosen: dict[str, object] = {"embedding.provider": provider}
         if provider == "onnx":
             chosen = onnx_settings(tmp_path)
-        if provider == "ollama":
-            chosen |= {"embedding.model": "tiny", "embedding.base_url": ollama.url}
+        if provider in SERVERS:
+            chosen = served_by(provider, server.url)
         configure(vault, {**LOCAL, **chosen})
         with serving(audit, home) as (process, door):
             daemon = Living(process, door)
@@ -434,7 +465,7 @@ def test_no_embedder_calls_anybody_while_a_daemon_lives(
             while time.monotonic() < until:
                 daemon.call("search", query=f"{QUESTION} {time.monotonic()}")
                 time.sleep(1)
-        assert bool(ollama.requests) is (provider == "ollama")
+        assert bool(server.requests) is (provider in SERVERS)
     seen = audit.seen()
     assert seen.outside == []
     assert [line for line in seen.programs if "engine.worker" in line]

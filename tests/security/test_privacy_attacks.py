@@ -8,7 +8,7 @@ import pytest
 from tests.security.planted import NEVER_PATH, PRIVATE_PATH, plant
 
 from obsidian_rag.engine import Engine
-from obsidian_rag.tools import call
+from obsidian_rag.tools import AGENT, OWNER, Caller, call
 
 SEARCH, READ = "obsidian_rag_search", "obsidian_rag_read"
 RELATED, RECALL = "obsidian_rag_related", "obsidian_rag_memory_recall"
@@ -127,7 +127,7 @@ def test_withheld_text_cannot_be_spelt_out_by_phrases(
 @pytest.mark.parametrize("slip", ["textowithx", "texowitho", "headowiho", "canvaswitho"])
 def test_a_slip_is_not_put_right_with_a_withheld_word(withholding: Engine, slip: str) -> None:
     assert "searched_for" not in ask(withholding, SEARCH, query=slip)["data"]
-    owner: Any = call(withholding, SEARCH, {"query": slip}, is_owner=True)
+    owner: Any = call(withholding, SEARCH, {"query": slip}, OWNER)
     assert owner["data"]["searched_for"] != slip
 
 
@@ -156,12 +156,12 @@ def test_facts_follow_a_private_note_that_is_moved_and_count_as_private_once_it_
 
 
 def test_status_does_not_name_such_notes_to_agents(planted: Engine) -> None:
-    def named(*, is_owner: bool) -> set[str]:
-        data: Any = call(planted, STATUS, {}, is_owner=is_owner)["data"]
+    def named(caller: Caller) -> set[str]:
+        data: Any = call(planted, STATUS, {}, caller)["data"]
         return {notice["file"] for notice in data["notices"]}
 
-    assert named(is_owner=False) == {"Notes/Odd.md"}
-    assert named(is_owner=True) == {
+    assert named(AGENT) == {"Notes/Odd.md"}
+    assert named(OWNER) == {
         "Notes/Odd.md",
         "Cellar/Peas.md",
         "Attic/Beans.md",

@@ -28,7 +28,7 @@ from tests.transports.http_client import Address, ending, start_daemon
 from tests.transports.mcp_client import talk
 
 from obsidian_rag.engine import Engine
-from obsidian_rag.tools import TOOLS, call
+from obsidian_rag.tools import OWNER, TOOLS, call
 from obsidian_rag.transports.daemon_client import find_daemon
 
 SEARCH, READ, RELATED = "obsidian_rag_search", "obsidian_rag_read", "obsidian_rag_related"
@@ -36,10 +36,16 @@ SUGGEST, ADD = "obsidian_rag_suggest_relations", "obsidian_rag_add_relation"
 STORE, RECALL = "obsidian_rag_memory_store", "obsidian_rag_memory_recall"
 STATUS, INDEX, CANCEL = "obsidian_rag_status", "obsidian_rag_index", "obsidian_rag_cancel"
 SYNC_STATUS = "obsidian_sync_status"
+LINK_ADD, LINK_LIST = "obsidian_link_add", "obsidian_link_list"
+LINK_REMOVE, LINK_MODE = "obsidian_link_remove", "obsidian_link_set_mode"
+SYNC_NOW, LINK_STATUS = "obsidian_sync_now", "obsidian_link_sync_status"
+LINKING = (LINK_ADD, LINK_LIST, LINK_REMOVE, LINK_MODE, SYNC_NOW, LINK_STATUS)
 # What tells of the whole installation differs between twins by counts and times.
-WHOLE = (STATUS, INDEX, CANCEL, SYNC_STATUS)
+WHOLE = (STATUS, INDEX, CANCEL, SYNC_STATUS, *LINKING)
 Arguments = dict[str, object]
 ASK: Arguments = {"query": "peas and beans by the wall", "max_results": 50}
+# The vault there is, and one that only `test_wall` has.
+VAULTS = ["vault", "Zanzibar"]
 # Names of files, by path, by name, by title and by alias; some of them exist.
 NAMES = [
     NEVER_PATH,
@@ -77,6 +83,7 @@ TABLE: dict[tuple[str, str | None], list[Arguments]] = {
         *each("query", ["path:cellar peas", "path:attic peas", "path:qorvexa", "path:notes peas"]),
         *each("query", ["prop:pin>=1", "prop:keyoprivo=valueoprivo", "prop:keyonevero>0 peas"]),
         *each("query", ["after:2031 before:2032 peas", "after:2032-08 peas", "peas in july 2031"]),
+        *each("query", [f"vault:{name} peas" for name in VAULTS]),
         *each("query", ["textopriva", "tetxonevero", "peas textopriv", "Headingoprivo Section"]),
     ],
     (SEARCH, "max_results"): each("max_results", [1, 50], query="peas textoprivo textonevero"),
@@ -84,6 +91,7 @@ TABLE: dict[tuple[str, str | None], list[Arguments]] = {
         *({**ASK, "directory_filter": [folder]} for folder in (*FOLDERS, "Notes", "Nowhere")),
         {**ASK, "directory_filter": ["Notes", "Cellar"]},
     ],
+    (SEARCH, "vaults"): each("vaults", [[name] for name in VAULTS], **ASK),
     (SEARCH, "date_range"): each(
         "date_range",
         [{"from": "2031-07-09", "to": "2031-07-09"}, {"from": "2031-01-01"}, {"to": "2033-01-01"}],
@@ -99,6 +107,7 @@ TABLE: dict[tuple[str, str | None], list[Arguments]] = {
     (SEARCH, "suggest_dates"): each("suggest_dates", [True, False], query="peas in july 2031"),
     (SEARCH, "confirm_sensitive"): [{**ASK, "confirm_sensitive": False}],
     (READ, "note"): each("note", [*NAMES, PRIVATE_PATH, *SECRETS]),
+    (READ, "vault"): each("vault", VAULTS, note="Notes/Peas.md"),
     (READ, "heading"): [
         *each("heading", ["headingoprivo", "sectionoprivo", "Winter"], note=PRIVATE_PATH),
         *each("heading", ["headingonevero", "Winter"], note=NEVER_PATH),
@@ -124,6 +133,8 @@ TABLE: dict[tuple[str, str | None], list[Arguments]] = {
     ],
     (READ, "confirm_sensitive"): [{"note": NEVER_PATH, "confirm_sensitive": True}],
     (RELATED, "note"): each("note", [*NAMES, PRIVATE_PATH]),
+    (RELATED, "vault"): each("vault", VAULTS, note="Notes/Peas.md"),
+    (RELATED, "vaults"): each("vaults", [[name] for name in VAULTS], note="Notes/Peas.md"),
     (RELATED, "text"): each("text", ["peas and beans", *SECRETS, "peas textoprivo textonevero"]),
     (RELATED, "max_results"): [{"note": "Notes/Peas.md", "max_results": 200}],
     (RELATED, "hide_linked"): each("hide_linked", [True, False], note="Notes/Peas.md"),
@@ -132,12 +143,14 @@ TABLE: dict[tuple[str, str | None], list[Arguments]] = {
     ),
     (RELATED, "confirm_sensitive"): [{"note": NEVER_PATH, "confirm_sensitive": True}],
     (SUGGEST, "note"): each("note", [*NAMES, PRIVATE_PATH]),
+    (SUGGEST, "vault"): each("vault", VAULTS, note="Notes/Peas.md"),
     (SUGGEST, "max_results"): [{"note": "Notes/Peas.md", "max_results": 50}],
     (SUGGEST, "confirm_sensitive"): [{"note": NEVER_PATH, "confirm_sensitive": True}],
     (ADD, "note"): each("note", [NEVER_PATH, "Wolframit", "Qorvexa"], target="Notes/Peas.md"),
     (ADD, "target"): each(
         "target", [NEVER_PATH, "Wolframit", "Qorvexa", PRIVATE_PATH], note="Notes/Peas.md"
     ),
+    (ADD, "vault"): [{"note": NEVER_PATH, "target": "Notes/Peas.md", "vault": "Zanzibar"}],
     (ADD, "rel"): [{"note": NEVER_PATH, "target": "Notes/Peas.md", "rel": "x"}],
     (ADD, "add_missing_id"): [
         {"note": "Notes/Peas.md", "target": NEVER_PATH, "add_missing_id": True}
@@ -150,6 +163,7 @@ TABLE: dict[tuple[str, str | None], list[Arguments]] = {
     (STORE, "source"): each(
         "source", [NEVER_PATH, "Wolframit", "Qorvexa", PRIVATE_PATH], key="k", value="v"
     ),
+    (STORE, "vault"): [{"key": "k", "value": "v", "source": "Notes/Peas.md", "vault": "Zanzibar"}],
     (STORE, "confirm_sensitive"): [
         {"key": "k", "value": "v", "source": NEVER_PATH, "confirm_sensitive": True}
     ],
@@ -161,6 +175,19 @@ TABLE: dict[tuple[str, str | None], list[Arguments]] = {
     (INDEX, "mode"): each("mode", ["sync"]),
     (CANCEL, "job_id"): each("job_id", ["textoprivo"]),
     (SYNC_STATUS, None): [{}],
+    (LINK_ADD, "root_path"): each("root_path", ["/nowhere/else", "relative"]),
+    (LINK_ADD, "mode"): [{"root_path": "/nowhere/else", "mode": "read_write"}],
+    (LINK_ADD, "include"): [{"root_path": "/nowhere/else", "include": ["Cellar"]}],
+    (LINK_ADD, "exclude"): [{"root_path": "/nowhere/else", "exclude": ["Cellar"]}],
+    (LINK_ADD, "name"): [{"root_path": "/nowhere/else", "name": "Zanzibar"}],
+    (LINK_LIST, None): [{}],
+    (LINK_REMOVE, "link_id"): each("link_id", ["vault", "unknown"]),
+    (LINK_MODE, "link_id"): each("link_id", VAULTS, mode="read_write"),
+    (LINK_MODE, "mode"): [{"link_id": "vault", "mode": "read_only"}],
+    (LINK_MODE, "paused"): [{"link_id": "vault", "paused": True}],
+    (SYNC_NOW, "link_id"): each("link_id", ["vault", "unknown"]),
+    (LINK_STATUS, "link_id"): each("link_id", VAULTS),
+    (LINK_STATUS, "limit"): each("limit", [0, 500], link_id="vault"),
 }
 
 
@@ -212,6 +239,8 @@ def comparable(envelope: Any) -> str:
         fact["stored_at"] = ""
     for result in data.get("results", []):
         result["link_id"] = ""
+    for link in data.get("links", [data]):
+        link.pop("link_id", None)
     return json.dumps({**envelope, "meta": None}, sort_keys=True)
 
 
@@ -243,7 +272,7 @@ def test_the_secrets_are_there_for_the_owner_to_see(twins: Twins) -> None:
     """Else the tests above would prove nothing."""
 
     def owns(tool: str, **arguments: object) -> str:
-        return json.dumps(call(twins.full, tool, arguments, is_owner=True)).lower()
+        return json.dumps(call(twins.full, tool, arguments, OWNER)).lower()
 
     private, never = owns(READ, note=PRIVATE_PATH), owns(READ, note=NEVER_PATH)
     assert [word for word in PRIVATE[:15] if word not in private] == []

@@ -51,7 +51,7 @@ def test_a_moved_vault_keeps_its_link(database: Database) -> None:
     assert moved.link_id == first.link_id
     assert moved.root_path == Path("/new place")
     assert links.primary() == moved
-    assert (moved.mode, moved.enabled, moved.is_primary) == ("read_only", True, True)
+    assert (moved.mode, moved.enabled, moved.is_primary) == ("read_write", True, True)
 
 
 def test_a_scan_is_recorded_and_a_failed_one_keeps_the_time_of_the_last_good_one(
@@ -119,7 +119,7 @@ def test_outcomes_are_counted_and_the_troubled_ones_listed(database: Database, l
     left = FileState("left.md", EmbeddingStatus.SKIPPED, "h3", reason="rag_false")
     state.put(link, [good, torn, bad, left])
     assert state.totals() == (2, 5)
-    assert state.troubled() == [bad, left, torn]
+    assert state.troubled(link) == [bad, left, torn]
     assert state.hashes(link) == {
         "good.md": "h1",
         "torn.md": "h2",
@@ -129,7 +129,7 @@ def test_outcomes_are_counted_and_the_troubled_ones_listed(database: Database, l
     state.put(link, [FileState("bad.md", EmbeddingStatus.INDEXED, "h4", 1)])
     state.remove(link, ["torn.md", "left.md"])
     assert state.totals() == (2, 4)
-    assert state.troubled() == []
+    assert state.troubled(link) == []
 
 
 def test_a_finished_rebuild_takes_the_place_of_the_old_state(database: Database, link: str) -> None:
@@ -140,7 +140,7 @@ def test_a_finished_rebuild_takes_the_place_of_the_old_state(database: Database,
     live.adopt(rebuilt)
     assert live.hashes(link) == {"new.md": None, "a.md": "h2"}
     assert live.totals() == (1, 2)
-    assert live.troubled() == [fresh]
+    assert live.troubled(link) == [fresh]
     assert rebuilt.hashes(link) == {}
 
 
@@ -206,12 +206,14 @@ def test_begun_work_counts_its_attempts_and_stays_until_it_is_finished(
     queue.start(link, ["a.md"])
     assert queue.owed(link) == [Change("a.md", CREATE, attempts=2), Change("b.md", CREATE)]
     queue.add(link, [Change("a.md", UPDATE)])
-    assert queue.owed(link)[0] == Change("a.md", CREATE, attempts=2)
+    # A new change begins anew; that the store may be half changed is not forgotten.
+    assert queue.owed(link)[0] == Change("a.md", CREATE, attempts=1)
     queue.fail(link, "b.md", "unreadable")
     assert database.row("SELECT status, reason FROM sync_queue WHERE rel_path = 'b.md'") == (
-        "failed",
+        "queued",
         "unreadable",
     )
+    assert not Queue(database).is_waiting(link) or queue.owed(link)[0].rel_path == "a.md"
     queue.finish(link, ["a.md"])
     assert queue.owed(link) == [Change("b.md", CREATE)]
     queue.clear(link)

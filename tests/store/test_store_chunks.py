@@ -230,7 +230,7 @@ def test_maintenance_makes_word_indexes_once_and_keeps_every_row(store: ChunkSto
         store.maintain(window_s=window_s)
     indexed = sorted(column for index in store.table.list_indices() for column in index.columns)
     words = ["chunk_text", "names", "words_only"]
-    assert indexed == sorted([*words, "chunk_id", "dates", "source_file", "tag_keys"])
+    assert indexed == sorted([*words, "chunk_id", "dates", "link_id", "source_file", "tag_keys"])
     assert texts_of(store) == before
     put(store, "later.md", "text after the index")
     assert set(store.fetch(LINK, ["later.md", "1.md"])) == {"later.md", "1.md"}
@@ -278,7 +278,7 @@ def test_a_swap_can_be_finished_from_wherever_it_stopped(
     again = ChunkStore(uri)
     assert texts_of(again) == {"new.md": ["new"]}
     assert again.dimensions == 16
-    assert len(list(again.table.list_indices())) == 7
+    assert len(list(again.table.list_indices())) == 8
     assert [path.name for path in Path(uri).iterdir()] == [f"{TABLE}.lance"]
 
 

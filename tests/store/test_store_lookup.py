@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from obsidian_rag.errors import IndexCorrupted, IndexNotFound
+from obsidian_rag.errors import IndexCorrupted, IndexIncomplete, IndexNotFound
 from obsidian_rag.notes import Chunk
 from obsidian_rag.store import ChunkRow, ChunkStore, Clause, Lookup, NoteRow
 
@@ -177,6 +177,6 @@ def test_a_table_of_another_version_is_said_to_be_one(chunks: ChunkStore) -> Non
     (number,) = Lookup(chunks).by_words([Clause("sedge", "chunk_text")], None, 5)
     chunks.table.drop_columns(["card"])
     chunks.close()
-    with pytest.raises(IndexCorrupted, match="another version") as caught:
+    with pytest.raises(IndexIncomplete, match="another version") as caught:
         Lookup(chunks).rows([number])
-    assert "reindex" in caught.value.suggestion
+    assert "sync" in caught.value.suggestion

@@ -12,7 +12,7 @@ import pytest
 from obsidian_rag import config, errors, tools
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.tools import TOOLS, Envelope, Params, Tool, call
+from obsidian_rag.tools import OWNER, TOOLS, Caller, Envelope, Params, Tool, call
 from obsidian_rag.tools.dispatch import register
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -76,7 +76,7 @@ REFUSED: list[tuple[str, dict[str, object], str, str]] = [
     (READ, {"note": "a.md", "max_chars": 100_001}, "max_chars", "100 to 100000"),
     (READ, {"note": "a.md", "confirm_sensitive": 1}, "confirm_sensitive", "valid boolean"),
     (READ, {"note": "a.md", "confirm_sensitive": "true"}, "confirm_sensitive", "valid boolean"),
-    (READ, {"note": "a.md", "is_owner": True}, "is_owner", "note, heading"),
+    (READ, {"note": "a.md", "is_owner": True}, "is_owner", "note, vault, heading"),
 ]
 
 # The edges of every range, which must be let in.
@@ -173,7 +173,7 @@ def test_an_unknown_tool_is_refused_and_the_known_ones_are_told(made: Engine) ->
 def test_every_code_comes_through_as_a_complete_envelope(
     made: Engine, kind: type[ObsidianRagError]
 ) -> None:
-    def fail(_: Engine, __: Params) -> Envelope:
+    def fail(_: Engine, __: Params, ___: Caller) -> Envelope:
         raise kind("A sentence.", "A step.")
 
     call(made, INDEX, {"mode": "full"})
@@ -192,7 +192,7 @@ def test_every_code_comes_through_as_a_complete_envelope(
 def test_an_unexpected_failure_is_logged_and_answered_without_its_text(
     made: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(_: Engine, __: Params) -> Envelope:
+    def fail(_: Engine, __: Params, ___: Caller) -> Envelope:
         raise KeyError("words of a private note")
 
     with (
@@ -285,7 +285,7 @@ def test_an_agent_without_an_index_is_told_which_tool_makes_one(
 ) -> None:
     made = engine(make_vault({"A.md": "text"}))
     to_agent = call(made, "obsidian_rag_search", {"query": "text"})["error"]
-    to_owner = call(made, "obsidian_rag_search", {"query": "text"}, is_owner=True)["error"]
+    to_owner = call(made, "obsidian_rag_search", {"query": "text"}, OWNER)["error"]
     assert to_agent is not None
     assert to_owner is not None
     assert to_agent["suggestion"] == 'Call obsidian_rag_index with mode "full".'

@@ -67,6 +67,7 @@ def test_a_fact_is_recalled_by_its_exact_key(made: Engine) -> None:
         "key",
         "value",
         "source",
+        "vault",
         "stored_at",
         "score",
         "sensitive_categories",

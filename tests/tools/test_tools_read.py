@@ -9,7 +9,7 @@ import pytest
 
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
-from obsidian_rag.tools import ReadParams, call, obsidian_link, parse, read
+from obsidian_rag.tools import OWNER, ReadParams, call, obsidian_link, parse, read
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -84,6 +84,9 @@ def test_a_whole_note_comes_with_what_is_needed_to_cite_it(made: Engine) -> None
         "sensitive_detected": False,
         "sensitive_categories": [],
         "link": "obsidian://open?vault=vault&file=Projects%2FPlan",
+        "link_id": made.vaults.one().link_id,
+        "vault": "vault",
+        "vault_label": "Primary vault",
         "untrusted": True,
     }
 
@@ -484,7 +487,7 @@ def test_the_owner_reads_everything_inside_the_boundary(
     made = engine(make_vault({**NOTES, "long.md": "word " * 50_000}), WITHHOLD)
 
     def own(note: str) -> Any:
-        return read(made, parse(ReadParams, {"note": note}), is_owner=True)["data"]
+        return read(made, parse(ReadParams, {"note": note}), OWNER)["data"]
 
     assert "hidden words" in own("Home/Never.md")["text"]
     assert own("Health/Secret.md")["sensitive_categories"] == ["private"]

@@ -10,7 +10,7 @@ import pytest
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.notes import Relation, parse_note, read_related
-from obsidian_rag.tools import call
+from obsidian_rag.tools import OWNER, call
 from obsidian_rag.tools.dispatch import parse
 from obsidian_rag.tools.related import RelatedParams, SuggestParams, related, suggest
 
@@ -64,7 +64,7 @@ def ask(engine: Engine, note: str, **arguments: object) -> Any:
 
 
 def own(engine: Engine, note: str) -> Any:
-    return related(engine, parse(RelatedParams, {"note": note}), is_owner=True)
+    return related(engine, parse(RelatedParams, {"note": note}), OWNER)
 
 
 def results(envelope: Any) -> dict[str, Any]:
@@ -77,6 +77,9 @@ def test_a_result_has_everything_needed_to_cite_and_explain_it(made: Engine) -> 
     result = results(envelope)["Garden/Rain.md"]
     assert result == {
         "source_file": "Garden/Rain.md",
+        "link_id": made.vaults.one().link_id,
+        "vault": "vault",
+        "vault_label": "Primary vault",
         "title": "Rain garden",
         "id": None,
         "kind": "",
@@ -267,7 +270,7 @@ def test_suggestions_hide_what_is_linked_whatever_the_setting_says(
 def test_suggestions_are_guarded_too(made: Engine) -> None:
     envelope = use(made, SUGGEST, {"note": "Pond", "max_results": 50})
     assert "Diary.md" not in results(envelope)
-    owner = suggest(made, parse(SuggestParams, {"note": "Pond", "max_results": 50}), is_owner=True)
+    owner = suggest(made, parse(SuggestParams, {"note": "Pond", "max_results": 50}), OWNER)
     assert results(owner)["Diary.md"]["withheld"] is False
 
 
@@ -285,6 +288,9 @@ def test_a_relation_is_written_and_counts_at_once(made: Engine) -> None:
         "rel": "supports",
         "written": True,
         "id_added": False,
+        "link_id": made.vaults.one().link_id,
+        "vault": "vault",
+        "vault_label": "Primary vault",
     }
     assert relations(made, "Bog.md") == (Relation(ID, "supports", False),)
     shown = results(ask(made, "Bog", hide_linked=False))["Pond.md"]

@@ -11,7 +11,7 @@ from tests.search.indexed import indexed
 from obsidian_rag import tools
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
-from obsidian_rag.tools import SearchParams, call, parse, search
+from obsidian_rag.tools import OWNER, SearchParams, call, parse, search
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -48,7 +48,7 @@ def ask(engine: Engine, query: str, **arguments: object) -> Any:
 
 def own(engine: Engine, query: str, **arguments: object) -> Any:
     params = parse(SearchParams, {"query": query, **arguments})
-    return search(engine, params, is_owner=True)
+    return search(engine, params, OWNER)
 
 
 def test_the_question_of_the_design_is_answered(sample: Engine) -> None:
@@ -90,6 +90,8 @@ def test_a_hit_has_everything_needed_to_cite_and_explain_it(made: Engine) -> Non
         "score": result["score"],
         "source_file": "Projects/Rain garden.md",
         "link_id": made.vaults.one().link_id,
+        "vault": "vault",
+        "vault_label": "Primary vault",
         "section": result["section"],
         "date": None,
         "tags": ["#project/garden"],
@@ -169,6 +171,8 @@ def test_a_withheld_passage_is_listed_by_its_place_alone(
         "score": round(result["score"], 1),
         "source_file": "a.md",
         "link_id": made.vaults.one().link_id,
+        "vault": "vault",
+        "vault_label": "Primary vault",
         "section": None,
         "date": None,
         "tags": [],

@@ -21,7 +21,7 @@ from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.livesync.session import node_lock
 from obsidian_rag.livesync.site import place_of
 from obsidian_rag.store import Links, LivesyncRecords
-from obsidian_rag.tools import call
+from obsidian_rag.tools import OWNER, call
 
 TOOL = "obsidian_sync_status"
 STATS = {
@@ -186,5 +186,5 @@ def test_an_agent_hears_how_many_files_are_not_synced_and_the_owner_which(
         {"kind": "filtered", "reason": "matches syncIgnoreRegEx", "count": 1},
     ]
     assert "secret" not in json.dumps(told) and "a:b" not in json.dumps(told)
-    data: Any = call(one, TOOL, {}, is_owner=True)["data"]
+    data: Any = call(one, TOOL, {}, OWNER)["data"]
     assert [group["paths"] for group in data["not_synced"]] == [["a:b.md"], ["Private/secret.md"]]

@@ -17,7 +17,9 @@ T = TypeVar("T")
 Mode = Literal["legacy", "auto"]
 
 
-def talk(session: Callable[[Client], Awaitable[T]], said: Path, *, mode: Mode = "legacy") -> T:
+def talk(
+    session: Callable[[Client], Awaitable[T]], said: Path, *flags: str, mode: Mode = "legacy"
+) -> T:
     """Start a server, do `session` with it, and end it as a client does: by closing its stdin.
 
     `legacy` shakes hands (`initialize`); `auto` speaks the newest protocol. What the server
@@ -25,7 +27,9 @@ def talk(session: Callable[[Client], Awaitable[T]], said: Path, *, mode: Mode = 
     """
 
     async def main() -> T:
-        server = StdioServerParameters(command=SERVER[0], args=SERVER[1:], env=dict(os.environ))
+        server = StdioServerParameters(
+            command=SERVER[0], args=[*SERVER[1:], *flags], env=dict(os.environ)
+        )
         with anyio.fail_after(PATIENCE_S), said.open("w") as log:
             async with Client(
                 stdio_client(server, errlog=log), mode=mode, read_timeout_seconds=PATIENCE_S

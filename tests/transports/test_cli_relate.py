@@ -55,7 +55,11 @@ def test_a_relation_that_is_there_stays_as_it_is(cli: Cli, vault: Path) -> None:
 def test_json_is_the_answer_of_the_tool(cli: Cli, vault: Path) -> None:
     done = cli("relate", "Garden", "Old", "--json")
     assert (done.code, done.json["status"]) == (0, "healthy")
-    assert done.json["data"] == {
+    data = done.json["data"]
+    assert data.pop("link_id")
+    assert data == {
+        "vault": "vault",
+        "vault_label": "Primary vault",
         "source": "Garden.md",
         "target": "Old.md",
         "id": "f47ac10b-58cc-4372-a567-0e02b2c3d479",

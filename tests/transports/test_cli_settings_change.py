@@ -96,12 +96,12 @@ MESSAGES = [
     ("relations.tag_weight", "2", "relations.tag_weight must be 0 to 1."),
     ("security.local_only", "perhaps", "security.local_only is true or false."),
     ("security.sensitive_policy", "hide", "security.sensitive_policy is flag or withhold."),
-    ("embedding.provider", "olama", "is builtin, ollama, onnx or hash. Did you mean 'ollama'?"),
+    ("embedding.provider", "olama", "gemini or same_as_model. Did you mean 'ollama'?"),
     ("vector_store.type", "chroma", "vector_store.type can only be lancedb."),
     ("memory.patterns", "debt", "memory.patterns is an object of lists."),
     ("memory.patterns", '{"x": 3}', "memory.patterns.x is a list."),
     ("vault_path", "7.5", "There is no folder"),
-    ("embedding.base_url", "null", "embedding.base_url is text."),
+    ("meaning.model", "null", "meaning.model is text."),
     ("indexing.chunk_overlap", "400", "chunk_overlap may be at most half of chunk_size"),
 ]
 

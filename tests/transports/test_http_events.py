@@ -14,7 +14,9 @@ from obsidian_rag.engine import Bus
 from obsidian_rag.engine.events import EventKind
 from obsidian_rag.engine.health import Subject
 from obsidian_rag.errors import OllamaUnreachable
+from obsidian_rag.tools import Caller
 from obsidian_rag.transports.http.events import Streams
+from obsidian_rag.transports.http.guard import CALLER
 
 
 @pytest.fixture
@@ -129,11 +131,11 @@ def test_a_quiet_stream_has_a_heartbeat() -> None:
 
     async def listen() -> list[bytes]:
         streams = Streams(Bus(), heartbeat_s=0.01)
-        task = asyncio.create_task(streams({"type": "http", "headers": []}, receive, sent.put))
-        async with asyncio.timeout(PATIENCE_S):
+        scope = {"type": "http", "headers": [], CALLER: Caller()}
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+            group.create_task(streams(scope, receive, sent.put))
             messages = [await sent.get() for _ in range(4)]
             streams.close()
-            await task
         return [message.get("body") for message in messages[1:]]
 
     assert asyncio.run(listen()) == [b"event: ready\ndata: {}\n\n", b":\n\n", b":\n\n"]

@@ -22,12 +22,12 @@ from tests.waiting import PATIENCE_S, until
 from obsidian_rag import __version__, config
 from obsidian_rag.engine import Bus, Engine, claim
 from obsidian_rag.engine.jobs import Jobs
-from obsidian_rag.errors import Busy, ConfigInvalid
+from obsidian_rag.errors import Busy
 from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 from obsidian_rag.transports.daemon_client import find_daemon, is_locked
 from obsidian_rag.transports.http import serve
-from obsidian_rag.transports.http.app import Activity
+from obsidian_rag.transports.http.activity import Activity
 from obsidian_rag.transports.http.lifetime import idle_reason
 
 Configure = Callable[[Path, Mapping[str, object]], None]
@@ -235,8 +235,11 @@ def test_a_job_under_way_keeps_it() -> None:
     assert until(reason) == "nobody asked for 0 s"
 
 
-def test_without_a_vault_there_is_nothing_to_serve(home: Path) -> None:
+def test_without_a_vault_there_is_the_page_to_choose_one(home: Path) -> None:
     config.save({}, home / "config.json")
-    with pytest.raises(ConfigInvalid):
-        serve(config.load())
-    assert not (home / "daemon.lock").exists()
+    with daemon() as served:
+        assert served.get("/", {"Authorization": None}).status == 200
+        start = served.get("/page/start", {"X-Obsidian-Rag-Caller": "owner"}).json["data"]
+        assert (start["vaults"], start["health"]["state"]) == ([], "unavailable")
+        refused = served.tool("search", {"query": "anything"})
+        assert refused.code == "CONFIG_INVALID"

@@ -17,7 +17,7 @@ from obsidian_rag import __version__
 from obsidian_rag.engine import Engine
 from obsidian_rag.engine.health import Subject
 from obsidian_rag.errors import IndexCorrupted, OllamaUnreachable
-from obsidian_rag.tools import TOOLS, Envelope, Params, Tool, call, schemas, success
+from obsidian_rag.tools import TOOLS, Caller, Envelope, Params, Tool, call, schemas, success
 
 SAFE = {
     "x-content-type-options": "nosniff",
@@ -48,15 +48,15 @@ def test_a_tool_answers_over_http_as_it_does_in_this_process(door: OpenDoor) -> 
 
 def test_a_browser_without_a_token_is_told_what_this_is(door: OpenDoor) -> None:
     browser = {"Authorization": None, "Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-    reply = door.get("/", browser)
+    reply = door.get("/tools", browser)
     assert reply.status == 401
     assert reply.headers["content-type"].startswith("text/html")
-    assert b"obsidian-rag search" in reply.body
+    assert b"obsidian-rag open" in reply.body
     assert {name: reply.headers[name] for name in SAFE} == SAFE
     assert __version__.encode() not in reply.body
     assert str(door.engine.config.vault_root).encode() not in reply.body
     for headers in ({**browser, "Accept": "*/*"}, {**browser, "Accept": None}):
-        assert door.get("/", headers).code == "SECURITY_VIOLATION"
+        assert door.get("/tools", headers).code == "SECURITY_VIOLATION"
     assert door.ask("POST", "/tools/obsidian_rag_status", b"{}", browser).code == (
         "SECURITY_VIOLATION"
     )
@@ -112,7 +112,7 @@ def test_an_unknown_tool_is_not_found(door: OpenDoor) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/tools/", "/tools/a/b", "/TOOLS", "/static/../tools", "//tools", "/events/"]
+    "path", ["/tools/", "/tools/a/b", "/TOOLS", "/static/../tools", "//tools", "/events/"]
 )
 def test_an_unknown_path_is_not_found_and_nothing_redirects(door: OpenDoor, path: str) -> None:
     reply = door.get(path) if path != "/tools/" else door.ask("POST", path)
@@ -330,7 +330,7 @@ def offer(monkeypatch: pytest.MonkeyPatch, run: Any) -> str:
 def test_a_tool_that_fails_unexpectedly_is_a_500_without_its_words(
     door: OpenDoor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(_: Engine, __: NoParams) -> Envelope:
+    def fail(_: Engine, __: NoParams, ___: Caller) -> Envelope:
         raise RuntimeError("the note says zephyr")
 
     reply = door.tool(offer(monkeypatch, fail))
@@ -359,7 +359,7 @@ def test_tools_do_not_keep_the_door_from_answering(
 ) -> None:
     go_on = threading.Event()
 
-    def wait(_: Engine, __: NoParams) -> Envelope:
+    def wait(_: Engine, __: NoParams, ___: Caller) -> Envelope:
         assert go_on.wait(PATIENCE_S)
         return success({"waited": True})
 
@@ -379,7 +379,7 @@ def test_a_request_that_the_end_of_the_daemon_overtakes_is_told_so(
 ) -> None:
     began, go_on = threading.Event(), threading.Event()
 
-    def wait(_: Engine, __: NoParams) -> Envelope:
+    def wait(_: Engine, __: NoParams, ___: Caller) -> Envelope:
         began.set()
         assert go_on.wait(PATIENCE_S)
         return success({})

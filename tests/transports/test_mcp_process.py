@@ -30,20 +30,20 @@ from obsidian_rag.transports.mcp import speak
 
 meeting = threading.Barrier(2, timeout=300)
 
-def shout(engine, params):
+def shout(engine, params, caller):
     print("a library talks")
     os.write(1, b"a C library talks\\n")
     subprocess.run([sys.executable, "-c", "print('a child talks')"], check=True)
     return tools.success({"read": sys.stdin.read()})
 
-def fail(engine, params):
+def fail(engine, params, caller):
     raise ValueError("zephyr: a word of a note")
 
-def meet(engine, params):
+def meet(engine, params, caller):
     meeting.wait()
     return tools.success({"met": True})
 
-def surprise(engine, params):
+def surprise(engine, params, caller):
     return tools.success({"file": "odd \\udcff name.md"})
 
 for act in (shout, fail, meet, surprise):

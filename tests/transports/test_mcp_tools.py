@@ -41,9 +41,18 @@ ARGUMENTS: dict[str, dict[str, object]] = {
         "target": "Finance/Debts.md",
         "add_missing_id": True,
     },
+    "obsidian_link_add": {"root_path": "relative"},
+    "obsidian_link_remove": {"link_id": "vault"},
+    "obsidian_link_set_mode": {"link_id": "vault", "mode": "read_only"},
+    "obsidian_link_sync_status": {"link_id": "vault"},
 }
-# What there is nothing of in a quiet vault.
-REFUSED = {"obsidian_rag_cancel": "NOT_FOUND"}
+# What there is nothing of in a quiet vault, and what cannot be done to the primary one.
+REFUSED = {
+    "obsidian_rag_cancel": "NOT_FOUND",
+    "obsidian_link_add": "INVALID_ARGUMENT",
+    "obsidian_link_remove": "INVALID_ARGUMENT",
+    "obsidian_link_set_mode": "INVALID_ARGUMENT",
+}
 
 
 @pytest.fixture
@@ -78,12 +87,11 @@ def test_the_server_introduces_itself_and_offers_every_tool(mode: Mode, said: Pa
     for tool in tools:
         own = TOOLS[tool.name]
         assert tool.description == own.description
-        assert tool.title
         hints = tool.annotations.model_dump(exclude={"title"})
         assert hints == {
             "read_only_hint": own.is_read_only,
-            "destructive_hint": False,
-            "idempotent_hint": True,
+            "destructive_hint": None if own.is_read_only else False,
+            "idempotent_hint": None if own.is_read_only else True,
             "open_world_hint": False,
         }
     assert said.read_text() == ""
@@ -96,7 +104,6 @@ def test_the_list_of_tools_is_short_enough_to_be_read_in_every_conversation(said
 
     listed = talk(session, said)
     assert len(listed.encode()) <= 12_000
-    assert '"vaults"' not in listed  # there is one vault to search
 
 
 @pytest.mark.usefixtures("vault")

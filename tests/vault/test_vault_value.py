@@ -18,7 +18,7 @@ def vault(tmp_path: Path) -> Vault:
 
 
 def test_a_vault_may_be_written_and_has_no_link_until_it_is_indexed(vault: Vault) -> None:
-    assert (vault.mode, vault.link_id, vault.max_file_bytes) == (VaultMode.READ_WRITE, None, 4)
+    assert (vault.mode, vault.link_id, vault.max_file_bytes) == (VaultMode.READ_WRITE, "", 4)
 
 
 def test_a_vault_knows_its_notes_by_its_own_rules(vault: Vault) -> None:

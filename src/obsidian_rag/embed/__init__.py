@@ -1,4 +1,4 @@
-"""Text in, unit vectors out: the built-in model, Ollama, ONNX models, or plain hashing.
+"""Text in, unit vectors out: the built-in model, ONNX models, servers near and far, or hashing.
 
 Heavy libraries are imported on first use. Nothing here reads notes or decides what is private.
 """
@@ -6,31 +6,35 @@ Heavy libraries are imported on first use. Nothing here reads notes or decides w
 from pathlib import Path
 from typing import assert_never
 
-from obsidian_rag.config import EmbeddingSettings, SecuritySettings
+from obsidian_rag.config import EmbeddingSettings, ModelSettings, SecuritySettings
 from obsidian_rag.embed.builtin import BuiltinEmbedder
+from obsidian_rag.embed.choice import SERVED, Choice, choose
 from obsidian_rag.embed.embedder import Embedder, InputsRejected
+from obsidian_rag.embed.gemini import GeminiEmbedder
 from obsidian_rag.embed.hashing import HashEmbedder
 from obsidian_rag.embed.meaning import make_meaning_embedder, model_use
 from obsidian_rag.embed.models import (
     ModelInfo,
     add_model,
     get_model,
-    installed_model,
     known_models,
     list_models,
     remove_model,
 )
 from obsidian_rag.embed.ollama import OllamaEmbedder
 from obsidian_rag.embed.onnx import make_onnx_embedder
+from obsidian_rag.embed.openai import OpenAIEmbedder
 from obsidian_rag.errors import ConfigInvalid
 
 __all__ = [
+    "SERVED",
+    "Choice",
     "Embedder",
     "InputsRejected",
     "ModelInfo",
     "add_model",
+    "choose",
     "get_model",
-    "installed_model",
     "known_models",
     "list_models",
     "make_embedder",
@@ -40,24 +44,38 @@ __all__ = [
 ]
 
 
-def make_embedder(settings: EmbeddingSettings, security: SecuritySettings, home: Path) -> Embedder:
+def make_embedder(
+    settings: EmbeddingSettings,
+    security: SecuritySettings,
+    home: Path,
+    model: ModelSettings | None = None,
+) -> Embedder:
     """The embedder the settings ask for; nothing is loaded or connected yet.
+
+    `model` is the chat model, for `same_as_model`.
 
     Raises:
         ConfigInvalid: the settings do not fit the provider.
         SecurityViolation: the server is outside this machine while security.local_only is on.
     """
-    match settings.provider:
+    chosen = choose(settings, model or ModelSettings.model_validate({})).settings
+    match chosen.provider:
         case "builtin":
-            return _builtin(settings)
+            return _builtin(chosen)
         case "hash":
-            return HashEmbedder(settings.dimensions)
-        case "ollama":
-            return OllamaEmbedder(settings, security)
+            return HashEmbedder(chosen.dimensions)
         case "onnx":
-            return make_onnx_embedder(settings, home)
+            return make_onnx_embedder(chosen, home)
+        case "ollama":
+            return OllamaEmbedder(chosen, security)
+        case "openai":
+            return OpenAIEmbedder(chosen, security)
+        case "gemini":
+            return GeminiEmbedder(chosen, security)
+        case "same_as_model":
+            raise AssertionError("a choice names an embedder")
         case _:
-            assert_never(settings.provider)
+            assert_never(chosen.provider)
 
 
 def _builtin(settings: EmbeddingSettings) -> BuiltinEmbedder:

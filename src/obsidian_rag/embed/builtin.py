@@ -108,6 +108,15 @@ def _add_up(
         row += np.add.reduce(vectors, axis=0)
 
 
+def is_installed() -> bool:
+    """Whether the model's files are there."""
+    try:
+        _files()
+    except ProviderFailed:
+        return False
+    return True
+
+
 def _files() -> tuple[Path, Path]:
     spec = importlib.util.find_spec("wordllama")
     if spec is not None and spec.submodule_search_locations:

@@ -14,7 +14,7 @@ class Embedder(Protocol):
 
     @property
     def provider(self) -> str:
-        """`builtin`, `ollama`, `onnx` or `hash`."""
+        """`builtin`, `hash`, `onnx`, `ollama`, `openai` or `gemini`."""
         ...
 
     @property

@@ -6,7 +6,8 @@ nothing of HTTP: `send` embeds a batch or raises InputRefused.
 """
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +30,38 @@ class InputRefused(Exception):
         self.is_too_long = is_too_long
 
 
-class Isolation:
-    """One run over some texts, `batch_size` at a time."""
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """How much a server takes at once: so many texts, and so many bytes of them.
 
-    def __init__(self, send: Send, batch_size: int) -> None:
+    No tokenizer makes more tokens of a text than it has bytes.
+    """
+
+    texts: int
+    size: int | None = None
+
+    def cut(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        """The texts in their order; one that is too large by itself goes alone."""
+        batch: list[str] = []
+        size = 0
+        for text in texts:
+            length = len(text.encode("utf-8", "replace"))
+            is_full = self.size is not None and size + length > self.size
+            if batch and (is_full or len(batch) == self.texts):
+                yield batch
+                batch, size = [], 0
+            batch.append(text)
+            size += length
+        if batch:
+            yield batch
+
+
+class Isolation:
+    """One run over some texts, a batch at a time."""
+
+    def __init__(self, send: Send, batches: Batches) -> None:
         self._send = send
-        self._batch_size = batch_size
+        self._batches = batches
         self._is_server_sane = False
         self._reason = ""
 
@@ -46,8 +73,8 @@ class Isolation:
             ProviderFailed: even a harmless text is refused.
         """
         found: list[Row | None] = []
-        for start in range(0, len(texts), self._batch_size):
-            found += self._batch(list(texts[start : start + self._batch_size]))
+        for batch in self._batches.cut(texts):
+            found += self._batch(batch)
         rejected = tuple(position for position, row in enumerate(found) if row is None)
         if rejected:
             raise InputsRejected(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from obsidian_rag.config import Settings
+from obsidian_rag.embed.choice import choose
 from obsidian_rag.embed.model_folder import ModelFolder, read_model_folder
 from obsidian_rag.embed.onnx import OnnxEmbedder
 
@@ -35,7 +36,7 @@ def make_meaning_embedder(settings: Settings, home: Path) -> TransformerEmbedder
     Raises:
         ConfigInvalid: the model's folder cannot be used.
     """
-    if not settings.meaning.enabled or settings.embedding.provider not in STATIC_PROVIDERS:
+    if not settings.meaning.enabled or _provider(settings) not in STATIC_PROVIDERS:
         return None
     folder = home / "models" / settings.meaning.model
     return TransformerEmbedder(read_model_folder(folder)) if folder.is_dir() else None
@@ -45,9 +46,13 @@ def model_use(settings: Settings, name: str) -> Literal["embedding", "meaning"] 
     """What the settings use a model of the data folder for: all vectors, or meaning vectors."""
     if settings.embedding.provider == "onnx":
         return "embedding" if settings.embedding.model == name else None
-    if settings.embedding.provider not in STATIC_PROVIDERS or not settings.meaning.enabled:
+    if _provider(settings) not in STATIC_PROVIDERS or not settings.meaning.enabled:
         return None
     return "meaning" if settings.meaning.model == name else None
+
+
+def _provider(settings: Settings) -> str:
+    return choose(settings.embedding, settings.model).settings.provider
 
 
 def background_threads() -> int:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.isolate import InputRefused
 from obsidian_rag.embed.ollama_models import same_model
-from obsidian_rag.embed.provider_http import ProviderClient
+from obsidian_rag.embed.provider_http import ProviderClient, Served, json_of
+from obsidian_rag.embed.served import matrix_of
 from obsidian_rag.errors import OllamaUnreachable, ProviderFailed
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ _COLD_TIMEOUT_S = 120.0
 _PROBE_TIMEOUT_S = 3.0
 # Ollama forgets a model after five idle minutes; the next request loads it again.
 _COLD_AFTER_S = 240.0
+_DOCUMENT_TRIES = 4
+# A person waits for a question's answer, and word search can give one.
+_QUERY_TRIES = 2
 _REFUSED = (400, 413, 500)
 _LOG_HINT = "Look at Ollama's log; updating Ollama or the model may help."
 
@@ -34,7 +38,7 @@ class OllamaServer:
         model: str,
         wait: Callable[[float], None],
     ) -> None:
-        self._client = ProviderClient("Ollama", settings, security, wait, _unreachable)
+        self._client = ProviderClient(Served("Ollama", _unreachable), settings, security, wait)
         self._model = model
         self._timeout_s = settings.timeout_s
         self._last_answer: float | None = None
@@ -44,7 +48,7 @@ class OllamaServer:
         """Whether the server lies outside this machine."""
         return self._client.is_external
 
-    def embed(self, texts: list[str], tries: int) -> NDArray[np.float32]:
+    def embed(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
         """One row per text, as the server made them.
 
         Raises:
@@ -52,6 +56,7 @@ class OllamaServer:
             OllamaUnreachable, ProviderFailed: the server cannot be used.
         """
         body: dict[str, object] = {"model": self._model, "input": texts, "truncate": False}
+        tries = _QUERY_TRIES if is_query else _DOCUMENT_TRIES
         response = self._client.post("/api/embed", body, timeout_s=self._patience_s, tries=tries)
         return self._rows(response, len(texts))
 
@@ -84,21 +89,11 @@ class OllamaServer:
             reason = _reason(response)
             raise InputRefused(reason, is_too_long="context length" in reason)
         rows = self._json(response).get("embeddings")
-        if not isinstance(rows, list) or len(rows) != count:
-            raise ProviderFailed("Ollama answered with the wrong number of vectors.", _LOG_HINT)
-        try:
-            matrix = np.asarray(rows, dtype=np.float32)
-        except (TypeError, ValueError) as error:
-            raise ProviderFailed("Ollama answered with malformed vectors.", _LOG_HINT) from error
-        if matrix.ndim != 2 or matrix.shape[1] == 0:
-            raise ProviderFailed("Ollama answered with malformed vectors.", _LOG_HINT)
         self._last_answer = time.monotonic()
-        if not np.isfinite(matrix).all():
-            raise InputRefused("the model made a vector that is not a number", is_too_long=False)
-        return matrix
+        return matrix_of(rows, count, "Ollama", _LOG_HINT)
 
     def _json(self, response: "httpx.Response") -> dict[str, object]:
-        answer = _answer(response)
+        answer = json_of(response)
         if response.status_code == 200 and isinstance(answer, dict):
             return answer
         raise ProviderFailed(
@@ -118,15 +113,8 @@ def _unreachable(base_url: str) -> OllamaUnreachable:
     )
 
 
-def _answer(response: "httpx.Response") -> object:
-    try:
-        return response.json()
-    except ValueError:
-        return None
-
-
 def _reason(response: "httpx.Response") -> str:
-    answer = _answer(response)
+    answer = json_of(response)
     said = answer.get("error") if isinstance(answer, dict) else None
     status = f"HTTP {response.status_code}"
     return f"{status}: {said[:200]}" if isinstance(said, str) else status

@@ -3,20 +3,10 @@
 Prefixes as each model was trained with them, from the model cards.
 """
 
-from dataclasses import dataclass
+from obsidian_rag.embed.served import KnownModel
 
 DEFAULT_MODEL = "mxbai-embed-large"
 _PASSAGES = "Represent this sentence for searching relevant passages: "
-
-
-@dataclass(frozen=True, slots=True)
-class KnownModel:
-    """Width, context length in tokens, and prefixes of a model."""
-
-    dimensions: int | None
-    max_tokens: int
-    query_prefix: str = ""
-    document_prefix: str = ""
 
 
 _UNKNOWN = KnownModel(None, 512)
@@ -39,6 +29,15 @@ def known_model(name: str) -> KnownModel:
     if tag in ("", "latest"):
         return known
     return KnownModel(None, known.max_tokens, known.query_prefix, known.document_prefix)
+
+
+def model_inside(name: str) -> KnownModel:
+    """What is known of a model that another server calls by a name of its own."""
+    lower = name.lower()
+    for family, known in _KNOWN.items():
+        if family in lower:
+            return KnownModel(None, known.max_tokens, known.query_prefix, known.document_prefix)
+    return _UNKNOWN
 
 
 def same_model(one: str, other: str) -> bool:

@@ -5,36 +5,55 @@ from obsidian_rag.engine.doctor import examine
 from obsidian_rag.engine.early import update_relations
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus, Event
-from obsidian_rag.engine.facts import Facts, FoundFact
 from obsidian_rag.engine.foreground import index_in_foreground
 from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.engine.job import Job
+from obsidian_rag.engine.linking import (
+    add_link,
+    change_link,
+    link_status,
+    links,
+    remove_link,
+    sync_link,
+)
 from obsidian_rag.engine.listing import indexed_notes, list_notes
 from obsidian_rag.engine.models import Model, Models
 from obsidian_rag.engine.note_files import NoteFiles
 from obsidian_rag.engine.presence import announce, claim
 from obsidian_rag.engine.probes import health_of, index_stamp
-from obsidian_rag.engine.query import ask, known_folder, note_passages, vault_roots
+from obsidian_rag.engine.query import (
+    ask,
+    known_folder,
+    note_passages,
+    property_names,
+)
+from obsidian_rag.engine.relation_settings import change_relation_settings
 from obsidian_rag.engine.resident import ResidentEngine
+from obsidian_rag.engine.sending import agree_to_sending, not_agreed, owed_sending
 from obsidian_rag.engine.status import report_status
+from obsidian_rag.engine.tokens import Tokens
 from obsidian_rag.engine.vault_choice import accept_replacement, offered_vaults, replaced_vault
-from obsidian_rag.engine.watcher import watch_files
+from obsidian_rag.engine.vault_map import DrawnMap
 
 __all__ = [
     "Bus",
     "Daemon",
+    "DrawnMap",
     "Engine",
     "Event",
-    "Facts",
-    "FoundFact",
     "Job",
     "Model",
     "Models",
     "NoteFiles",
     "ResidentEngine",
+    "Tokens",
     "accept_replacement",
+    "add_link",
+    "agree_to_sending",
     "announce",
     "ask",
+    "change_link",
+    "change_relation_settings",
     "claim",
     "examine",
     "health_of",
@@ -42,14 +61,19 @@ __all__ = [
     "index_stamp",
     "indexed_notes",
     "known_folder",
+    "link_status",
+    "links",
     "list_notes",
+    "not_agreed",
     "note_passages",
     "offered_vaults",
+    "owed_sending",
+    "property_names",
+    "remove_link",
     "replaced_vault",
     "report_status",
     "result_fields",
     "run_index",
+    "sync_link",
     "update_relations",
-    "vault_roots",
-    "watch_files",
 ]

@@ -1,8 +1,8 @@
 """All that lives while a daemon runs: jobs, watcher, health; started and stopped in order.
 
-Threads: the jobs' own, the watcher, the scheduler, early relations, LiveSync with its own, one
-that follows the settings, and one that warms the engine up. The doors bring theirs and only ever
-call tools.
+Threads: the jobs' own, the watcher, the scheduler, early relations, the map, LiveSync with its
+own, one that follows the settings, and one that warms the engine up. The doors bring theirs and
+only ever call tools.
 """
 
 import contextlib
@@ -19,15 +19,16 @@ from obsidian_rag.engine.early import EarlyRelations
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus
 from obsidian_rag.engine.health import Health, Subject
+from obsidian_rag.engine.job import settings_for_runs
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.query import ask
 from obsidian_rag.engine.scheduler import Scheduler
-from obsidian_rag.engine.watcher import Listener, OnChange, Watcher, watch_files
+from obsidian_rag.engine.vault_map import VaultMap
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.livesync import LivesyncLoop, synced_root
 from obsidian_rag.search import Request
-from obsidian_rag.vault import Rules
+from obsidian_rag.vault import Listener, OnChange, Rules, Vault, Watcher, watch_files
 
 _JOIN_S = 5.0
 _SETTINGS_EVERY_S = 1.0
@@ -67,6 +68,7 @@ class Daemon:
         self._livesync_changed: OnChange = _ignore
         self.watcher = self._made_watcher(config)
         bus = Bus()
+        self._map = VaultMap(self.engine, bus)
         self.live = Live(
             bus,
             Jobs(config, bus),
@@ -74,7 +76,9 @@ class Daemon:
             is_watching=lambda: self._is_indexing_edits and self.watcher.is_watching,
             watch_trouble=lambda: self.watcher.trouble if self._is_indexing_edits else None,
             look_soon=self._look_soon,
+            links_changed=self._follow_links,
             livesync=lambda: self._livesync.state if self._livesync else None,
+            vault_map=self._map,
         )
         self.engine.live = self.live
         self.engine.settings_file.started_with = config.restart_values
@@ -86,6 +90,10 @@ class Daemon:
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self._watching: _Thread | None = None
+        # By link id: the watchers of linked vaults.
+        self._watching_links: dict[str, _Thread] = {}
+        self._active_links: set[str] = set()
+        self._links_lock = threading.Lock()
         self._syncing: _Thread | None = None
 
     def start(self) -> None:
@@ -94,7 +102,9 @@ class Daemon:
         config = self.engine.config
         self.live.jobs.start()
         self._watch(config, is_behind=False)
+        self._follow_links()
         self._begin("early relations", lambda: self._early.run(self._stop))
+        self._begin("map", lambda: self._map.run(self._stop))
         self._begin("scheduler", lambda: self._scheduler.run(self._stop))
         self._sync(config)
         self._begin("settings", lambda: self._follow_settings(config))
@@ -107,9 +117,11 @@ class Daemon:
         self._settings_changed.set()
         self._scheduler.wake()
         self._early.wake()
+        self._map.wake()
         for thread in self._threads:
             thread.join(_JOIN_S)
         self._end_watching()
+        self._end_watching_links(set(self._watching_links))
         self._end_syncing()
         self.live.jobs.stop(self.engine.config.settings.server.shutdown_wait_s)
         self.engine.close()
@@ -121,6 +133,7 @@ class Daemon:
             self._settings_changed.clear()
             try:
                 self.engine.follow_settings()
+                self._follow_links()  # another process may have linked a vault
                 if self.engine.config is not config and not self._stop.is_set():
                     before, config = config, self.engine.config
                     self._apply(before, config)
@@ -133,11 +146,13 @@ class Daemon:
         if _for_watching(before) != _for_watching(after):
             self._end_watching()
             self._watch(after, is_behind=True)
+            self._end_watching_links(set(self._watching_links))
+            self._follow_links(is_behind=True)
         if _for_syncing(before) != _for_syncing(after):
             self._end_syncing()
             self._sync(after)
         self._scheduler.settings_changed()
-        if _for_indexing(before) != _for_indexing(after):
+        if settings_for_runs(before) != settings_for_runs(after):
             self._scheduler.changed(None)
 
     @property
@@ -160,7 +175,7 @@ class Daemon:
         if _shares_vault(config):
             sync_s = settings.livesync.debounce_s
             listeners += [Listener(lambda paths: self._livesync_changed(paths), debounce_s=sync_s)]
-        return Watcher(config.vault_root, *listeners)
+        return Watcher(self.engine.vaults.configured.root, *listeners)
 
     def _watch(self, config: Config, *, is_behind: bool) -> None:
         watcher = self.watcher = self._made_watcher(config)
@@ -172,6 +187,36 @@ class Daemon:
             self._watching.tell()
             self._watching.join()
             self._watching = None
+
+    def _follow_links(self, *, is_behind: bool = False) -> None:
+        """Watch each linked vault that is not paused, and no other."""
+        with contextlib.suppress(ObsidianRagError), self._links_lock:
+            linked = {one.link_id: one for one in self.engine.vaults if not one.is_primary}
+            active = {link_id for link_id, vault in linked.items() if not vault.is_paused}
+            if active == self._active_links and not is_behind:
+                return
+            self._active_links = active
+            self._end_watching_links(set(self._watching_links) - active)
+            if self._is_indexing_edits and not self._stop.is_set():
+                for link_id in active - set(self._watching_links):
+                    self._watching_links[link_id] = self._watcher_of(linked[link_id], is_behind)
+            self._scheduler.links_changed(active)
+
+    def _watcher_of(self, vault: Vault, is_behind: bool) -> _Thread:
+        settings = self.engine.config.settings.watcher
+        told = functools.partial(self._scheduler.changed, link_id=vault.link_id)
+        listener = Listener(told, vault.rules, settings.debounce_s, settings.collect_s)
+        watcher = Watcher(vault.root, listener)
+        return _Thread(
+            f"watcher of {vault.name}", lambda stop: watcher.run(stop, is_behind=is_behind)
+        )
+
+    def _end_watching_links(self, link_ids: set[str]) -> None:
+        ended = [self._watching_links.pop(link_id) for link_id in link_ids]
+        for thread in ended:
+            thread.tell()
+        for thread in ended:
+            thread.join()
 
     def _sync(self, config: Config) -> None:
         if config.settings.livesync.enabled:
@@ -246,10 +291,6 @@ def _shares_vault(config: Config) -> bool:
 
 def _ignore(_paths: frozenset[str] | None) -> None:
     """For changes that matter to nobody."""
-
-
-def _for_indexing(config: Config) -> dict[str, object]:
-    return config.settings.model_dump(exclude={"server", "watcher", "livesync", "meaning"})
 
 
 def _use_few_arenas() -> None:

@@ -1,44 +1,52 @@
 """A thorough look at one installation: each check says what it found and what to do."""
 
+import contextlib
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
-from obsidian_rag.engine.changes import changed_files
-from obsidian_rag.engine.comparison import differing_notes, differing_relations
+from obsidian_rag.engine.early import note_source_of
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.health import assess
-from obsidian_rag.engine.meaning import meaning_state
 from obsidian_rag.engine.probes import look
 from obsidian_rag.errors import (
     IndexCorrupted,
-    IndexNotFound,
     ObsidianRagError,
     ReadOnly,
 )
-from obsidian_rag.index import FINGERPRINT, check, chunk_hash, fingerprint
-from obsidian_rag.relations import check_relations
-from obsidian_rag.store import IndexState, open_to_others, probe_indexes, stored_vectors
+from obsidian_rag.index import (
+    Finding,
+    Verdict,
+    changed_files,
+    check_chunks,
+    check_database,
+    check_embedder,
+    check_files,
+    check_fingerprint,
+    check_index,
+    check_lookup,
+    check_meaning,
+    check_notes,
+    counted,
+    hand_over,
+)
+from obsidian_rag.relations import (
+    RelationsConsumer,
+    check_relations,
+    differing_answers,
+    find_rows,
+    format_of,
+    ground_of,
+    refresh_vectors,
+)
+from obsidian_rag.store import open_to_others
 
-Verdict = Literal["ok", "warning", "problem"]
 _WALK_S = 60.0
 _LITTLE_SPACE = 500_000_000
-_ADD_MODEL = "Run `obsidian-rag model get` or `model add` again; search goes on without."
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The outcome of one check."""
-
-    check: str
-    verdict: Verdict
-    message: str
-    suggestion: str = ""
-    error: ObsidianRagError | None = None
 
 
 def examine(engine: Engine, *, deep: bool = False) -> Iterator[Finding]:
@@ -49,17 +57,17 @@ def examine(engine: Engine, *, deep: bool = False) -> Iterator[Finding]:
         ("vault", _vault),
         ("disk", _disk),
         ("permissions", _permissions),
-        ("database", partial(_database, deep=deep)),
-        ("files", partial(_files, deep=deep)),
-        ("index", _index),
-        ("lookup", partial(_lookup, deep=deep)),
+        ("database", partial(check_database, deep=deep)),
+        ("files", partial(check_files, deep=deep)),
+        ("index", check_index),
+        ("lookup", partial(check_lookup, deep=deep)),
         ("related", partial(_related, deep=deep)),
-        ("embedder", _embedder),
-        ("fingerprint", _fingerprint),
-        ("meaning", partial(_meaning, deep=deep)),
+        ("embedder", check_embedder),
+        ("fingerprint", check_fingerprint),
+        ("meaning", partial(check_meaning, deep=deep)),
     ]
     if deep:
-        checks += [("chunks", _chunks), ("notes", _notes), ("relations", _relations)]
+        checks += [("chunks", check_chunks), ("notes", check_notes), ("relations", _relations)]
     for name, action in checks:
         try:
             yield action(engine)
@@ -86,11 +94,11 @@ def _config(engine: Engine) -> Finding:
 
 
 def _vault(engine: Engine) -> Finding:
-    vaults = engine.vaults.configured
+    vaults = list(engine.vaults)
     scans = [vault.scan() for vault in vaults]
     notes = sum(len(found.files) for found in scans)
     where = ", ".join(str(vault.root) for vault in vaults)
-    what = f"{_counted(notes, 'note', 'notes')} in {where}"
+    what = f"{counted(notes, 'note', 'notes')} in {where}"
     if unreadable := [folder for found in scans for folder in found.unreadable_folders]:
         folders = ", ".join(unreadable[:5])
         return Finding("vault", "warning", f"{what}; cannot read {folders}", "Check permissions.")
@@ -132,40 +140,6 @@ def _permissions(engine: Engine) -> Finding:
     return Finding("permissions", "ok", f"{engine.config.home} is yours alone")
 
 
-def _database(engine: Engine, *, deep: bool) -> Finding:
-    if (damage := engine.database.check(is_deep=deep)) is not None:
-        raise IndexCorrupted(f"state.db is damaged: {damage}.", "Run `obsidian-rag reindex`.")
-    return Finding("database", "ok", str(engine.config.database))
-
-
-def _files(engine: Engine, *, deep: bool) -> Finding:
-    """The files of the chunk table: present and of their size; deep: of their content."""
-    if not engine.chunks.exists():
-        raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
-    if (damage := engine.chunks.damage(is_deep=deep)) is not None:
-        raise IndexCorrupted(f"The index is damaged: {damage}.", "Run `obsidian-rag reindex`.")
-    if not engine.chunks.is_recorded():
-        return Finding(
-            "files",
-            "warning",
-            "no checksums were recorded, so damage may go unseen",
-            "Run `obsidian-rag reindex`, which records them.",
-        )
-    what = "their content is what was written" if deep else "all there, each of its size"
-    return Finding("files", "ok", what)
-
-
-def _lookup(engine: Engine, *, deep: bool) -> Finding:
-    """Ask each search index for rows that are known to be there."""
-    asked, wrong = probe_indexes(engine.chunks, is_deep=deep)
-    if wrong is not None:
-        raise IndexCorrupted(
-            f"The search index of {wrong} misses rows that the table has.",
-            "Run `obsidian-rag reindex`.",
-        )
-    return Finding("lookup", "ok", f"{asked} questions with known answers were answered right")
-
-
 def _related(engine: Engine, *, deep: bool) -> Finding:
     notes, damage = check_relations(engine, is_deep=deep)
     if damage is not None:
@@ -175,72 +149,13 @@ def _related(engine: Engine, *, deep: bool) -> Finding:
     return Finding("related", "ok", f"{notes} notes are related")
 
 
-def _index(engine: Engine) -> Finding:
-    files, chunks = IndexState(engine.database).totals()
-    stored = engine.chunks.count()
-    if stored != chunks:
-        raise IndexCorrupted(
-            f"The index holds {stored} chunks, but {chunks} were written.",
-            "Run `obsidian-rag reindex`.",
-        )
-    return Finding(
-        "index", "ok", f"{_counted(files, 'note', 'notes')}, {_counted(chunks, 'chunk', 'chunks')}"
-    )
-
-
-def _embedder(engine: Engine) -> Finding:
-    engine.embedder.probe()
-    vector = engine.embedder.embed_query("ready?")
-    name = f"{engine.embedder.provider}:{engine.embedder.model}"
-    return Finding("embedder", "ok", f"{name}, {len(vector)} dimensions")
-
-
-def _fingerprint(engine: Engine) -> Finding:
-    check(engine.database.get(FINGERPRINT), fingerprint(engine.embedder, engine.limits))
-    return Finding("fingerprint", "ok", "the index was built with these settings")
-
-
-def _meaning(engine: Engine, *, deep: bool) -> Finding:
-    """The transformer and its vectors; whatever is wrong with them, search goes on without."""
-    state, store = meaning_state(engine), engine.meaning_store
-    if state is None:
-        count = stored_vectors(engine.config.home / "meaning")
-        settings = engine.config.settings.meaning
-        if count and settings.enabled:
-            message = f"{count:,} meaning vectors are not used: no model '{settings.model}'"
-            return Finding("meaning", "warning", message, _ADD_MODEL)
-        return Finding("meaning", "ok", "no transformer, so search uses static vectors alone")
-    share = f"{state.done:,} of {state.total:,}"
-    trouble = state.trouble or _transformer_trouble(engine)
-    if trouble is not None:
-        message = f"meaning vectors stop at {share}: {trouble}"
-        return Finding("meaning", "warning", message, _ADD_MODEL)
-    if deep and store is not None and (damaged := store.damaged()):
-        message = f"{damaged:,} meaning vectors are damaged"
-        return Finding("meaning", "warning", message, "Run `obsidian-rag sync --deep-vectors`.")
-    rest = "" if state.done == state.total else "; `obsidian-rag sync --deep-vectors` adds the rest"
-    return Finding("meaning", "ok", f"{share} chunks have a vector of {state.model}{rest}")
-
-
-def _transformer_trouble(engine: Engine) -> str | None:
-    embedder = engine.meaning_embedder
-    try:
-        if embedder is not None:
-            embedder.probe()
-            embedder.embed_query("ready?")
-            embedder.close()
-    except ObsidianRagError as error:
-        return error.message
-    return None
-
-
 def _relations(engine: Engine) -> Finding:
     """What belongs together, asked of the indexes and of indexes that are made for it."""
-    if changed_files(engine, _WALK_S)[0]:
+    if changed_files(engine.vaults, engine.database, _WALK_S)[0]:
         return Finding("relations", "ok", "not compared: files have changed since the last sync")
     if not os.access(engine.config.home, os.W_OK):
         return Finding("relations", "ok", "not compared: the data folder is read-only")
-    if differing := differing_relations(engine):
+    if differing := _differing_relations(engine):
         return Finding(
             "relations",
             "warning",
@@ -250,40 +165,33 @@ def _relations(engine: Engine) -> Finding:
     return Finding("relations", "ok", "related notes are those of a new index")
 
 
-def _chunks(engine: Engine) -> Finding:
-    count = 0
-    for path, text, words_only, expected in engine.chunks.texts():
-        count += 1
-        if chunk_hash(text, words_only) != expected:
-            raise IndexCorrupted(
-                f"A chunk of {path} is not what was written.", "Run `obsidian-rag reindex`."
-            )
-    return Finding(
-        "chunks",
-        "ok",
-        f"{_counted(count, 'chunk is as it was', 'chunks are as they were')} written",
-    )
+def _differing_relations(engine: Engine) -> list[str]:
+    """Notes whose related notes are not those that an index made just now would tell.
 
-
-def _notes(engine: Engine) -> Finding:
-    count, changed, differing = differing_notes(engine)
-    if differing:
-        raise IndexCorrupted(
-            f"The properties that are remembered of {len(differing)} notes are not theirs.",
-            "Run `obsidian-rag reindex`.",
-        )
-    if changed:
-        some = ", ".join(changed[:5])
-        return Finding(
-            "notes",
-            "warning",
-            f"{_counted(len(changed), 'note differs', 'notes differ')} from the index: {some}",
-            "`obsidian-rag index` rereads every file.",
-        )
-    return Finding(
-        "notes", "ok", f"{_counted(count, 'note is as it was', 'notes are as they were')} indexed"
-    )
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
+    Raises:
+        IndexCorrupted: the indexes are damaged.
+    """
+    wanted = format_of(engine.config.settings.relations)
+    rows = find_rows(engine.config.home, wanted, is_strict=True)
+    if rows is None:
+        return []
+    ground = ground_of(engine)
+    # To compare is not to write: no note gets an id for it.
+    unwritten = replace(ground, settings=ground.settings.model_copy(update={"auto_add_ids": False}))
+    with (
+        contextlib.closing(rows),
+        tempfile.TemporaryDirectory(dir=engine.config.home, prefix=".compared-") as folder,
+        RelationsConsumer(Path(folder), unwritten) as clean,
+    ):
+        clean.begin("")
+        vaults = {vault.link_id: vault for vault in engine.vaults}
+        for vault in vaults.values():
+            hand_over(note_source_of(engine, vault, clean), vault, clean, {})
+        # Places that were not kept are read again.
+        while stale := clean.settle():
+            for link_id in {of for of, _ in stale}:
+                vault, paths = vaults[link_id], [path for of, path in stale if of == link_id]
+                hand_over(note_source_of(engine, vault, clean), vault, clean, {}, paths)
+        for link_id in vaults:
+            refresh_vectors(clean.rows, engine.chunks, link_id)
+        return differing_answers(rows, clean.rows, ground)

@@ -10,7 +10,8 @@ from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.index import Source, hand_over
 from obsidian_rag.relations import RelationsConsumer
-from obsidian_rag.store import Change, ChangeType, Consumer, Links, Queue
+from obsidian_rag.store import Change, ChangeType, Consumer, Queue
+from obsidian_rag.vault import Vault
 
 # More at once is the work of an index run, in a process of its own.
 _MOST_PATHS = 50
@@ -61,30 +62,32 @@ class EarlyRelations:
             self._live.bus.publish(EventKind.RELATIONS, {"paths": paths, **counts})
 
 
-def update_relations(engine: Engine, paths: Sequence[str]) -> tuple[int, int] | None:
-    """Take up a few changed notes at once: how many were written and removed.
+def update_relations(
+    engine: Engine, paths: Sequence[str], link_id: str | None = None
+) -> tuple[int, int] | None:
+    """Take up a few changed notes of a vault at once: how many were written and removed.
 
     None if nothing is related yet, or if it is the work of an index run.
     """
-    link = Links(engine.database).primary()
+    vault = engine.vaults.one(link_id)
     with engine.relations_consumer() as notes:
-        if link is None or not notes.begin_early():
+        if not vault.link_id or not notes.begin_early():
             return None
-        held = notes.contents_below(paths)
+        held = notes.contents_below(vault.link_id, paths)
         # A folder that vanished may be a disk that is away: that is for an index run to judge.
         if len(held) > _MOST_NOTES:
             return None
-        source = note_source_of(engine, link.link_id, notes)
-        looked_at = hand_over(source, engine.rules, notes, held, paths)
+        source = note_source_of(engine, vault, notes)
+        looked_at = hand_over(source, vault, notes, held, paths)
         if looked_at is None or notes.is_lost:
             return None
         # What changes meanwhile is read once more by the next run.
         owed = (Change(path, ChangeType.UPDATE) for path in looked_at)
-        Queue(engine.database, Consumer.RELATIONS).add(link.link_id, owed)
+        Queue(engine.database, Consumer.RELATIONS).add(vault.link_id, owed)
         return notes.written, notes.removed
 
 
-def note_source_of(engine: Engine, link_id: str, notes: RelationsConsumer) -> Source:
-    """The vault, to be read for its related notes alone."""
-    limit = engine.rules.max_file_bytes
-    return Source(link_id, engine.config.vault_root, limit, engine.limits, notes.make_content)
+def note_source_of(engine: Engine, vault: Vault, notes: RelationsConsumer) -> Source:
+    """A vault, to be read for its related notes alone."""
+    limit = vault.max_file_bytes
+    return Source(vault.link_id, vault.root, limit, engine.limits, notes.make_content)

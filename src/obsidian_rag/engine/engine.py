@@ -2,22 +2,29 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from obsidian_rag.config import Config
+from obsidian_rag.config_follow import SettingsFile
 from obsidian_rag.embed import Embedder
 from obsidian_rag.engine.health import Subject
 from obsidian_rag.engine.parts import CurrentParts
-from obsidian_rag.engine.settings_file import SettingsFile
-from obsidian_rag.engine.transformer import Transformer
 from obsidian_rag.engine.vaults import Vaults
-from obsidian_rag.index import INDEX_VERSION, Guarded, Mode, Workplace, catch_up
+from obsidian_rag.index import (
+    INDEX_VERSION,
+    Guarded,
+    Mode,
+    Transformer,
+    Workplace,
+    catch_up,
+)
 from obsidian_rag.notes import ChunkLimits
-from obsidian_rag.relations import KeptIndex, RelationsConsumer, ground_of
+from obsidian_rag.relations import KeptIndex, RelationsConsumer, ground_of, refresh_meanings
+from obsidian_rag.search import Facts
 from obsidian_rag.store import ChunkStore, Database, MeaningStore, file_identity, writer_lock
-from obsidian_rag.vault import Rules
+from obsidian_rag.vault import Vault
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +48,7 @@ class Engine:
         self.settings_file = SettingsFile(config)
         self.on_settings: Callable[[], None] = lambda: None
         self._parts = CurrentParts(config)
-        self.vaults = Vaults(lambda: self._parts.now.vaults, lambda: self.database)
+        self.vaults = Vaults(lambda: self.config, lambda: self.database)
         self._lock = threading.RLock()
         self._database: Database | None = None
         self._database_file: tuple[int, int] | None = None
@@ -116,10 +123,9 @@ class Engine:
         """What makes meaning vectors, and what it has made."""
         return self._parts.now.transformer
 
-    @property
-    def meaning_embedder(self) -> Embedder | None:
-        """The transformer that is installed, if any; nothing is loaded yet."""
-        return self.transformer.embedder
+    def relate_meanings(self, notes: Collection[tuple[str, str]] | None) -> None:
+        """Take up vectors that were added to these notes, or to any, into the related notes."""
+        refresh_meanings(self, notes)
 
     @property
     def meaning_vector(self) -> "Callable[[str], NDArray[np.float32] | None]":
@@ -132,28 +138,31 @@ class Engine:
         return self.transformer.store
 
     @property
-    def rules(self) -> Rules:
-        """Which files of a vault are notes."""
-        return self._parts.now.rules
+    def facts(self) -> Facts:
+        """What the user asked us to remember."""
+        return Facts(self.database, lambda: self.embedder)
 
     @property
     def limits(self) -> ChunkLimits:
         """How notes are cut, for the configured embedder."""
         return self._parts.now.limits
 
-    @property
-    def workplace(self) -> Workplace:
-        """What an index run of the primary vault needs."""
+    def workplace(self, vault: Vault) -> Workplace:
+        """What an index run over a vault needs."""
         settings = self.config.settings
         return Workplace(
             database=self.database,
             chunks=self.chunks,
             embedder=self.embedder,
-            root=self.config.vault_root,
-            rules=self.rules,
+            vault=vault,
             limits=self.limits,
             guarded=Guarded(settings.memory.patterns, settings.security.sensitive_sections),
         )
+
+    @property
+    def index_version(self) -> str:
+        """A name for the present state of the index; it changes when the index does."""
+        return self.database.get(INDEX_VERSION) or "0"
 
     def relations_consumer(self) -> RelationsConsumer:
         """The indexes of related notes, for a run to keep in line; to be closed by the caller."""
@@ -165,7 +174,8 @@ class Engine:
             self.live.jobs.request(Mode.SYNC)
             return False
         with writer_lock(self.config.home, "relations"), self.relations_consumer() as consumer:
-            catch_up(replace(self.workplace, consumer=consumer))
+            for vault in self.vaults:
+                catch_up(replace(self.workplace(vault), consumer=consumer))
         return True
 
     def close(self) -> None:
@@ -178,8 +188,3 @@ class Engine:
         self.chunks.close()
         self._parts.now.embedding.close()
         self.transformer.close()
-
-
-def index_version(engine: Engine) -> str:
-    """A name for the present state of the index; it changes when the index does."""
-    return engine.database.get(INDEX_VERSION) or "0"

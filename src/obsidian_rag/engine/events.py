@@ -25,6 +25,7 @@ class EventKind(StrEnum):
     HEALTH = "health"
     CHANGES = "changes"
     RELATIONS = "relations"
+    MAP = "map"
 
 
 @dataclass(frozen=True, slots=True)

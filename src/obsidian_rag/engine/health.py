@@ -19,7 +19,7 @@ from obsidian_rag.errors import (
     Status,
     error_from,
 )
-from obsidian_rag.index import Away, not_there, other_vault, too_few
+from obsidian_rag.index import VaultFacts, VaultPlace, not_there, other_vault, too_few
 from obsidian_rag.store import now
 
 _KEPT = 50
@@ -38,26 +38,6 @@ class Subject(StrEnum):
     LIVESYNC = "livesync"
 
 
-class VaultPlace(StrEnum):
-    """Where the configured vault is, seen from the index."""
-
-    THERE = "there"
-    AWAY = "away"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class VaultFacts:
-    """The configured vault, the one the index was made of, and how many notes a look found."""
-
-    place: VaultPlace = VaultPlace.THERE
-    path: str = ""
-    made_of: str = ""
-    is_replacing: bool = False
-    # None: the folder itself is not there.
-    counted: Away | None = None
-
-
 class Unfinished(StrEnum):
     """What an index run began and did not finish."""
 
@@ -74,7 +54,7 @@ class HealthFacts:
     others, `restart` that some take effect when the daemon is started anew.
     `owed` are notes that wait and have never been searchable, `is_waiting` whether any note waits.
     A run that is under way (`is_running`) does what is owed. `rebuilt` are the notes of a rebuild
-    that is not finished.
+    that is not finished. `vault` is the primary one; the counts are of all vaults.
     """
 
     store: ObsidianRagError | None = None
@@ -86,6 +66,7 @@ class HealthFacts:
     restart: ObsidianRagError | None = None
     livesync: ObsidianRagError | None = None
     vault: VaultFacts = field(default_factory=VaultFacts)
+    linked: tuple[VaultFacts, ...] = ()
     unfinished: Unfinished = Unfinished.NOTHING
     indexed: int = 0
     owed: int = 0
@@ -125,6 +106,7 @@ def assess(facts: HealthFacts) -> HealthAnswer:
         return HealthAnswer("unavailable", facts.indexer, share)
     troubles = (
         _vault_trouble(facts.vault),
+        *(_vault_trouble(vault) for vault in facts.linked if not vault.is_paused),
         facts.config,
         facts.settings,
         facts.embedder,
@@ -159,7 +141,34 @@ def _vault_trouble(vault: VaultFacts) -> ObsidianRagError | None:
         return None
     if vault.place is VaultPlace.OTHER:
         return other_vault(vault.made_of, vault.path, is_accepted=vault.is_replacing)
-    return too_few(vault.counted) if vault.counted else not_there(vault.path)
+    if vault.counted:
+        return too_few(vault.counted, vault.name)
+    return not_there(vault.path, vault.name)
+
+
+def assess_vault(vault: VaultFacts, *, is_running: bool) -> HealthAnswer:
+    """The same of one linked vault by itself."""
+    trouble = _vault_trouble(vault)
+    if trouble is None and vault.is_unfinished:
+        trouble = _unfinished_link(vault, is_running=is_running)
+    return HealthAnswer("degraded" if trouble else "healthy", trouble)
+
+
+def _unfinished_link(vault: VaultFacts, *, is_running: bool) -> IndexIncomplete:
+    so_far = f"{vault.indexed:,} notes of '{vault.name}' are searchable"
+    if vault.is_paused:
+        return IndexIncomplete(
+            f"{so_far}: its import is paused.", f"Run `obsidian-rag link resume {vault.name}`."
+        )
+    if is_running:
+        return IndexIncomplete(
+            f"{so_far}: its first index is being made.",
+            f"`obsidian-rag link status {vault.name}` shows how far it is.",
+        )
+    return IndexIncomplete(
+        f"{so_far}: its first index is not finished.",
+        f"Run `obsidian-rag link sync {vault.name}`: it goes on where it stopped.",
+    )
 
 
 def _incompleteness(facts: HealthFacts, share: Share | None) -> IndexIncomplete | None:
@@ -171,6 +180,9 @@ def _incompleteness(facts: HealthFacts, share: Share | None) -> IndexIncomplete 
             else "Run `obsidian-rag index`: it goes on where it stopped."
         )
         return IndexIncomplete(f"{share}: the first index is {how}.", next_step)
+    unfinished = next((vault for vault in facts.linked if vault.is_unfinished), None)
+    if unfinished is not None:
+        return _unfinished_link(unfinished, is_running=facts.is_running)
     if facts.is_running:
         return None
     if facts.unfinished is Unfinished.REBUILD:

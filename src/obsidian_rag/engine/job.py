@@ -1,9 +1,11 @@
 """A job: one index run for somebody, as a value, and how it is shown."""
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from obsidian_rag.config import Config
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.index import Mode, Progress
 from obsidian_rag.store import now
@@ -37,6 +39,18 @@ class Job:
     result: Mapping[str, object] | None = None
     error: ObsidianRagError | None = None
     accepts_removals: bool = False
+    # The vault it is about: None is all of them or, with paths, the primary one.
+    link_id: str | None = None
+    # It gave way to an edit, and goes on without another look at the vault.
+    is_resumed: bool = False
+    # When this attempt began, by the clock of the process, and how far it has stored.
+    began: float | None = None
+    stored: Progress | None = None
+
+    @property
+    def is_import(self) -> bool:
+        """Whether it is about all of a linked vault: an edit elsewhere need not wait for it."""
+        return self.link_id is not None and self.paths is None
 
     @property
     def is_over(self) -> bool:
@@ -49,6 +63,7 @@ def job_fields(job: Job) -> dict[str, object]:
     return {
         "id": job.id,
         "mode": job.mode.value,
+        "link_id": job.link_id,
         "status": job.status.value,
         "requested": job.is_requested,
         "attempt": job.attempt,
@@ -73,3 +88,24 @@ def cancelled(job: Job) -> Job:
 def failed(job: Job, error: ObsidianRagError) -> Job:
     """The job, ended by a failure."""
     return replace(job, status=JobStatus.FAILED, finished_at=now(), error=error)
+
+
+def new_job(
+    mode: Mode, paths: frozenset[str] | None, link_id: str | None, *, is_requested: bool
+) -> Job:
+    """A job that waits."""
+    return Job(
+        str(uuid.uuid4()),
+        mode,
+        JobStatus.STARTED,
+        is_requested,
+        paths,
+        0,
+        now(),
+        link_id=link_id,
+    )
+
+
+def settings_for_runs(config: Config) -> dict[str, object]:
+    """The settings that an index run depends on."""
+    return config.settings.model_dump(exclude={"server", "watcher", "livesync", "meaning"})

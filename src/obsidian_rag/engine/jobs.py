@@ -8,7 +8,7 @@ listener may ask us anything; `wait` returns after the last event of its job.
 import contextlib
 import logging
 import threading
-import uuid
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -21,13 +21,13 @@ from obsidian_rag.engine.job import (
     cancelled,
     failed,
     job_fields,
+    new_job,
     progress_fields,
+    settings_for_runs,
 )
-from obsidian_rag.engine.meaning_state import MeaningState, meaning_fields
-from obsidian_rag.engine.outcome import record_failure
 from obsidian_rag.engine.worker_link import WorkerGone, WorkerLink
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, error_from
-from obsidian_rag.index import Mode, Phase, Progress
+from obsidian_rag.index import MeaningState, Mode, Phase, Progress, meaning_fields, record_failure
 from obsidian_rag.store import now
 
 __all__ = ["Job", "JobStatus", "Jobs", "job_fields"]
@@ -63,6 +63,7 @@ class Jobs:
         self._is_sent = False
         self._is_cancelling = False
         self._is_outdated = False
+        self._is_overtaken = False
         # The worker has ended while it added meaning vectors, so often without adding any.
         self._is_gone = False
         self._fruitless_ends = 0
@@ -99,31 +100,38 @@ class Jobs:
             before, self._config = self._config, config
             self._link.config = config
             self._changed.notify_all()
-            if self._running is None or _for_runs(before) == _for_runs(config):
+            if self._running is None or settings_for_runs(before) == settings_for_runs(config):
                 return
             self._is_outdated = True
             running = self._running if self._is_sent else None
         if running is not None:
             self._send_cancel(running)
 
-    def request(self, mode: str, *, accepts_removals: bool = False) -> Job:
+    def request(
+        self, mode: str, *, accepts_removals: bool = False, link_id: str | None = None
+    ) -> Job:
         """Somebody asks for a run: the requested job already under way, or a new one.
 
         `mode` is a `Mode` or the name of one. A run that takes missing notes for gone is never
-        another's job.
+        another's job. With `link_id` it is about that vault alone.
 
         Raises:
             Busy: everything is about to stop.
         """
         with self._changed:
             self._refuse_when_stopping()
-            running = self._requested()
+            running = self._requested(link_id)
             if running is not None and (running.accepts_removals or not accepts_removals):
                 return running
-            return self._add(Mode(mode), None, is_requested=True, accepts_removals=accepts_removals)
+            job = new_job(Mode(mode), None, link_id, is_requested=True)
+            job = self._add(replace(job, accepts_removals=accepts_removals))
+        self._overtake()
+        return job
 
-    def sync(self, paths: Iterable[str] | None) -> Job:
+    def sync(self, paths: Iterable[str] | None, link_id: str | None = None) -> Job:
         """The watcher asks: a sync of these files, or of all; not to be called while one waits.
+
+        The files are those of the vault with this link id, or of the primary one.
 
         Raises:
             Busy: everything is about to stop.
@@ -131,7 +139,23 @@ class Jobs:
         with self._changed:
             self._refuse_when_stopping()
             chosen = frozenset(paths) if paths is not None else None
-            return self._add(Mode.SYNC, chosen, is_requested=False)
+            job = self._add(new_job(Mode.SYNC, chosen, link_id, is_requested=False))
+        self._overtake()
+        return job
+
+    def end_link(self, link_id: str) -> None:
+        """End what is done for a linked vault, and wait until it has."""
+        with self._changed:
+            jobs = [job for job in self._jobs_under_way() if job.link_id == link_id]
+        for job in jobs:
+            with contextlib.suppress(NotFound):  # it is over
+                self.cancel(job.id)
+                self.wait(job.id, _TIDY_S)
+
+    def for_link(self, link_id: str) -> Job | None:
+        """The job under way for a linked vault."""
+        with self._changed:
+            return next((job for job in self._jobs_under_way() if job.link_id == link_id), None)
 
     def cancel(self, job_id: str | None = None) -> Job:
         """Ask a job to end early; without an id, the active one.
@@ -196,33 +220,21 @@ class Jobs:
         if self._stopping.is_set():
             raise Busy("The indexer is about to stop.", "Try again in a moment.")
 
-    def _add(
-        self,
-        mode: Mode,
-        paths: frozenset[str] | None,
-        *,
-        is_requested: bool,
-        accepts_removals: bool = False,
-    ) -> Job:
-        job = Job(
-            str(uuid.uuid4()),
-            mode,
-            JobStatus.STARTED,
-            is_requested,
-            paths,
-            0,
-            now(),
-            accepts_removals=accepts_removals,
-        )
-        self._waiting.append(job)
+    def _add(self, job: Job) -> Job:
+        """Behind the others; what is about the primary vault before imports of linked ones."""
+        at = len(self._waiting)
+        while job.link_id is None and at and self._waiting[at - 1].is_import:
+            at -= 1
+        self._waiting.insert(at, job)
         self._changed.notify_all()
         return job
 
     def _jobs_under_way(self) -> list[Job]:
         return [*([self._running] if self._running else []), *self._waiting]
 
-    def _requested(self) -> Job | None:
-        return next((job for job in self._jobs_under_way() if job.is_requested), None)
+    def _requested(self, link_id: str | None = None) -> Job | None:
+        jobs = (job for job in self._jobs_under_way() if job.is_requested)
+        return next((job for job in jobs if link_id in (None, job.link_id)), None)
 
     def _under_way(self, job_id: str) -> Job | None:
         return next((job for job in self._jobs_under_way() if job.id == job_id), None)
@@ -277,6 +289,19 @@ class Jobs:
                 return  # `_converse` does it when there is something to cancel
         self._send_cancel(running)
 
+    def _overtake(self) -> None:
+        """Let an import give way to what waits before it; it is put back and goes on after."""
+        with self._changed:
+            running = self._running
+            if running is None or not running.is_import or self._is_overtaken:
+                return
+            if not self._waiting or self._waiting[0].is_import or self._is_cancelling:
+                return
+            self._is_overtaken = True
+            if not self._is_sent:
+                return  # `_converse` does it when there is something to cancel
+        self._send_cancel(running)
+
     def _send_cancel(self, job: Job) -> None:
         with contextlib.suppress(WorkerGone):
             self._link.send({"type": "cancel", "job_id": job.id})
@@ -290,7 +315,9 @@ class Jobs:
                 has_worker = self._has_worker()
                 job = self._take()
                 if job is not None:
-                    self._finish(self._carry_out(job) if has_worker else self._not_started(job))
+                    done = self._carry_out(job) if has_worker else self._not_started(job)
+                    if not self._is_put_back(done):
+                        self._finish(done)
                 elif has_worker:
                     with contextlib.suppress(WorkerGone):
                         self._link.configure()
@@ -379,9 +406,26 @@ class Jobs:
             is_ours = self._is_outdated and not self._is_cancelling
             return is_ours and job.status is JobStatus.CANCELLED and not self._stopping.is_set()
 
+    def _is_put_back(self, job: Job) -> bool:
+        """Whether an import that gave way waits again, behind what it gave way to."""
+        with self._changed:
+            is_ours = self._is_overtaken and not (self._is_cancelling or self._stopping.is_set())
+            self._is_overtaken = False
+            if not is_ours or job.status is not JobStatus.CANCELLED:
+                return False
+            self._running = None
+            self._is_sent = self._is_outdated = False
+            waiting = replace(
+                job, status=JobStatus.STARTED, finished_at=None, attempt=0, is_resumed=True
+            )
+            self._add(waiting)
+            return True
+
     def _begin(self, job: Job) -> Job:
         with self._changed:
-            job = self._running = replace(job, attempt=job.attempt + 1, progress=None)
+            job = self._running = replace(
+                job, attempt=job.attempt + 1, progress=None, began=time.monotonic(), stored=None
+            )
             self._is_sent = self._is_outdated = False
         self._bus.publish(EventKind.JOB, job_fields(job))
         return job
@@ -399,11 +443,13 @@ class Jobs:
                     "mode": job.mode.value,
                     "paths": paths,
                     "accept_removals": job.accepts_removals,
+                    "link_id": job.link_id,
+                    "is_resumed": job.is_resumed,
                 }
             )
         with self._changed:
             self._is_sent = True
-            is_cancelling = self._is_cancelling or self._is_outdated
+            is_cancelling = self._is_cancelling or self._is_outdated or self._is_overtaken
         if is_cancelling:
             self._send_cancel(job)
         while True:
@@ -423,8 +469,10 @@ class Jobs:
             Phase(str(line["phase"])), int(str(line["current"])), int(str(line["total"]))
         )
         with self._changed:
-            job = self._running = replace(job, progress=progress)
-        fields = {"job_id": job.id, "mode": job.mode.value, **progress_fields(progress)}
+            stored = progress if progress.phase is Phase.STORING else job.stored
+            job = self._running = replace(job, progress=progress, stored=stored)
+        about = {"job_id": job.id, "mode": job.mode.value, "link_id": job.link_id}
+        fields = {**about, **progress_fields(progress)}
         self._bus.publish(EventKind.PROGRESS, fields)
         return job
 
@@ -449,8 +497,3 @@ class Jobs:
             self._keep(job)
             self._changed.notify_all()
         self._tell_end(job)
-
-
-def _for_runs(config: Config) -> dict[str, object]:
-    """The settings that an index run depends on."""
-    return config.settings.model_dump(exclude={"server", "watcher", "livesync", "meaning"})

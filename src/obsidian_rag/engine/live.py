@@ -9,6 +9,7 @@ from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 
 if TYPE_CHECKING:
+    from obsidian_rag.engine.vault_map import VaultMap
     from obsidian_rag.livesync import LivesyncState
 
 
@@ -22,5 +23,9 @@ class Live:
     is_watching: Callable[[], bool] = lambda: False
     watch_trouble: Callable[[], str | None] = lambda: None
     look_soon: Callable[[], None] = lambda: None
+    # A vault was linked, removed, paused or resumed.
+    links_changed: Callable[[], None] = lambda: None
     # None where no node is to run.
     livesync: Callable[[], "LivesyncState | None"] = lambda: None
+    # None where nobody looks at it.
+    vault_map: "VaultMap | None" = None

@@ -1,29 +1,37 @@
 """The files of the vault's notes, for the tools: found, admitted by the rules, and read.
 
 Threat: a path leads out of the vault, into a folder that the user denied, or to a symlink into
-one. Both the path as written and the place it leads to must be admitted by the rules.
+one. Both the path as written and the place it leads to must be admitted by the rules. Outside of
+the scope of whoever asks there is no file, whatever stands on the disk.
 """
 
 import contextlib
+import posixpath
 from typing import TYPE_CHECKING
 
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.errors import IndexerFailed, NotFound, SecurityViolation
-from obsidian_rag.notes import Note, parse_note
-from obsidian_rag.store import Links, Manifest
-from obsidian_rag.vault import NoteFile, read_note, relative_to_root, resolve
+from obsidian_rag.notes import EVERYTHING, Note, Scope, parse_note
+from obsidian_rag.store import Manifest
+from obsidian_rag.vault import NoteFile, read_bytes, walk_files
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 
 class NoteFiles:
-    """The notes of the vault as files; paths are relative to it."""
+    """The notes of one vault as files; paths are relative to it."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, vault: str | None = None, scope: Scope = EVERYTHING) -> None:
+        """`vault` is a name or link id; without one, it is the primary vault.
+
+        Raises:
+            NotFound: there is no such vault.
+        """
         self._engine = engine
-        self._root = engine.config.vault_root
-        self._rules = engine.rules
+        self._vault = engine.vaults.one(vault, scope)
+        self._scope = scope
+        self._rules = self._vault.rules
 
     def path_of(self, name: str) -> str:
         """What a caller calls a note, as a path.
@@ -31,19 +39,26 @@ class NoteFiles:
         Raises:
             SecurityViolation: it leads out of the vault.
         """
-        return relative_to_root(self._root, name)
+        return self._vault.relative(name)
 
     def known(self) -> "Collection[str]":
         """The paths of all notes that the last index run saw."""
-        link = Links(self._engine.database).primary()
-        return Manifest(self._engine.database).known(link.link_id) if link else ()
+        known = Manifest(self._engine.database).known(self._vault.link_id)
+        if not self._scope.is_limited:
+            return known
+        return [path for path in known if self._scope.admits(self._vault.link_id, path)]
 
     def is_there(self, path: str) -> bool:
         """Whether there is a file at this path that the rules admit."""
-        if not self._rules.admits_file(path):
-            return False
-        with contextlib.suppress(OSError):  # a name may be longer than the disk allows
-            return resolve(self._root, path).is_file()
+        return self._is_in_scope(path) and self._vault.has_note(path)
+
+    def _is_in_scope(self, path: str) -> bool:
+        """Whether the path as written, and where it leads to, are in scope."""
+        if not self._scope.is_limited:
+            return True
+        with contextlib.suppress(OSError, SecurityViolation, ValueError):
+            paths = (path, self._vault.real_path(path))
+            return all(self._scope.admits(self._vault.link_id, one) for one in paths)
         return False
 
     def check_folder(self, path: str, name: str) -> None:
@@ -52,6 +67,9 @@ class NoteFiles:
         Raises:
             SecurityViolation: it is in one; the message has the caller's `name` for it.
         """
+        # To whom the folder is not there, it is not denied either.
+        if self._scope.is_limited:
+            return
         if not self._rules.admits_dir(path.rpartition("/")[0]):
             raise _denied(name)
 
@@ -61,7 +79,7 @@ class NoteFiles:
         Raises:
             SecurityViolation: it is outside the vault, or the rules deny it.
         """
-        real = resolve(self._root, path).relative_to(self._root.resolve()).as_posix()
+        real = self._vault.real_path(path)
         if not self._rules.admits_file(real):
             raise _denied(path)
         return real
@@ -73,8 +91,34 @@ class NoteFiles:
             NoteChanged: somebody keeps writing to it.
             SecurityViolation: the path leaves the vault.
         """
-        file = read_note(self._root, path, self._rules.max_file_bytes)
+        file = self._vault.read(path)
         return file if isinstance(file, NoteFile) else None
+
+    def attachment(self, name: str, source: str) -> tuple[str, bytes]:
+        """A file that the note at `source` shows: its path and bytes.
+
+        As Obsidian finds it: from the vault's folder, from the note's own, or anywhere by its name.
+
+        Raises:
+            NotFound: there is none that may be read.
+            SecurityViolation: the path leaves the vault, or the rules deny its folder.
+        """
+        for path in self._attachment_paths(name, source):
+            with contextlib.suppress(NotFound):
+                self.check_folder(path, path)
+                real = self._vault.real_path(path)
+                self.check_folder(real, path)
+                return path, read_bytes(self._vault.root, real)[0]
+        raise NotFound(f"No file '{name}'.", "It may have been moved or renamed.")
+
+    def _attachment_paths(self, name: str, source: str) -> "Iterator[str]":
+        here = source.rpartition("/")[0]
+        for path in dict.fromkeys((name, posixpath.normpath(f"{here}/{name}") if here else name)):
+            if not path.startswith(("/", "../")):
+                yield self.path_of(path)
+        end = "/" + name.casefold()
+        found = (entry.rel_path for entry in walk_files(self._vault.root).files)
+        yield from sorted((p for p in found if ("/" + p.casefold()).endswith(end)), key=len)
 
     def load(self, path: str) -> tuple[Note, str]:
         """The note and the text of its file (a broken Canvas is a note without text).
@@ -85,7 +129,7 @@ class NoteFiles:
             SecurityViolation: it may not be read.
         """
         # By its real path: what was checked is what is opened.
-        file = read_note(self._root, self.real_path(path), self._rules.max_file_bytes)
+        file = self._vault.read(self.real_path(path))
         if isinstance(file, NoteFile):
             return parse_note(path, file.text), file.text
         if file.reason == "missing":

@@ -4,78 +4,11 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 from obsidian_rag.config import Config
-from obsidian_rag.embed import Embedder, make_embedder
-from obsidian_rag.engine.transformer import Transformer
+from obsidian_rag.index import Embedding, Transformer, limits_for
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import ChunkStore
-from obsidian_rag.vault import Rules, Vault
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-_QUERIES_KEPT = 512
-_MAX_CHARS = 2000
-# Room for the title and the headings in front of a chunk's text.
-_TITLE_TOKENS = 52
-_FEWEST_TOKENS = 16
-
-
-class Embedding:
-    """An embedder, made at its first use, and the vectors of the last questions."""
-
-    def __init__(self, config: Config) -> None:
-        self.users = 0
-        self._config = config
-        self._lock = threading.RLock()
-        self._embedder: Embedder | None = None
-        self._query_vectors: dict[str, NDArray[np.float32]] = {}
-
-    @property
-    def embedder(self) -> Embedder:
-        """The embedder; nothing is loaded yet.
-
-        Raises:
-            ConfigInvalid, SecurityViolation: the settings do not allow it.
-        """
-        with self._lock:
-            if self._embedder is None:
-                config = self._config
-                self._embedder = make_embedder(
-                    config.embedding, config.settings.security, config.home
-                )
-            return self._embedder
-
-    @embedder.setter
-    def embedder(self, other: Embedder) -> None:
-        """Use another one than the settings ask for."""
-        self._embedder = other
-
-    def query_vector(self, question: str) -> "NDArray[np.float32]":
-        """The vector of a question; the last few hundred are remembered."""
-        vector = self._query_vectors.get(question)
-        if vector is None:
-            vector = self.embedder.embed_query(question)
-            if len(self._query_vectors) >= _QUERIES_KEPT:
-                self._query_vectors.clear()
-            self._query_vectors[question] = vector
-        return vector
-
-    def fits(self, config: Config) -> bool:
-        """Whether other settings would make the same embedder."""
-        mine, other = self._config.settings.security, config.settings.security
-        return self._config.embedding == config.embedding and mine.local_only == other.local_only
-
-    def close(self) -> None:
-        """Let go of connections and weights; a later use takes them up again."""
-        with self._lock:
-            if self._embedder is not None:
-                self._embedder.close()
-                self._embedder = None
 
 
 @dataclass(frozen=True)
@@ -100,30 +33,10 @@ class Parts:
             before.transformer if before is not None and has_transformer else Transformer(config),
         )
 
-    @cached_property
-    def rules(self) -> Rules:
-        """Which files of a vault are notes."""
-        return Rules.from_settings(self.config.settings.indexing)
-
-    @cached_property
-    def vaults(self) -> tuple[Vault, ...]:
-        """The vaults that the settings name."""
-        return tuple(Vault(root, self.rules) for root in self.config.vault_roots)
-
     @property
     def limits(self) -> ChunkLimits:
         """How notes are cut, for the configured embedder."""
-        indexing = self.config.settings.indexing
-        fits = self.embedding.embedder.max_tokens
-        most = indexing.chunk_size
-        if fits is not None:
-            most = min(most, max(fits - _TITLE_TOKENS, fits // 2, _FEWEST_TOKENS))
-        return ChunkLimits(
-            max_chars=_MAX_CHARS,
-            max_tokens=most,
-            overlap_tokens=min(indexing.chunk_overlap, most // 2),
-            strip_code=self.config.settings.security.strip_code_blocks,
-        )
+        return limits_for(self.config.settings, self.embedding.embedder)
 
 
 class CurrentParts:

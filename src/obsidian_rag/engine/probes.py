@@ -10,24 +10,27 @@ import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from datetime import UTC, datetime
+from typing import Any
 
-from obsidian_rag.engine.changes import staleness
-from obsidian_rag.engine.engine import Engine, index_version
+from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.health import (
     HealthAnswer,
     HealthFacts,
     Unfinished,
-    VaultFacts,
-    VaultPlace,
     assess,
+    assess_vault,
 )
 from obsidian_rag.engine.indexing import read_result
+from obsidian_rag.engine.sending import sending_trouble
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
     IndexerFailed,
+    IndexIncomplete,
     IndexNotFound,
+    IndexStale,
+    NotFound,
     ObsidianRagError,
 )
 from obsidian_rag.index import (
@@ -35,22 +38,18 @@ from obsidian_rag.index import (
     FIRST_UNFINISHED,
     NEWEST_NOTE,
     REBUILDING,
-    REPLACE_WITH,
-    Away,
-    MadeOf,
-    Root,
-    away_before,
+    VaultFacts,
+    changed_files,
     check,
-    compare_roots,
     fingerprint,
-    is_away,
-    made_of,
+    vault_facts,
 )
-from obsidian_rag.store import REBUILD, IndexState, Links, Manifest, Queue
-from obsidian_rag.vault import find_files, root_identity
+from obsidian_rag.store import REBUILD, IndexState, LinkFacts, Manifest, Queue
+from obsidian_rag.vault import Vault
 
-_NOTES_LOOKED_AT = 100
-_NOTES_AT_EACH_END = 4
+_STALE_AFTER_S = 3600.0
+_LOOK_AGAIN_S = 300.0
+_WALK_S = 0.3
 # Failures of a run that other facts tell about, or that somebody else's run will end.
 _TOLD_ELSEWHERE = {
     "BUSY",
@@ -80,7 +79,7 @@ def known_facts(engine: Engine) -> HealthFacts:
         facts = replace(
             _with_progress(facts, engine, books),
             store=_missing_index(engine, books, facts.store),
-            vault=facts.vault if _is_followed(engine) else see_vault(engine, books),
+            **_vaults(facts if _is_followed(engine) else None, engine),
         )
         return facts if engine.live is not None else _with_files(facts, engine, books)
     except ObsidianRagError as error:
@@ -103,8 +102,8 @@ def look(engine: Engine) -> HealthFacts:
             _with_progress(facts, engine, books),
             store=_store_trouble(engine, books),
             settings=_settings_trouble(engine, books),
-            staleness=staleness(engine),
-            vault=see_vault(engine, books),
+            staleness=_staleness(engine),
+            **_vaults(None, engine),
         )
     except ObsidianRagError as error:
         facts = replace(facts, store=error)
@@ -113,71 +112,61 @@ def look(engine: Engine) -> HealthFacts:
     return facts
 
 
-def see_vault(engine: Engine, books: Mapping[str, str] | None = None) -> VaultFacts:
-    """Where the vault is: its folder, and a few of its notes where the folder leaves a doubt."""
-    books = engine.database.facts() if books is None else books
-    root = engine.vaults.configured[0].root
-    link = Links(engine.database).primary()
-    made = made_of(books, str(link.root_path) if link else None)
-    if made is None or link is None or FINGERPRINT not in books:
-        return VaultFacts(path=str(root))
-    facts = VaultFacts(
-        path=str(root), made_of=made.path, is_replacing=books.get(REPLACE_WITH) == str(root)
+def _vaults(known: HealthFacts | None, engine: Engine) -> dict[str, Any]:
+    """Where each vault is, as was seen last or by a look, and how far each is in any case."""
+    primary, *linked = engine.vaults
+    seen = {one.link_id: one for one in known.linked} if known is not None else {}
+    return {
+        "vault": known.vault if known is not None else see_vault(engine, primary),
+        "linked": tuple(
+            _with_counts(engine, seen.get(vault.link_id) or see_vault(engine, vault), vault)
+            for vault in linked
+        ),
+    }
+
+
+def see_vaults(engine: Engine) -> dict[str, Any]:
+    """Where each vault is, for a health to take in."""
+    return _vaults(None, engine)
+
+
+def vault_health(engine: Engine, vault: Vault) -> HealthAnswer:
+    """How one vault is by itself; the primary one stands for all that is not of a link."""
+    if vault.is_primary:
+        return health_of(engine)
+    facts = _with_counts(engine, see_vault(engine, vault), vault)
+    is_running = engine.live is not None and engine.live.jobs.for_link(vault.link_id) is not None
+    return assess_vault(facts, is_running=is_running)
+
+
+def _with_counts(engine: Engine, facts: VaultFacts, vault: Vault) -> VaultFacts:
+    is_unfinished = LinkFacts(engine.database, vault.link_id).get(FIRST_UNFINISHED) is not None
+    return replace(
+        facts,
+        is_paused=vault.is_paused,
+        is_unfinished=is_unfinished,
+        indexed=IndexState(engine.database).total_of(vault.link_id)[0] if is_unfinished else 0,
     )
-    identity = root_identity(root)
-    if identity is None:
-        return replace(facts, place=VaultPlace.AWAY)
-    away = away_before(books, str(root))
-    if away is not None and len(find_files(root, away.missing)) < len(away.missing):
-        return replace(facts, place=VaultPlace.AWAY, counted=away)
-    if identity == made.identity and _has_notes(engine, root, link.link_id):
-        return facts
-    return _compared(engine, facts, made, link.link_id)
 
 
-def is_worth_a_try(engine: Engine) -> bool:
-    """Whether a sync could find more of the vault than the look that found too little."""
-    root = engine.vaults.configured[0].root
-    away = away_before(engine.database.facts(), str(root))
-    return away is None or bool(find_files(root, away.missing))
+def see_vault(engine: Engine, vault: Vault) -> VaultFacts:
+    """Where a vault is: its folder, and a few of its notes where the folder leaves a doubt."""
+    return vault_facts(vault, engine.database)
 
 
 def index_stamp(engine: Engine) -> tuple[str, str | None]:
     """What an answer was made from: the version of the index, and the time of its newest note."""
-    return index_version(engine), newest_note(engine)
+    return engine.index_version, newest_note(engine)
 
 
 def newest_note(engine: Engine) -> str | None:
-    """When the newest note was modified, as the last run saw it."""
-    newest = engine.database.get(NEWEST_NOTE)
-    if newest is None:  # an index of an earlier version
+    """When the newest note of all vaults was modified, as the last runs saw it."""
+    facts = LinkFacts.of_all(engine.database).values()
+    known = [int(one[NEWEST_NOTE]) for one in facts if NEWEST_NOTE in one]
+    if not known:  # an index of an earlier version
         return Manifest(engine.database).newest()
-    at = time.gmtime(int(newest) // 1_000_000_000)
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", at) if int(newest) else None
-
-
-def _compared(engine: Engine, facts: VaultFacts, made: MadeOf, link_id: str) -> VaultFacts:
-    """Another folder than the one that was indexed: is it the vault all the same?"""
-    root = Path(facts.path)
-    known = Manifest(engine.database).some(link_id, _NOTES_LOOKED_AT)
-    found = find_files(root, known)
-    match compare_roots(made, facts.path, root_identity(root), known, found):
-        case Root.OTHER:
-            return replace(facts, place=VaultPlace.OTHER)
-        case kind:
-            missing = [path for path in known if path not in found]
-            if not known and facts.path != made.path:
-                return replace(facts, place=VaultPlace.OTHER)
-            if is_away(len(known), len(missing), kind):
-                counted = Away.seen(facts.path, len(known), missing)
-                return replace(facts, place=VaultPlace.AWAY, counted=counted)
-            return facts
-
-
-def _has_notes(engine: Engine, root: Path, link_id: str) -> bool:
-    """Whether the folder is not all empty; its number alone may be that of one made anew."""
-    ends = Manifest(engine.database).ends(link_id, _NOTES_AT_EACH_END)
-    return not ends or bool(find_files(root, ends))
+    at = time.gmtime(max(known) // 1_000_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", at) if max(known) else None
 
 
 def _is_followed(engine: Engine) -> bool:
@@ -202,7 +191,8 @@ def _with_progress(facts: HealthFacts, engine: Engine, books: Mapping[str, str])
     """What index runs have left to do; the counts only where something is left."""
     queue = Queue(engine.database)
     unfinished = Unfinished.NOTHING
-    if FIRST_UNFINISHED in books:
+    primary = engine.vaults.primary.link_id
+    if LinkFacts(engine.database, primary).get(FIRST_UNFINISHED) is not None:
         unfinished = Unfinished.FIRST
     elif REBUILDING in books:
         unfinished = Unfinished.REBUILD
@@ -226,7 +216,7 @@ def _with_files(facts: HealthFacts, engine: Engine, books: Mapping[str, str]) ->
         facts,
         indexer=_indexer_trouble(engine),
         settings=_settings_trouble(engine, books),
-        staleness=staleness(engine),
+        staleness=_staleness(engine),
     )
 
 
@@ -241,16 +231,16 @@ def _store_trouble(engine: Engine, books: Mapping[str, str]) -> ObsidianRagError
 def _embedder_trouble(engine: Engine) -> ObsidianRagError | None:
     try:
         engine.embedder.probe()
+        return sending_trouble(engine)
     except ObsidianRagError as error:
         return error
-    return None
 
 
 def _settings_trouble(engine: Engine, books: Mapping[str, str]) -> ObsidianRagError | None:
     """Whether the index was made with the settings of now; an embedder that is down cannot say."""
     try:
         check(books.get(FINGERPRINT), fingerprint(engine.embedder, engine.limits))
-    except EmbeddingMismatch as error:
+    except (EmbeddingMismatch, IndexIncomplete) as error:
         return error
     except ObsidianRagError:
         return None
@@ -286,3 +276,30 @@ def _livesync_trouble(engine: Engine) -> ObsidianRagError | None:
         state = engine.live.livesync() if engine.live else None
         return state.trouble if state else None
     return None
+
+
+def _staleness(engine: Engine) -> IndexStale | None:
+    """The index is old and the vault has moved on; looked up now and then, not each time."""
+    last = str((read_result(engine) or {}).get("last_sync") or "")
+    try:
+        age = time.time() - datetime.fromisoformat(last).astimezone(UTC).timestamp()
+    except ValueError:
+        return None
+    if age <= _STALE_AFTER_S:
+        return None
+    now = time.monotonic()
+    if engine.looked_for_changes is None or now - engine.looked_for_changes[0] > _LOOK_AGAIN_S:
+        engine.looked_for_changes = now, _has_changed(engine)
+    if not engine.looked_for_changes[1]:
+        return None
+    return IndexStale(
+        f"The vault has changed since the last sync, {age / 3600:.0f} h ago.",
+        "Run `obsidian-rag sync`.",
+    )
+
+
+def _has_changed(engine: Engine) -> bool:
+    try:
+        return changed_files(engine.vaults, engine.database, _WALK_S)[0] > 0
+    except NotFound:
+        return False

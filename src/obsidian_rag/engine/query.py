@@ -2,31 +2,47 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
+from typing import TYPE_CHECKING
 
-from obsidian_rag.engine.engine import Engine, index_version
+from obsidian_rag.embed import SERVED
+from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.health import Subject, assess
 from obsidian_rag.engine.probes import known_facts
+from obsidian_rag.engine.sending import sending_trouble
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
+    IndexIncomplete,
     IndexNotFound,
     ObsidianRagError,
     OllamaUnreachable,
     ProviderFailed,
 )
-from obsidian_rag.index import FINGERPRINT, MAINTAINED, check, fingerprint
-from obsidian_rag.search import Answer, Meanings, Request, Searcher, Signals
+from obsidian_rag.index import (
+    FINGERPRINT,
+    MAINTAINED,
+    check,
+    embedder_choice,
+    fingerprint,
+    has_same_vectors,
+    is_outdated,
+    other_width,
+)
+from obsidian_rag.notes import EVERYTHING, Scope
+from obsidian_rag.search import Answer, Filters, Meanings, Request, Searcher, Signals, fits_any
 from obsidian_rag.store import (
     FoundRow,
     IndexState,
-    Links,
     Manifest,
     Properties,
-    has_public_note,
     passages_of,
 )
 from obsidian_rag.vault import check_relative
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # What word search can do without.
 _VECTORS_LOST = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
@@ -38,6 +54,8 @@ class Asked:
 
     answer: Answer
     trouble: ObsidianRagError | None
+    # Why another embedder than the wanted one made the vectors.
+    embedder_notice: str | None = None
 
 
 def ask(engine: Engine, request: Request) -> Asked:
@@ -60,7 +78,7 @@ def ask(engine: Engine, request: Request) -> Asked:
         facts = replace(facts, settings=trouble)
     elif trouble is not None:
         facts = replace(facts, embedder=trouble)
-    return Asked(answer, assess(facts).error)
+    return Asked(answer, assess(facts).error, embedder_choice(engine.config).notice)
 
 
 def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | None]:
@@ -71,8 +89,8 @@ def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | N
     trouble = _known_to_be_down(engine)
     if request.signals is not Signals.WORDS and trouble is None:
         try:
-            check(engine.database.get(FINGERPRINT), fingerprint(engine.embedder, engine.limits))
-            return _search(engine, request), None
+            if _has_vectors(engine):
+                return _search(engine, request), None
         except _VECTORS_LOST as error:
             trouble = error
             if engine.live is not None and not isinstance(error, EmbeddingMismatch):
@@ -80,10 +98,24 @@ def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | N
     return _search(engine, replace(request, signals=Signals.WORDS)), trouble
 
 
+def _has_vectors(engine: Engine) -> bool:
+    """Whether the vectors of the index are of the embedder of now.
+
+    Raises:
+        EmbeddingMismatch: the settings have changed since.
+    """
+    made = engine.database.get(FINGERPRINT)
+    wanted = fingerprint(engine.embedder, engine.limits)
+    if made is not None and is_outdated(made, wanted):
+        return has_same_vectors(made, wanted)
+    check(made, wanted)
+    return True
+
+
 def _known_to_be_down(engine: Engine) -> ObsidianRagError | None:
     """No question waits for an embedder that is known not to answer; a look is asked for."""
     if engine.live is None:
-        return None
+        return sending_trouble(engine)
     trouble = engine.live.health.trouble(Subject.EMBEDDER)
     if trouble is not None:
         engine.live.look_soon()
@@ -94,23 +126,39 @@ def _search(engine: Engine, request: Request) -> Answer:
     searcher = Searcher(
         engine.chunks,
         engine.database,
-        engine.query_vector,
+        partial(_query_vector, engine),
         engine.embedder.provider,
         _meanings(engine),
     )
     # Folders may have been denied since; the next sync takes their notes out of the index.
-    filters = replace(request.filters, admits=engine.rules.admits_file)
-    request = replace(request, filters=filters)
+    vaults = {vault.link_id: vault.rules for vault in engine.vaults}
+
+    def admits(link_id: str, path: str) -> bool:
+        rules = vaults.get(link_id)
+        return rules is not None and rules.admits_file(path)
+
+    request = replace(request, filters=replace(request.filters, admits=admits))
     try:
         return searcher.search(request)
     except IndexCorrupted:
         # Another process may have swapped in a new index under our feet: look once more.
         engine.chunks.close()
         return searcher.search(request)
+    except IndexIncomplete:
+        # An index of an older program knows no days: a day in the question counts as words.
+        return searcher.search(replace(request, use_dates=False))
+
+
+def _query_vector(engine: Engine, question: str) -> "NDArray[np.float32]":
+    """The vector of a question, if it fits: a server may have another model by now."""
+    vector = engine.query_vector(question)
+    if engine.embedder.provider in SERVED and len(vector) != engine.chunks.dimensions:
+        raise other_width(len(vector), engine.chunks.dimensions)
+    return vector
 
 
 def _meanings(engine: Engine) -> Meanings | None:
-    embedder, store = engine.meaning_embedder, engine.meaning_store
+    embedder, store = engine.transformer.embedder, engine.meaning_store
     if embedder is None or store is None or store.count() == 0:
         return None
     return Meanings(engine.meaning_vector, store, "multilingual" in embedder.model.lower())
@@ -126,32 +174,42 @@ def take_up_changes(engine: Engine) -> None:
     if not engine.chunks.exists() or engine.database.get(FINGERPRINT) is None:
         raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
     # A sweep changes no row, but what the words of the rows count for.
-    version = f"{index_version(engine)} {engine.database.get(MAINTAINED)}"
+    version = f"{engine.index_version} {engine.database.get(MAINTAINED)}"
     if engine.seen_version != version:
         engine.chunks.close()
         engine.seen_version = version
 
 
-def known_folder(engine: Engine, name: str, *, with_private: bool = True) -> str | None:
-    """The folder of this name, if there are notes below it; `with_private`, any known file.
+def known_folder(
+    engine: Engine, name: str, scope: Scope = EVERYTHING, *, with_private: bool = True
+) -> str | None:
+    """The folder of this name, if notes in scope are below it; `with_private`, any known file.
 
     Raises:
         IndexNotFound: there is no index.
         SecurityViolation: it is outside the vault.
     """
     folder = check_relative(name)
-    return folder if _has_notes(engine, folder, with_private=with_private) else None
+    if with_private and not scope.is_limited:
+        return folder if has_folder(engine, folder) else None
+    wanted = Filters(directories=(folder,), scope=scope, with_private=with_private)
+    return folder if _has_notes(engine, wanted) else None
 
 
-def _has_notes(engine: Engine, folder: str, *, with_private: bool) -> bool:
-    if with_private:
-        return Manifest(engine.database).has_folder(folder)
+def has_folder(engine: Engine, folder: str, scope: Scope = EVERYTHING) -> bool:
+    """Whether a vault in scope has any known file below this folder."""
+    manifest = Manifest(engine.database)
+    vaults = engine.vaults.within(scope)
+    return any(manifest.has_folder(vault.link_id, folder) for vault in vaults)
+
+
+def _has_notes(engine: Engine, wanted: Filters) -> bool:
     take_up_changes(engine)
     try:
-        return has_public_note(engine.chunks, folder)
+        return fits_any(wanted, engine.chunks, engine.database)
     except IndexCorrupted:
         engine.chunks.close()  # another process may have swapped in a new index: look once more
-        return has_public_note(engine.chunks, folder)
+        return fits_any(wanted, engine.chunks, engine.database)
 
 
 def note_passages(
@@ -168,6 +226,6 @@ def note_passages(
     return found
 
 
-def vault_roots(engine: Engine) -> dict[str, Path]:
-    """The folder of each vault, by its link."""
-    return {link.link_id: link.root_path for link in Links(engine.database).all()}
+def property_names(engine: Engine) -> list[tuple[str, int]]:
+    """The names of all properties of indexed notes, the commonest first."""
+    return Properties(engine.database).names()

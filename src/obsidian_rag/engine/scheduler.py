@@ -2,23 +2,26 @@
 
 Threads: `changed`, `look_soon` and the bus may call from anywhere and only leave a message; all
 decisions are made in `run`. A changeset is kept until a job has taken it in, so a sync that could
-not run (vault gone, embedder down, another process writing) is owed, never forgotten. A vault
-that was never indexed is left alone: the first index is the user's decision.
+not run (vault gone, embedder down, another process writing) is owed, never forgotten. A primary
+vault that was never indexed is left alone: the first index is the user's decision, and so is a
+link. Each vault has a lane of its own, so that none waits for another's trouble or import.
 """
 
 import logging
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
-from obsidian_rag.engine.allocator import give_back
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Event, EventKind
-from obsidian_rag.engine.health import Subject, VaultFacts, VaultPlace
+from obsidian_rag.engine.health import Subject
 from obsidian_rag.engine.jobs import Job, JobStatus
 from obsidian_rag.engine.live import Live
-from obsidian_rag.engine.probes import is_worth_a_try, look, see_vault
-from obsidian_rag.errors import NotFound, ObsidianRagError
+from obsidian_rag.engine.probes import look, see_vaults
+from obsidian_rag.errors import EmbeddingMismatch, IndexNotFound, NotFound, ObsidianRagError
+from obsidian_rag.index import VaultFacts, VaultPlace, is_worth_a_try
+from obsidian_rag.process import give_back
 
 _LONGEST_PAUSE_S = 60.0
 # A look at the vault's folder costs one question to the file system; a vault that was away shall
@@ -57,6 +60,20 @@ class _Owed:
         return taken
 
 
+@dataclass(slots=True)
+class _Lane:
+    """What is owed to one vault, the job that is at it, and when to try again."""
+
+    owed: _Owed = field(default_factory=_Owed)
+    job: Job | None = None
+    failures: int = 0
+    not_before: float = 0.0
+
+    def is_due(self, now: float) -> bool:
+        """Whether a job may be started, as far as this lane knows."""
+        return bool(self.owed) and self.job is None and now >= self.not_before
+
+
 class Scheduler:
     """The daemon's sense of time."""
 
@@ -65,21 +82,30 @@ class Scheduler:
         self._live = live
         self._lock = threading.Lock()
         self._woken = threading.Event()
-        self._owed = _Owed()
-        self._job: Job | None = None
+        # By link id; that of the primary vault is None, as in a job.
+        self._lanes: dict[str | None, _Lane] = {None: _Lane()}
         self._ended: list[str] = []
-        self._failures = 0
-        self._not_before = 0.0
         self._look_at = 0.0
         self._looked_at = 0.0
         self._vault_at = 0.0
         self._reconcile_at = 0.0
         self._began = time.monotonic()
 
-    def changed(self, paths: frozenset[str] | None) -> None:
-        """The watcher saw these paths settle, or lost track (None)."""
+    def changed(self, paths: frozenset[str] | None, link_id: str | None = None) -> None:
+        """The watcher of a vault saw these paths settle, or lost track (None)."""
         with self._lock:
-            self._owed.add(paths)
+            self._lanes.setdefault(link_id, _Lane()).owed.add(paths)
+        self._woken.set()
+
+    def links_changed(self, linked: Collection[str]) -> None:
+        """These vaults are linked and not paused: new ones are owed a look, others nothing."""
+        with self._lock:
+            for link_id in set(self._lanes) - {None, *linked}:
+                del self._lanes[link_id]
+            for link_id in set(linked) - set(self._lanes):
+                self._lanes[link_id] = _Lane()
+                self._lanes[link_id].owed.add(None)
+            self._vault_at = 0.0
         self._woken.set()
 
     def look_soon(self) -> None:
@@ -111,7 +137,8 @@ class Scheduler:
                     self._tick(time.monotonic())
                 except Exception:  # noqa: BLE001  (a background loop: the next round may do better)
                     _log.exception("the scheduler stumbled")
-                    self._not_before = time.monotonic() + _LONGEST_PAUSE_S
+                    for lane in self._lanes.values():
+                        lane.not_before = time.monotonic() + _LONGEST_PAUSE_S
                 self._woken.wait(self._pause(time.monotonic()))
         finally:
             self._live.health.is_followed = False
@@ -132,17 +159,18 @@ class Scheduler:
                 self._looked_at = now
                 self._look_at = now + settings.server.probe_s
         elif now >= self._vault_at:
-            self._look_at_vault()
+            self._look_at_vaults()
         has_index = self._live.health.trouble(Subject.STORE) is None
         if now >= self._reconcile_at and self._is_awake(now):
             self._reconcile_at = now + settings.watcher.reconcile_s
-            if has_index:
-                self.changed(None)
+            for link_id in list(self._lanes) if has_index else ():
+                self.changed(None, link_id)
         if not has_index and self._live.jobs.active is None:
             with self._lock:
-                self._owed.take()  # the run that makes the index will look at everything
-        elif self._owed and self._job is None and now >= self._not_before and self._can_sync():
-            self._start()
+                self._lanes[None].owed.take()  # the run that makes the index looks at everything
+        for link_id, lane in list(self._lanes.items()):
+            if lane.is_due(now) and (has_index or link_id) and self._can_sync(link_id):
+                self._start(link_id, lane)
 
     def _pause(self, now: float) -> float:
         """How long nothing is to be done, if nobody calls."""
@@ -151,8 +179,9 @@ class Scheduler:
             self._vault_at,
             max(self._reconcile_at, now + _LOOK_FOR_WATCHER_S),
         ]
-        if self._owed and self._job is None:
-            due.append(max(self._not_before, now + 1.0))
+        with self._lock:
+            lanes = [lane for lane in self._lanes.values() if lane.owed and lane.job is None]
+        due += [max(lane.not_before, now + 1.0) for lane in lanes]
         return max(0.0, min(due) - now)
 
     def _is_awake(self, now: float) -> bool:
@@ -162,77 +191,98 @@ class Scheduler:
         return now - self._began > _WATCHER_PATIENCE_S
 
     def _look(self) -> None:
-        before = self._live.health.facts.vault
-        after = look(self._engine).vault
+        before = self._places()
+        look(self._engine)
         give_back()
-        self._compare(before, after)
+        self._compare(before)
 
-    def _look_at_vault(self) -> None:
-        health = self._live.health
-        before, after = health.facts.vault, see_vault(self._engine)
-        health.take({"vault": after})
-        self._compare(before, after)
+    def _look_at_vaults(self) -> None:
+        before = self._places()
+        self._live.health.take(see_vaults(self._engine))
+        self._compare(before)
 
-    def _compare(self, before: VaultFacts, after: VaultFacts) -> None:
+    def _places(self) -> dict[str | None, VaultFacts]:
+        facts = self._live.health.facts
+        return {None: facts.vault, **{one.link_id: one for one in facts.linked}}
+
+    def _compare(self, before: Mapping[str | None, VaultFacts]) -> None:
         """A vault that is back may hold anything; one that is away may be back any moment."""
-        is_there = after.place is VaultPlace.THERE
-        every_s = _VAULT_EVERY_S if is_there else _AWAY_EVERY_S
-        self._vault_at = time.monotonic() + every_s
-        if is_there and before.place is not VaultPlace.THERE:
-            self._failures, self._not_before = 0, 0.0
-            self.changed(None)
+        after = self._places()
+        for link_id, seen in after.items():
+            was = before.get(link_id)
+            is_back = was is not None and was.place is not VaultPlace.THERE
+            if seen.place is VaultPlace.THERE and is_back and link_id in self._lanes:
+                self._lanes[link_id].failures, self._lanes[link_id].not_before = 0, 0.0
+                self.changed(None, link_id)
+        are_there = all(
+            one.place is VaultPlace.THERE for one in after.values() if not one.is_paused
+        )
+        self._vault_at = time.monotonic() + (_VAULT_EVERY_S if are_there else _AWAY_EVERY_S)
 
-    def _can_sync(self) -> bool:
-        self._look_at_vault()
+    def _can_sync(self, link_id: str | None) -> bool:
+        self._look_at_vaults()
         health = self._live.health
-        if health.trouble(Subject.STORE, Subject.EMBEDDER, Subject.SETTINGS) is not None:
+        store = health.trouble(Subject.STORE)
+        if store is not None and not (link_id and isinstance(store, IndexNotFound)):
             return False
-        vault = health.facts.vault
-        if vault.place is VaultPlace.AWAY and vault.counted is not None:
-            return is_worth_a_try(self._engine)
-        return vault.place is VaultPlace.THERE
+        if health.trouble(Subject.EMBEDDER) is not None:
+            return False
+        # Other settings are for the user to judge; an index of an older program is built anew.
+        if isinstance(health.trouble(Subject.SETTINGS), EmbeddingMismatch):
+            return False
+        seen = self._places().get(link_id)
+        if seen is None:
+            return False
+        if seen.place is VaultPlace.AWAY and seen.counted is not None:
+            return is_worth_a_try(self._engine.vaults.one(link_id), self._engine.database)
+        return seen.place is VaultPlace.THERE
 
-    def _start(self) -> None:
+    def _start(self, link_id: str | None, lane: _Lane) -> None:
         with self._lock:
-            paths = self._owed.take()
+            paths = lane.owed.take()
         try:
-            self._job = self._live.jobs.sync(paths)
+            lane.job = self._live.jobs.sync(paths, link_id or self._whole(paths))
         except ObsidianRagError:  # the daemon is stopping
-            self.changed(paths)
-            self._not_before = time.monotonic() + _LONGEST_PAUSE_S
+            self.changed(paths, link_id)
+            lane.not_before = time.monotonic() + _LONGEST_PAUSE_S
+
+    def _whole(self, paths: frozenset[str] | None) -> str | None:
+        """The primary vault's own link id, for a look at all of it and at no other vault."""
+        return None if paths is not None else self._engine.vaults.primary.link_id or None
 
     def _settle(self) -> None:
         """Take in how jobs ended; whatever ended may have changed the health."""
         with self._lock:
             ended, self._ended = self._ended, []
+            lanes = list(self._lanes.items())
         for job_id in ended:
             self._look_at = 0.0
-            is_ours = self._job is not None and job_id == self._job.id
-            if is_ours:
-                self._job = None
+            ours = [(link_id, one) for link_id, one in lanes if one.job and one.job.id == job_id]
+            for _, lane in ours:
+                lane.job = None
             try:
                 job = self._live.jobs.wait(job_id, 0)
             except NotFound:  # so many have ended since that nobody remembers how
-                if is_ours:
-                    self.changed(None)
+                for link_id, _ in ours:
+                    self.changed(None, link_id)
                 continue
             self._tell(job)
-            if is_ours:
-                self._judge(job)
+            for link_id, lane in ours:
+                self._judge(job, link_id, lane)
 
-    def _judge(self, job: Job) -> None:
+    def _judge(self, job: Job, link_id: str | None, lane: _Lane) -> None:
         """What our own job leaves to be done; one that the user cancelled stays cancelled."""
         is_done = job.status is JobStatus.COMPLETED and not _is_owing(job)
         if is_done or job.status is JobStatus.CANCELLED:
-            self._failures = 0
+            lane.failures = 0
             return
         # A vault that is away is looked for every second; trying again costs no more than that.
         is_away = job.error is not None and job.error.code == "VAULT_AWAY"
-        self._failures += not is_away
-        pause = min(_LONGEST_PAUSE_S, 2.0 ** min(self._failures - 1, 6))
-        self._not_before = time.monotonic() + (_AWAY_EVERY_S if is_away else pause)
+        lane.failures += not is_away
+        pause = min(_LONGEST_PAUSE_S, 2.0 ** min(lane.failures - 1, 6))
+        lane.not_before = time.monotonic() + (_AWAY_EVERY_S if is_away else pause)
         # A failed job kept its paths to itself; a completed one left the rest in the queue.
-        self.changed(job.paths if job.status is JobStatus.FAILED else None)
+        self.changed(job.paths if job.status is JobStatus.FAILED else None, link_id)
 
     def _tell(self, job: Job) -> None:
         """The index has changed: somebody may want to show it."""
@@ -241,7 +291,13 @@ class Scheduler:
             paths = sorted(job.paths or ())[:_PATHS_TOLD]
             self._live.bus.publish(
                 EventKind.CHANGES,
-                {"job_id": job.id, "mode": job.mode.value, "paths": paths} | counts,
+                {
+                    "job_id": job.id,
+                    "mode": job.mode.value,
+                    "link_id": job.link_id,
+                    "paths": paths,
+                }
+                | counts,
             )
 
 

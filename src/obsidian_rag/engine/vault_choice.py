@@ -8,10 +8,9 @@ from pathlib import Path
 
 from obsidian_rag.config import Config
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.health import VaultPlace
 from obsidian_rag.engine.probes import see_vault
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.index import REPLACE_WITH
+from obsidian_rag.index import REPLACE_WITH, VaultPlace
 from obsidian_rag.store import IndexState
 from obsidian_rag.vault import obsidian_vaults
 
@@ -38,8 +37,9 @@ def replaced_vault(config: Config) -> IndexedVault | None:
         return None
     # A damaged index is for the next run to tell.
     with contextlib.suppress(ObsidianRagError), contextlib.closing(Engine(config)) as engine:
-        seen = see_vault(engine)
-        notes = IndexState(engine.database).totals()[0]
+        vault = engine.vaults.primary
+        seen = see_vault(engine, vault)
+        notes = IndexState(engine.database).total_of(vault.link_id)[0]
         if seen.place is VaultPlace.OTHER and notes:
             return IndexedVault(seen.made_of, notes)
     return None

@@ -4,6 +4,7 @@ It reads commands as NDJSON on its stdin and answers on its stdout:
 
     {"type": "configure", "home", "file", "settings"}     first, and when they change
     {"type": "run", "job_id", "mode", "paths",            paths: a list, or null for the vault
+     "link_id", "is_resumed",                             link_id: a vault, or null for all
      "accept_removals"}                                   the user says that missing notes are gone
     {"type": "cancel", "job_id"}                          the run ends early, with its result
 
@@ -34,22 +35,24 @@ from pathlib import Path
 from typing import IO
 
 from obsidian_rag.config import Config, Settings
-from obsidian_rag.engine.allocator import give_back
+from obsidian_rag.embed import SERVED
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.indexing import result_fields, run_index
-from obsidian_rag.engine.meaning import MeaningPass
-from obsidian_rag.engine.meaning_state import MeaningState
-from obsidian_rag.engine.outcome import record_failure
-from obsidian_rag.engine.upkeep import (
+from obsidian_rag.errors import IndexerFailed, ObsidianRagError, ProviderFailed
+from obsidian_rag.index import (
     MOST_ROUNDS,
     QUIET_S,
     QUIET_SHARE,
     ROUNDS_APART_S,
+    Listener,
+    MeaningPass,
+    MeaningState,
+    Mode,
+    paced,
+    record_failure,
     tidy_up,
 )
-from obsidian_rag.errors import IndexerFailed, ObsidianRagError, ProviderFailed
-from obsidian_rag.index import Listener, Mode, paced
-from obsidian_rag.process import DiscreetFormatter, begin_process
+from obsidian_rag.process import DiscreetFormatter, begin_process, give_back
 
 _NICENESS = 10
 # A run may hang on an embedder that does not answer; whatever it was doing, a later run goes on.
@@ -65,6 +68,8 @@ class _Task:
     mode: Mode
     paths: tuple[str, ...] | None
     accepts_removals: bool = False
+    link_id: str | None = None
+    is_resumed: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -214,7 +219,8 @@ class _Worker:
         begun = time.monotonic()
         try:
             self._take_up_changes()
-            is_tidy = tidy_up(self._engine)
+            engine = self._engine
+            is_tidy = tidy_up(engine.config.home, engine.database, engine.chunks)
         except Exception as error:  # noqa: BLE001  (the outer edge: the next run tells what is wrong)
             _log.warning("tidying up failed: %s", type(error).__name__)
             return 0
@@ -243,6 +249,8 @@ class _Worker:
                 Mode(str(command["mode"])),
                 tuple(str(path) for path in paths) if isinstance(paths, list) else None,
                 accepts_removals=command.get("accept_removals") is True,
+                link_id=str(command["link_id"]) if command.get("link_id") else None,
+                is_resumed=command.get("is_resumed") is True,
             )
             self._tasks.put(self._latest)
         elif command["type"] == "configure":
@@ -260,7 +268,7 @@ class _Worker:
                 if engine.chunks.folder is not None:
                     engine.chunks.count()
             with contextlib.suppress(ObsidianRagError):
-                if engine.embedder.provider != "ollama":
+                if engine.embedder.provider not in SERVED:
                     engine.embedder.embed_query("ready")
         except Exception:  # noqa: BLE001  (the outer edge: a worker that is cold is still a worker)
             _log.exception("warming up failed")
@@ -276,6 +284,8 @@ class _Worker:
                 task.stop.is_set,
                 task.paths,
                 accepts_removals=task.accepts_removals,
+                link_id=task.link_id,
+                is_resumed=task.is_resumed,
             )
         except ObsidianRagError as error:
             self._voice.say_failed(error)

@@ -3,16 +3,49 @@
 from obsidian_rag.index.brake import (
     REPLACE_WITH,
     Away,
-    MadeOf,
     Root,
-    away_before,
-    compare_roots,
     is_away,
     made_of,
 )
+from obsidian_rag.index.changed import changed_files
+from obsidian_rag.index.checks import (
+    Finding,
+    Verdict,
+    check_chunks,
+    check_database,
+    check_embedder,
+    check_files,
+    check_fingerprint,
+    check_index,
+    check_lookup,
+    check_meaning,
+    check_notes,
+    counted,
+)
 from obsidian_rag.index.consumer import Delivery, NoteConsumer, ParsedNote
 from obsidian_rag.index.early import hand_over
-from obsidian_rag.index.fingerprint import check, fingerprint
+from obsidian_rag.index.embedding import Embedding, embedder_choice
+from obsidian_rag.index.fingerprint import (
+    check,
+    fingerprint,
+    has_same_vectors,
+    is_outdated,
+    other_width,
+)
+from obsidian_rag.index.limits import limits_for
+from obsidian_rag.index.meaning import (
+    MeaningPass,
+    add_meaning,
+    meaning_state,
+    settle_meaning,
+)
+from obsidian_rag.index.meaning_state import MEANING_PHASE, MeaningState, meaning_fields
+from obsidian_rag.index.outcome import (
+    read_outcome,
+    recent_outcomes,
+    record_failure,
+    record_outcome,
+)
 from obsidian_rag.index.pipeline import Guarded
 from obsidian_rag.index.plan import UNSETTLED, compare
 from obsidian_rag.index.prepare import chunk_hash
@@ -24,13 +57,12 @@ from obsidian_rag.index.progress import (
     Phase,
     Progress,
     Stop,
-    Tally,
     paced,
 )
 from obsidian_rag.index.reader import Source
+from obsidian_rag.index.rebuild import Rebuild, is_rebuild_due
 from obsidian_rag.index.run import (
     FINGERPRINT,
-    FIRST_UNFINISHED,
     INDEX_VERSION,
     MAINTAINED,
     NEWEST_NOTE,
@@ -38,52 +70,102 @@ from obsidian_rag.index.run import (
     IndexRun,
     Workplace,
     catch_up,
-    compact,
     finish_promotion,
 )
-from obsidian_rag.index.vault_check import not_there, other_vault, too_few
+from obsidian_rag.index.transformer import Transformer
+from obsidian_rag.index.upkeep import (
+    MOST_ROUNDS,
+    QUIET_S,
+    QUIET_SHARE,
+    ROUNDS_APART_S,
+    tidy_up,
+)
+from obsidian_rag.index.vault_check import (
+    FIRST_UNFINISHED,
+    not_there,
+    other_vault,
+    too_few,
+)
+from obsidian_rag.index.vault_place import VaultFacts, VaultPlace, is_worth_a_try, vault_facts
 
 __all__ = [
     "FINGERPRINT",
     "FIRST_UNFINISHED",
     "INDEX_VERSION",
     "MAINTAINED",
+    "MEANING_PHASE",
+    "MOST_ROUNDS",
     "NEWEST_NOTE",
+    "QUIET_S",
+    "QUIET_SHARE",
     "REBUILDING",
     "REPLACE_WITH",
+    "ROUNDS_APART_S",
     "UNSETTLED",
     "Away",
     "Delivery",
+    "Embedding",
     "Failure",
+    "Finding",
     "Guarded",
     "IndexResult",
     "IndexRun",
     "Listener",
-    "MadeOf",
+    "MeaningPass",
+    "MeaningState",
     "Mode",
     "NoteConsumer",
     "ParsedNote",
     "Phase",
     "Progress",
+    "Rebuild",
     "Root",
     "Source",
     "Stop",
-    "Tally",
+    "Transformer",
+    "VaultFacts",
+    "VaultPlace",
+    "Verdict",
     "Workplace",
-    "away_before",
+    "add_meaning",
     "catch_up",
+    "changed_files",
     "check",
+    "check_chunks",
+    "check_database",
+    "check_embedder",
+    "check_files",
+    "check_fingerprint",
+    "check_index",
+    "check_lookup",
+    "check_meaning",
+    "check_notes",
     "chunk_hash",
-    "compact",
     "compare",
-    "compare_roots",
+    "counted",
+    "embedder_choice",
     "fingerprint",
     "finish_promotion",
     "hand_over",
+    "has_same_vectors",
     "is_away",
+    "is_outdated",
+    "is_rebuild_due",
+    "is_worth_a_try",
+    "limits_for",
     "made_of",
+    "meaning_fields",
+    "meaning_state",
     "not_there",
     "other_vault",
+    "other_width",
     "paced",
+    "read_outcome",
+    "recent_outcomes",
+    "record_failure",
+    "record_outcome",
+    "settle_meaning",
+    "tidy_up",
     "too_few",
+    "vault_facts",
 ]

@@ -5,12 +5,13 @@ what it needs; the run hands that over when the note's chunks are stored. Work i
 consumer by itself, so a crash between two of them is healed for the one that is behind.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from obsidian_rag.notes import Note
 from obsidian_rag.store import Change, ChangeType, ChunkStore
+from obsidian_rag.vault import Vault
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 Stop = Callable[[], bool]
 # Called once in each process that reads; the other processes get it as a pickle.
 MakeContent = Callable[[], Callable[[Note], object]]
-# For paths, the content of which the chunk table holds the passages.
-Indexed = Callable[[Sequence[str]], Mapping[str, str | None]]
+# For a vault's link id and paths, the content of which the chunk table holds the passages.
+Indexed = Callable[[str, Sequence[str]], Mapping[str, str | None]]
+# A note of any vault: the link id, and the path.
+NoteRef = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +80,27 @@ class NoteConsumer(Protocol):
         """Whether it wants the note at this path."""
         ...
 
-    def contents(self, paths: Sequence[str] | None = None) -> Mapping[str, str]:
-        """The content hash of the notes it has: of all, or of those at some paths."""
+    def contents(self, link_id: str, paths: Sequence[str] | None = None) -> Mapping[str, str]:
+        """The content hash of a vault's notes that it has: of all, or of those at some paths."""
         ...
 
-    def before_reading(self, paths: Iterable[str]) -> None:
+    def keep_only(self, link_ids: Collection[str]) -> None:
+        """Let go of the notes of all other vaults: nobody knows of these any more."""
+        ...
+
+    def before_reading(self, vault: Vault, paths: Iterable[str]) -> None:
         """These notes are about to be read."""
         ...
 
-    def take(self, delivery: Delivery) -> bool:
-        """Take up what was read; whether it could."""
+    def take(self, link_id: str, delivery: Delivery) -> bool:
+        """Take up what was read in a vault; whether it could."""
         ...
 
-    def settle(self) -> list[str]:
-        """Do what depends on all notes; paths of notes that must be read again for it."""
+    def settle(self) -> Sequence[NoteRef]:
+        """Do what depends on all notes; those, of any vault, that must be read again for it."""
         ...
 
-    def finish(self, chunks: ChunkStore, link_id: str, indexed: Indexed, stop: Stop) -> str | None:
+    def finish(self, chunks: ChunkStore, indexed: Indexed, stop: Stop) -> str | None:
         """Everything was handed over: the mark of what is in use now, if all of it is done."""
         ...
 

@@ -5,11 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 
 from obsidian_rag.embed import Embedder
-from obsidian_rag.errors import EmbeddingMismatch
+from obsidian_rag.errors import EmbeddingMismatch, IndexIncomplete
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import SCHEMA_VERSION
 
 CHUNKER_VERSION = 2
+_EMBEDDER = "embedder"
 # What an index was built with, and what the settings say now; empty where they say nothing of it.
 _Changes = list[tuple[str, str]]
 
@@ -21,7 +22,7 @@ def fingerprint(embedder: Embedder, limits: ChunkLimits) -> str:
         "chunker": CHUNKER_VERSION,
         "chunks": f"{limits.max_tokens}/{limits.overlap_tokens}/{limits.max_chars}"
         f"/{'no-code' if limits.strip_code else 'code'}",
-        "embedder": embedder.fingerprint,
+        _EMBEDDER: embedder.fingerprint,
     }
     return json.dumps(parts, sort_keys=True)
 
@@ -30,14 +31,19 @@ def check(made: str | None, wanted: str) -> None:
     """Refuse to mix an index with one that is made differently.
 
     Raises:
-        EmbeddingMismatch: they differ; the message says in what.
+        EmbeddingMismatch: they differ in what the settings say; the message says in what.
+        IndexIncomplete: they differ only in the program that makes them.
     """
     if made is None or made == wanted:
         return
+    if is_outdated(made, wanted):
+        raise IndexIncomplete(
+            "The index was made by another version of obsidian-rag; answers come from it until it"
+            " is built anew.",
+            "Run `obsidian-rag sync`, which builds it anew; a daemon does so by itself.",
+        )
     before, after = _parts(made), _parts(wanted)
     told = _embedder_change(before, after) or _chunk_changes(before, after)
-    if any(before.get(name) != after.get(name) for name in ("schema", "chunker")):
-        told.insert(0, ("another version of obsidian-rag", ""))
     built = " and ".join(was for was, _ in told) or "other settings"
     now = " and ".join(now for _, now in told if now)
     raise EmbeddingMismatch(
@@ -46,14 +52,46 @@ def check(made: str | None, wanted: str) -> None:
     )
 
 
+def is_outdated(made: str | None, wanted: str) -> bool:
+    """Whether an index differs only in the program that made it: no setting has changed."""
+    if made is None or made == wanted:
+        return False
+    before, after = _parts(made), _parts(wanted)
+    is_other = not has_same_vectors(made, wanted) and not (
+        # Nobody chooses the built-in model: it comes with the program.
+        _provider(before) == _provider(after) == "builtin" or _EMBEDDER not in before
+    )
+    return not is_other and not _chunk_changes(before, after)
+
+
+def has_same_vectors(made: str, wanted: str) -> bool:
+    """Whether vectors of two indexes can be compared."""
+    return _parts(made).get(_EMBEDDER) == _parts(wanted).get(_EMBEDDER)
+
+
+def other_width(made: int, stored: int | None) -> EmbeddingMismatch:
+    """The embedder makes vectors that do not fit into the index, although its name is the same."""
+    return EmbeddingMismatch(
+        f"The embedder makes vectors of width {made} now, but the index has {stored}.",
+        "Run `obsidian-rag reindex`. Until then, search goes by words only.",
+    )
+
+
 def _parts(text: str) -> Mapping[str, object]:
-    found = json.loads(text)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
     return found if isinstance(found, dict) else {}
+
+
+def _provider(parts: Mapping[str, object]) -> str:
+    return _named(str(parts.get(_EMBEDDER, "")))[0]
 
 
 def _embedder_change(before: Mapping[str, object], after: Mapping[str, object]) -> _Changes:
     """Another embedder, which may want chunks of another size as well."""
-    was, now = str(before.get("embedder", "")), str(after.get("embedder", ""))
+    was, now = str(before.get(_EMBEDDER, "")), str(after.get(_EMBEDDER, ""))
     if was == now:
         return []
     (old, old_model), (new, new_model) = _named(was), _named(now)

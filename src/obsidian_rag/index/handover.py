@@ -1,13 +1,13 @@
 """What an index run owes to its consumer, and whether the two agree.
 
 They agree while both have the same mark: then the queue alone tells what the consumer lacks. A
-consumer that is new, was damaged, or admits other notes than before is compared with the index.
+consumer that is new, was damaged, or admits other notes than before is compared with the index, for
+all vaults: what another vault's notes lack is left to the next run over that vault.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 
-from obsidian_rag.index.consumer import NoteConsumer, Stop, differences
+from obsidian_rag.index.consumer import NoteConsumer, NoteRef, Stop, differences
 from obsidian_rag.index.prepare import may_pass
 from obsidian_rag.store import (
     Change,
@@ -16,6 +16,7 @@ from obsidian_rag.store import (
     Consumer,
     Database,
     IndexState,
+    Links,
     Queue,
 )
 
@@ -56,7 +57,10 @@ class Handover:
         with self._database.transaction():
             self._queue.split_renames(self._link_id)
             if self._must_compare:
-                self._queue.add(self._link_id, self._lacking(self._consumer))
+                known = self._known_links()
+                self._consumer.keep_only(known)
+                for link_id in known:
+                    self._queue.add(link_id, self._lacking(self._consumer, link_id))
                 self._must_compare = False
                 if self._consumer.is_lost:
                     self._consumer.start_over()
@@ -70,11 +74,10 @@ class Handover:
         """Let the consumer do what depends on all notes, until it wants none of them again."""
         if self._consumer is None:
             return
-        indexed = partial(self._state.hashes, self._link_id)
         for _ in range(_MOST_TURNS):
-            again = self._consumer.settle()
+            again = self._ours(self._consumer.settle())
             if not again and not self._consumer.is_lost:
-                mark = self._consumer.finish(chunks, self._link_id, indexed, stop)
+                mark = self._consumer.finish(chunks, self._state.hashes, stop)
                 if mark is not None and mark != self._database.get(MARK):
                     self._database.put(MARK, mark)
             if stop() or not (again or self._consumer.is_lost):
@@ -87,10 +90,21 @@ class Handover:
 
     def clear(self) -> None:
         """The index is another one from now on: nothing is owed, and nothing known to agree."""
-        self._queue.clear(self._link_id)
+        for link_id in self._known_links():
+            self._queue.clear(link_id)
         self._database.put(MARK, None)
 
-    def _lacking(self, consumer: NoteConsumer) -> list[Change]:
-        kept = {state.rel_path for state in self._state.troubled() if may_pass(state)}
-        indexed = self._state.contents(self._link_id)
-        return differences(consumer.contents(), indexed, kept, consumer.admits)
+    def _known_links(self) -> list[str]:
+        return [link.link_id for link in Links(self._database).all()]
+
+    def _ours(self, again: Sequence[NoteRef]) -> list[str]:
+        """The paths of this vault; notes of others are owed to the next run over theirs."""
+        for link_id, path in again:
+            if link_id != self._link_id:
+                self._queue.add(link_id, [Change(path, ChangeType.UPDATE)])
+        return [path for link_id, path in again if link_id == self._link_id]
+
+    def _lacking(self, consumer: NoteConsumer, link_id: str) -> list[Change]:
+        kept = {state.rel_path for state in self._state.troubled(link_id) if may_pass(state)}
+        indexed = self._state.contents(link_id)
+        return differences(consumer.contents(link_id), indexed, kept, consumer.admits)

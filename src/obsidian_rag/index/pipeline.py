@@ -14,6 +14,7 @@ import numpy as np
 
 from obsidian_rag.embed import Embedder, InputsRejected
 from obsidian_rag.index.consumer import NoteConsumer
+from obsidian_rag.index.fingerprint import other_width
 from obsidian_rag.index.prepare import (
     Group,
     LeftOut,
@@ -26,7 +27,7 @@ from obsidian_rag.index.prepare import (
 from obsidian_rag.index.progress import Failure, Listener, Phase, Progress, Stop, Tally
 from obsidian_rag.index.reader import Source
 from obsidian_rag.notes import chunk_categories, sensitive_categories
-from obsidian_rag.store import ChangeType, ChunkRow, EmbeddingStatus, FileState
+from obsidian_rag.store import MOST_ATTEMPTS, ChangeType, ChunkRow, EmbeddingStatus, FileState
 from obsidian_rag.vault import Ahead
 
 if TYPE_CHECKING:
@@ -76,8 +77,13 @@ class Pipeline:
         tally: Tally,
         check: Callable[[Group], None] = lambda _: None,
         consumer: NoteConsumer | None = None,
+        stored: Callable[[], None] = lambda: None,
     ) -> None:
-        """`check` sees each group before the store changes, and may stop the run."""
+        """`check` sees each group before the store changes, and may stop the run.
+
+        `stored` hears of each group that is searchable now.
+        """
+        self._stored = stored
         self._check = check
         self._consumer = consumer
         self._target = target
@@ -85,6 +91,7 @@ class Pipeline:
         self._guarded = guarded
         self._tally = tally
         self._source = source
+        self._width: int | None = None
         self.commits = 0
 
     def run(self, tasks: list[Task], listener: Listener, stop: Stop) -> None:
@@ -92,6 +99,8 @@ class Pipeline:
         total = len(tasks)
         paths = [task.path for task in tasks]
         hashes = self._target.state.hashes(self._source.link_id, paths)
+        if any(task.for_chunks is not None for task in tasks):
+            self._width = self._target.chunks.dimensions
         self._preparer = Preparer(self._source, hashes, self._target.old_chunks, self._consumer)
 
         def counted(groups: Iterator[Group], phase: Phase) -> Iterator[Group]:
@@ -110,6 +119,7 @@ class Pipeline:
                     return
                 listener(Progress(Phase.EMBEDDING, done + item.group.files, total))
                 self._store(item)
+                self._stored()
                 done += item.group.files
                 listener(Progress(Phase.STORING, done, total))
 
@@ -139,9 +149,15 @@ class Pipeline:
         except InputsRejected as error:
             rejected = {id(fresh[position][0]) for position in error.positions}
             return self._embed(_without(group, rejected, error.message))
+        self._check_width(vectors)
         for (_, chunk), vector in zip(fresh, vectors, strict=True):
             made[id(chunk)] = vector
         return self._placed(group, made)
+
+    def _check_width(self, vectors: "NDArray[np.float32]") -> None:
+        """A server may have another model under the same name by now."""
+        if len(vectors) and self._width not in (None, vectors.shape[1]):
+            raise other_width(vectors.shape[1], self._width)
 
     def _placed(self, group: Group, made: "dict[int, NDArray[np.float32]]") -> _Embedded:
         rows = []
@@ -196,7 +212,7 @@ class Pipeline:
             replace(note, passages=passages[note.path]) if note.path in stored else note
             for note in given.notes
         ]
-        if self._consumer.take(given):
+        if self._consumer.take(self._source.link_id, given):
             self._target.hand_over(given)
 
     def _count(self, item: _Embedded) -> None:
@@ -217,7 +233,10 @@ class Pipeline:
                 if settled.message is not None:
                     reason = settled.state.reason or "failed"
                     path = settled.change.rel_path
-                    tally.errors.append(Failure(path, reason, settled.message, settled.is_passing))
+                    # What has failed too often waits for a change to the file, not for time.
+                    is_passing = settled.is_passing and settled.change.attempts + 1 < MOST_ATTEMPTS
+                    link_id = self._source.link_id
+                    tally.errors.append(Failure(path, reason, settled.message, is_passing, link_id))
             else:
                 tally.removed += 1
         tally.embedded_chunks += item.fresh

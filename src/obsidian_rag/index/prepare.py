@@ -167,7 +167,9 @@ class Preparer:
     def groups(self, tasks: list[Task]) -> Iterator[Group]:
         """Groups of about `group_chunks` chunks, which the consumer may change as it goes."""
         if self._consumer is not None:
-            self._held = self._consumer.contents([one.path for one in tasks if one.for_consumer])
+            self._held = self._consumer.contents(
+                self._source.link_id, [one.path for one in tasks if one.for_consumer]
+            )
         group, read, waiting = Group(), list[tuple[Change, Read]](), 0
         for task, found in self._found(tasks):
             group.files += 1
@@ -310,6 +312,10 @@ def _outcome(change: Change, found: Read | SkippedFile) -> Read | Settled:
         state = FileState(
             found.path, EmbeddingStatus.SKIPPED, index_hash=found.content_hash, reason="rag_false"
         )
+        return LeftOut(change, state, entry=entry)
+    if found.reason is not None:
+        # No content has an empty hash: a full run tries again, perhaps with another limit.
+        state = FileState(found.path, EmbeddingStatus.SKIPPED, index_hash="", reason=found.reason)
         return LeftOut(change, state, entry=entry)
     return Unchanged(change, entry, found.content_hash)
 

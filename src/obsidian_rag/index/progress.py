@@ -7,6 +7,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 _TOLD_PER_S = 10
+_COUNTED = (
+    "added",
+    "changed",
+    "renamed",
+    "removed",
+    "unchanged",
+    "skipped",
+    "embedded_chunks",
+    "reused_chunks",
+)
 
 
 class Mode(StrEnum):
@@ -50,6 +60,7 @@ class Failure:
     reason: str
     message: str
     is_passing: bool
+    link_id: str = ""
 
 
 @dataclass(slots=True)
@@ -67,6 +78,13 @@ class Tally:
     errors: list[Failure] = field(default_factory=list)
     is_cancelled: bool = False
 
+    def add(self, other: "Tally") -> None:
+        """Count what a run over another vault did as well."""
+        for name in _COUNTED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.errors += other.errors
+        self.is_cancelled = self.is_cancelled or other.is_cancelled
+
     @property
     def touched(self) -> int:
         """How many notes the store was changed for."""
@@ -82,7 +100,7 @@ class IndexResult:
     total_chunks: int
     duration_ms: int
     tally: Tally
-    # What a reindex had to set aside, and where it is; empty when nothing was damaged.
+    # What a run had to set aside or to build anew, in words; empty for most.
     repair: str = ""
 
     @property

@@ -64,7 +64,7 @@ class Read:
     """A file that was read whole.
 
     `chunks` is None where it need not or must not be indexed, and so is `content`, which is what
-    the consumer made of the note.
+    the consumer made of the note. `reason` says why a note that may be indexed has no chunks.
     """
 
     path: str
@@ -78,6 +78,7 @@ class Read:
     properties: tuple[tuple[str, str], ...] = ()
     chunks: list[Chunk] | None = None
     content: object = None
+    reason: str | None = None
 
 
 class NoteReader:
@@ -111,6 +112,8 @@ class NoteReader:
         note = parse_note(request.path, file.text)
         if note.policy is RagPolicy.NEVER:
             return Read(request.path, file.entry, found, policy=note.policy)
+        chunks = self._chunks(note) if for_chunks else None
+        is_too_much = chunks is not None and len(chunks) > self._source.limits.max_chunks
         return Read(
             path=request.path,
             entry=file.entry,
@@ -121,8 +124,9 @@ class NoteReader:
             policy=note.policy,
             parse_error=_trouble(note.parse_error, file.encoding),
             properties=property_values(note.frontmatter),
-            chunks=self._chunks(note) if for_chunks else None,
+            chunks=None if is_too_much else chunks,
             content=self._make_content(note) if for_consumer and self._make_content else None,
+            reason="too_many_chunks" if is_too_much else None,
         )
 
     def _chunks(self, note: Note) -> list[Chunk]:

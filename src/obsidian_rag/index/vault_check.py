@@ -1,7 +1,6 @@
 """Stops a run that would take notes out of the index because the vault is away or another one."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from obsidian_rag.errors import IndexIncomplete, NotFound, ObsidianRagError, VaultAway
 from obsidian_rag.index.brake import (
@@ -17,10 +16,13 @@ from obsidian_rag.index.brake import (
     made_of,
 )
 from obsidian_rag.index.prepare import Gone, Group
-from obsidian_rag.store import Change, ChangeType, Database, KnownFile, Links, Manifest
-from obsidian_rag.vault import FoundFile, Rules, Scan, root_identity
+from obsidian_rag.store import Change, ChangeType, Database, KnownFile, LinkFacts, Links, Manifest
+from obsidian_rag.vault import FoundFile, Scan, Vault, root_identity
 
-_ACCEPT = "If the notes are really gone, run `obsidian-rag sync --accept-removals`."
+# The first index of a vault is not complete; set when it is linked, or before anything of it is
+# searchable, and gone when all of it is.
+FIRST_UNFINISHED = "first_index_unfinished"
+_ACCEPT = "run `obsidian-rag sync --accept-removals`"
 
 
 class VaultCheck:
@@ -29,27 +31,28 @@ class VaultCheck:
     `accepts_removals` is the user's word that the notes are gone.
     """
 
-    def __init__(
-        self, database: Database, root: Path, rules: Rules, *, accepts_removals: bool
-    ) -> None:
+    def __init__(self, database: Database, vault: Vault, *, accepts_removals: bool) -> None:
         self._database = database
-        self._root = root
-        self._rules = rules
+        self._vault = vault
+        self._root = vault.root
         self._links = Links(database)
         self._manifest = Manifest(database)
-        self._facts = database.facts()
-        link = self._links.primary()
-        self._made = made_of(self._facts, str(link.root_path) if link else None)
-        self._identity = root_identity(root)
-        self._accepts = accepts_removals or self._facts.get(REPLACE_WITH) == str(root)
+        self._facts = LinkFacts(database, vault.link_id)
+        self._known_facts = self._facts.all()
+        link = self._links.get(vault.link_id)
+        is_scanned = link is not None and link.last_scan_at is not None
+        before = str(link.root_path) if link is not None and is_scanned else None
+        self._made = made_of(self._known_facts, before)
+        self._identity = root_identity(vault.root)
+        is_replacing = vault.is_primary and database.get(REPLACE_WITH) == str(vault.root)
+        self._accepts = accepts_removals or is_replacing
         self._lost = 0
-        self.link = link or self._links.set_primary(root)
 
     @property
     def wants_whole_look(self) -> bool:
         """Whether a look at some paths cannot do: something about the vault is in doubt."""
         is_known = self._made is not None and self._made == self._now()
-        return not is_known or away_before(self._facts, str(self._root)) is not None
+        return not is_known or away_before(self._known_facts, str(self._root)) is not None
 
     def is_doubtful(self, work: Iterable[Change]) -> bool:
         """Whether so much is missing among some paths that the whole vault has to be looked at."""
@@ -72,16 +75,19 @@ class VaultCheck:
         missing = self._missing(found, work)
         if is_away(len(known), len(missing), root):
             away = Away.seen(str(self._root), len(known), missing)
-            self._database.put(AWAY, away.to_text())
-            raise too_few(away)
+            self._facts.put(AWAY, away.to_text())
+            raise too_few(away, self._name)
 
     def adopt(self) -> None:
         """The index is made of this vault from now on; for a transaction of the caller."""
-        self._links.set_primary(self._root)
-        news = {MADE_OF: self._now().to_text(), AWAY: None, REPLACE_WITH: None}
+        if self._vault.is_primary:
+            self._links.set_primary(self._root)
+            if self._database.get(REPLACE_WITH) is not None:
+                self._database.put(REPLACE_WITH, None)
+        news = {MADE_OF: self._now().to_text(), AWAY: None}
         for name, value in news.items():
-            if self._facts.get(name) != value:
-                self._database.put(name, value)
+            if self._known_facts.get(name) != value:
+                self._facts.put(name, value)
 
     def keep_watch(self, group: Group) -> None:
         """Tell a vault that goes away while it is read from one whose notes are removed.
@@ -94,19 +100,24 @@ class VaultCheck:
         if not self._lost or self._accepts:
             return
         if root_identity(self._root) != self._identity:
-            raise not_there(str(self._root))
+            raise not_there(str(self._root), self._name)
         if is_away(known := self._known(), self._lost):
-            raise too_few(Away(str(self._root), known, known - self._lost, ()))
+            raise too_few(Away(str(self._root), known, known - self._lost, ()), self._name)
 
     def explained(self, error: NotFound) -> ObsidianRagError:
         """What it means that the vault's folder cannot be walked."""
-        return not_there(str(self._root)) if self._known() else error
+        is_known = self._known() or not self._vault.is_primary
+        return not_there(str(self._root), self._name) if is_known else error
+
+    @property
+    def _name(self) -> str:
+        return "" if self._vault.is_primary else self._vault.name
 
     def _now(self) -> MadeOf:
         return MadeOf(str(self._root), self._identity)
 
     def _known(self) -> int:
-        return self._manifest.count(self.link.link_id)
+        return self._manifest.count(self._vault.link_id)
 
     def _missing(self, found: Scan, work: Iterable[Change]) -> list[str]:
         """Notes that should be there: not those that the settings or their size exclude now."""
@@ -116,25 +127,29 @@ class VaultCheck:
             for change in work
             if change.change_type is ChangeType.DELETE
             and change.rel_path not in skipped
-            and self._rules.admits_file(change.rel_path)
+            and self._vault.rules.admits_file(change.rel_path)
         ]
 
 
-def too_few(away: Away) -> VaultAway:
-    """So much of a vault is missing that it is probably away."""
+def too_few(away: Away, name: str = "") -> VaultAway:
+    """So much of a vault is missing that it is probably away; linked ones have a name."""
+    accept = f"run `obsidian-rag link remove {name}` and link it anew" if name else _ACCEPT
     return VaultAway(
         f"{away.there:,} of {away.known:,} notes are there in {away.path}; nothing was removed from"
         " the index.",
-        f"If a disk or a share is away, bring it back: the index heals by itself. {_ACCEPT}",
+        "If a disk or a share is away, bring it back: the index heals by itself."
+        f" If the notes are really gone, {accept}.",
     )
 
 
-def not_there(path: str) -> VaultAway:
+def not_there(path: str, name: str = "") -> VaultAway:
     """A vault's folder is missing or cannot be read."""
+    moved = f"link remove {name}` and `obsidian-rag link add" if name else "init --vault"
+    called = f"linked vault '{name}' ({path})" if name else f"vault {path}"
     return VaultAway(
-        f"The vault {path} is not there; answers come from the last index.",
+        f"The {called} is not there; answers come from the last index.",
         "If its disk or share is away, bring it back. If it has moved, run"
-        " `obsidian-rag init --vault /its/new/place`.",
+        f" `obsidian-rag {moved} /its/new/place`.",
     )
 
 

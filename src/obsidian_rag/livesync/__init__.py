@@ -2,10 +2,11 @@
 
 from obsidian_rag.livesync.care import (
     LivesyncCheck,
-    Restored,
     WaitingConflict,
     check_livesync,
+    conflict_versions,
     finish_resolving,
+    merge_conflict,
     resolve_conflict,
     restore_trashed,
     trashed_files,
@@ -13,7 +14,8 @@ from obsidian_rag.livesync.care import (
     waiting_conflicts,
 )
 from obsidian_rag.livesync.case import Direction
-from obsidian_rag.livesync.loop import LivesyncLoop, run_livesync
+from obsidian_rag.livesync.line_changes import find_hunks
+from obsidian_rag.livesync.loop import LivesyncLoop, run_until_stopped
 from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.restore import RestoredMany, restore_many, take_held_deletions
 from obsidian_rag.livesync.session import SyncResult, sync_once
@@ -37,21 +39,23 @@ __all__ = [
     "LivesyncState",
     "NotEncrypted",
     "Options",
-    "Restored",
     "RestoredMany",
     "SetUp",
     "SyncResult",
     "Tweaks",
     "WaitingConflict",
     "check_livesync",
+    "conflict_versions",
+    "find_hunks",
     "finish_resolving",
     "livesync_status",
+    "merge_conflict",
     "needs_consent",
     "needs_password",
     "resolve_conflict",
     "restore_many",
     "restore_trashed",
-    "run_livesync",
+    "run_until_stopped",
     "set_up",
     "sync_once",
     "synced_root",

@@ -12,7 +12,7 @@ from obsidian_rag.livesync.documents import Codec
 from obsidian_rag.livesync.filters import Filters
 from obsidian_rag.livesync.membership import Access, Membership, unlock
 from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.resolution import Resolved, Resolver
+from obsidian_rag.livesync.resolution import Resolved, Resolver, Version
 from obsidian_rag.livesync.session import (
     is_node_running,
     kept_at,
@@ -123,19 +123,49 @@ def resolve_conflict(
         NotFound: the note is in no conflict.
         ObsidianRagError: as for `Resolver.resolve`, or the database cannot be reached or used.
     """
+    with _resolver(config, note, options) as (resolver, conflict):
+        return resolver.resolve(conflict, keep)
+
+
+def merge_conflict(config: Config, note: str, content: bytes) -> Resolved:
+    """Settle the conflict of one note with a text of the user's.
+
+    Raises:
+        ObsidianRagError: as for `resolve_conflict`.
+    """
+    with _resolver(config, note, None) as (resolver, conflict):
+        return resolver.merge(conflict, content)
+
+
+def conflict_versions(config: Config, note: str) -> tuple[Conflict, tuple[Version, ...]]:
+    """A conflict and every side of it, ours first; nothing is changed.
+
+    Raises:
+        ObsidianRagError: as for `resolve_conflict`.
+    """
+    with _resolver(config, note, None) as (resolver, conflict):
+        return conflict, resolver.versions(conflict)
+
+
+@contextlib.contextmanager
+def _resolver(
+    config: Config, note: str, options: Options | None
+) -> Iterator[tuple[Resolver, Conflict]]:
     with open_records(config, options) as kept:
         conflict = _named(kept.records.conflicts(), note)
         with _couch(config, options) as (site, couch):
             member = rehearse(couch, _access(site), kept.records)
-            resolver = Resolver(
-                root=site.root,
-                trash=trash_folder(config),
-                couch=couch,
-                codec=member.codec,
-                records=kept.records,
-                is_read_only=config.settings.livesync.read_only,
+            yield (
+                Resolver(
+                    root=site.root,
+                    trash=trash_folder(config),
+                    couch=couch,
+                    codec=member.codec,
+                    records=kept.records,
+                    is_read_only=config.settings.livesync.read_only,
+                ),
+                conflict,
             )
-            return resolver.resolve(conflict, keep)
 
 
 def finish_resolving(config: Config, options: Options | None = None) -> None:

@@ -21,6 +21,7 @@ from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.session import OpenNode, drop_old_trash, open_node
 from obsidian_rag.livesync.state import LivesyncState, save_state
 from obsidian_rag.store import file_identity
+from obsidian_rag.vault import watch_files
 
 # Under the room's own name: what the node says and what is said about it are one log.
 _log = logging.getLogger("obsidian_rag.livesync")
@@ -188,20 +189,19 @@ def _say_not_synced(now: tuple[LeftOut, ...], before: tuple[LeftOut, ...]) -> No
             _log.warning("%s: %s: %s%s", what, one.reason, ", ".join(one.paths), more)
 
 
-def run_livesync(
-    watch: Watch,
+def run_until_stopped(
     config: Config,
     stop: threading.Event,
     options: Options | None = None,
     listener: Listener = lambda _what, _done, _total: None,
 ) -> None:
-    """Be a node in the foreground until `stop`.
+    """Be a node in the foreground, with a watcher of its own.
 
     Raises:
         ObsidianRagError: only the user can help, or there is no node to be had.
     """
     while not stop.is_set():
-        RunningNode(config, watch, options, listener).run(stop)
+        RunningNode(config, watch_files, options, listener).run(stop)
 
 
 class LivesyncLoop:

@@ -9,7 +9,6 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 
 from obsidian_rag.errors import LivesyncUnreadable, SecurityViolation
 from obsidian_rag.vault import check_relative
@@ -33,14 +32,6 @@ _PATH_BYTES = 2048
 _UNWELCOME = re.compile(r'[\\"?<>|*#]')
 _DEVICE = re.compile(r"(?:CON|PRN|AUX|NUL|(?:COM|LPT)[1-9¹²³]) *(?:\..*)?", re.IGNORECASE)
 _MTIME_BUCKET_MS = 2000
-
-
-class Newer(StrEnum):
-    """Which of two modification times is later, as far as LiveSync looks."""
-
-    BASE = "base"
-    TARGET = "target"
-    NEITHER = "neither"
 
 
 def normalise(path: str) -> str:
@@ -111,11 +102,6 @@ def takes_part(path: str) -> str | None:
     return None
 
 
-def is_hostile(path: str) -> bool:
-    """Whether a path that came from the database must not be touched on the disk."""
-    return takes_part(path) is not None
-
-
 def warns(path: str) -> str | None:
     """What keeps other systems from writing a path, as the end of a sentence; None if nothing."""
     if _UNWELCOME.search(path):
@@ -126,14 +112,6 @@ def warns(path: str) -> str | None:
     if any(part.endswith((" ", ".")) for part in parts):
         return "has a name that ends with a space or a dot, which Windows drops"
     return None
-
-
-def compare_mtimes(base_ms: int, target_ms: int) -> Newer:
-    """Compare as LiveSync does: in steps of two seconds, since some disks know no finer time."""
-    base, target = base_ms // _MTIME_BUCKET_MS, target_ms // _MTIME_BUCKET_MS
-    if base == target:
-        return Newer.NEITHER
-    return Newer.TARGET if target > base else Newer.BASE
 
 
 def in_the_way_of(gone: Mapping[str, str], wanted: Iterable[str]) -> list[str]:

@@ -53,6 +53,16 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True)
+class Version:
+    """One side of a conflict; without content the note is deleted there."""
+
+    is_ours: bool
+    content: bytes | None
+    mtime_ms: int | None = None
+    rev: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Resolver:
     """What it takes to settle conflicts of one database and one vault."""
 
@@ -82,6 +92,50 @@ class Resolver:
             done = Resolved(conflict.path, keep)
         self.records.settle_conflict(conflict.doc_id)
         return done
+
+    def versions(self, conflict: Conflict) -> tuple[Version, ...]:
+        """Every side of a conflict, ours first; nothing is changed.
+
+        Raises:
+            LivesyncUnreadable: one cannot be read.
+        """
+        leaves = self._leaves(conflict.doc_id)
+        if len(leaves) > 1:
+            found = {rev: self._version(conflict, rev) for rev in leaves}
+            ours = self._ours(conflict, found)
+            told = (_told(rev, *one, is_ours=rev == ours) for rev, one in found.items())
+            return tuple(sorted(told, key=lambda version: not version.is_ours))
+        if conflict.kept_as is not None:
+            return (
+                self._here(conflict.kept_as, is_ours=True),
+                self._here(conflict.path, is_ours=False),
+            )
+        theirs = (_told(rev, *self._version(conflict, rev), is_ours=False) for rev in leaves)
+        return (self._here(conflict.path, is_ours=True), *theirs)
+
+    def merge(self, conflict: Conflict, content: bytes) -> Resolved:
+        """Settle one conflict with a text of the user's; every version goes to the trash.
+
+        Raises:
+            ObsidianRagError: as for `resolve`.
+        """
+        if self.is_read_only:
+            raise _read_only()
+        leaves = self._leaves(conflict.doc_id)
+        if len(leaves) > 1:
+            found = {rev: self._version(conflict, rev) for rev in leaves}
+            self.resolve(conflict, self._ours(conflict, found) or leaves[0])
+        else:
+            self.resolve(conflict, Keep.THEIRS)
+        self._replace(conflict.path, content)
+        return Resolved(conflict.path, "merged")
+
+    def _here(self, path: str, *, is_ours: bool) -> Version:
+        try:
+            content, entry = read_bytes(self.root, path)
+        except NotFound:
+            return Version(is_ours, None)
+        return Version(is_ours, content, entry.mtime_ns // 10**6)
 
     def _leaves(self, doc_id: str) -> tuple[str, ...]:
         document = self.couch.get(doc_id)
@@ -195,6 +249,10 @@ class Resolver:
         kept_at = self.trash / f"{time.time_ns()}-{secrets.token_hex(4)}"
         self.records.add_trash(path, str(kept_at), size, now(), "conflict settled")
         return kept_at
+
+
+def _told(rev: str, entry: Entry, content: bytes, *, is_ours: bool) -> Version:
+    return Version(is_ours, None if entry.is_deleted else content, entry.mtime_ms, rev)
 
 
 def _chosen(conflict: Conflict, leaves: Sequence[str], ours: str | None, keep: str) -> str:

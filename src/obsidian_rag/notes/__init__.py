@@ -34,6 +34,7 @@ from obsidian_rag.notes.resolve import (
     without_extension,
 )
 from obsidian_rag.notes.sanitise import sanitise
+from obsidian_rag.notes.scope import EVERYTHING, Scope, is_inside
 from obsidian_rag.notes.sensitive import chunk_categories, sensitive_categories
 from obsidian_rag.notes.shown import CUT_CHARS, cut_shown, shown_chars, shown_text
 from obsidian_rag.notes.tags import tag_keys
@@ -42,6 +43,7 @@ from obsidian_rag.notes.words import MARKS, UNSPACED, WORD, folded
 
 __all__ = [
     "CUT_CHARS",
+    "EVERYTHING",
     "KINDS",
     "MARKS",
     "MONTH_NAMES",
@@ -60,6 +62,7 @@ __all__ = [
     "RagPolicy",
     "Related",
     "Relation",
+    "Scope",
     "Task",
     "asked_name",
     "body_lines",
@@ -75,6 +78,7 @@ __all__ = [
     "first_day",
     "folded",
     "id_trouble",
+    "is_inside",
     "is_markdown",
     "keys_within",
     "kind_of",

@@ -37,6 +37,8 @@ class ChunkLimits:
     max_tokens: int = 500
     overlap_tokens: int = 100
     strip_code: bool = True
+    # Of one note; who makes chunks of many notes asks.
+    max_chunks: int = 20_000
 
     def __post_init__(self) -> None:
         if self.max_chars < 32 or self.max_tokens < 8:

@@ -1,14 +1,24 @@
 """Which notes belong together: signals, score, suggest, and ids and relations that are written."""
 
+from obsidian_rag.relations.compare import differing_answers
 from obsidian_rag.relations.consumer import RelationsConsumer
 from obsidian_rag.relations.explain import Explained, explain
 from obsidian_rag.relations.ground import Ground, format_of
 from obsidian_rag.relations.heldout import LinksFound, evaluate_links
-from obsidian_rag.relations.ids import AddedId, AddOutcome, IdReport, add_ids, check_ids
+from obsidian_rag.relations.ids import AddedId, AddOutcome, FoundId, IdReport, add_ids, check_ids
 from obsidian_rag.relations.in_use import VectorsInUse
 from obsidian_rag.relations.kinds import Kind
+from obsidian_rag.relations.linked import LinkedNotes, known_notes, linked_notes
 from obsidian_rag.relations.memory_index import Card, MemoryIndex
-from obsidian_rag.relations.place import KeptIndex, RelationsPlace, ground_of
+from obsidian_rag.relations.note_map import (
+    MapNote,
+    NoteGraph,
+    NoteKey,
+    Tie,
+    graph_around,
+    vault_graph,
+)
+from obsidian_rag.relations.place import KeptIndex, ground_of
 from obsidian_rag.relations.query import (
     RelatedAnswer,
     RelatedNote,
@@ -21,7 +31,6 @@ from obsidian_rag.relations.query import (
 )
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import (
-    begin_anew,
     discard,
     find_rows,
     open_rows,
@@ -29,8 +38,8 @@ from obsidian_rag.relations.rows_file import (
 )
 from obsidian_rag.relations.score import is_hiding, related, weights_of
 from obsidian_rag.relations.signals import Source, kind_of
-from obsidian_rag.relations.source import note_source, text_source, words_in
-from obsidian_rag.relations.upkeep import check_relations, refresh_meanings
+from obsidian_rag.relations.source import note_source, text_source
+from obsidian_rag.relations.upkeep import check_relations, forget_vault, refresh_meanings
 from obsidian_rag.relations.vault_ids import (
     DanglingRelation,
     IdCheck,
@@ -41,7 +50,12 @@ from obsidian_rag.relations.vault_ids import (
     notes_without_id,
 )
 from obsidian_rag.relations.vectors import refresh_meaning_vectors, refresh_vectors
-from obsidian_rag.relations.write import WrittenRelation, add_relation
+from obsidian_rag.relations.write import (
+    NotePreview,
+    WrittenRelation,
+    add_relation,
+    preview_relation,
+)
 
 __all__ = [
     "AddOutcome",
@@ -49,43 +63,54 @@ __all__ = [
     "Card",
     "DanglingRelation",
     "Explained",
+    "FoundId",
     "Ground",
     "IdCheck",
     "IdReport",
     "KeptIndex",
     "Kind",
+    "LinkedNotes",
     "LinksFound",
+    "MapNote",
     "MemoryIndex",
+    "NoteGraph",
+    "NoteKey",
+    "NotePreview",
     "RelatedAnswer",
     "RelatedNote",
     "RelationsConsumer",
-    "RelationsPlace",
     "Rows",
     "Source",
+    "Tie",
     "VectorsInUse",
     "WrittenRelation",
     "add_ids",
     "add_note_ids",
     "add_relation",
-    "begin_anew",
     "check_ids",
     "check_note_ids",
     "check_relations",
+    "differing_answers",
     "discard",
     "evaluate_links",
     "explain",
     "find_rows",
+    "forget_vault",
     "format_of",
+    "graph_around",
     "ground_of",
     "has_id",
     "is_hiding",
     "kind_of",
+    "known_notes",
+    "linked_notes",
     "links_found",
     "memory_index",
     "note_for_id",
     "note_source",
     "notes_without_id",
     "open_rows",
+    "preview_relation",
     "promote",
     "refresh_meaning_vectors",
     "refresh_meanings",
@@ -96,6 +121,6 @@ __all__ = [
     "relations_state",
     "similar_titles",
     "text_source",
+    "vault_graph",
     "weights_of",
-    "words_in",
 ]

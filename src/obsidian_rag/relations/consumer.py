@@ -7,22 +7,31 @@ another process meanwhile.
 import contextlib
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
 from obsidian_rag.notes import Note, RagPolicy, parse_note, read_id, split_frontmatter
 from obsidian_rag.relations.content import Content, read_content
+from obsidian_rag.relations.draft import Draft, Terms
 from obsidian_rag.relations.ground import Ground, format_of
 from obsidian_rag.relations.ids import add_id
-from obsidian_rag.relations.rows import Draft, Rows, Terms
-from obsidian_rag.relations.rows_file import begin_anew, discard, find_rows, open_rows, promote
+from obsidian_rag.relations.rows import Rows
+from obsidian_rag.relations.rows_file import (
+    begin_anew,
+    discard,
+    find_rows,
+    forget_notes,
+    open_rows,
+    promote,
+)
 from obsidian_rag.relations.vectors import refresh_vectors, static_vector
 from obsidian_rag.relations.words import Speller
 from obsidian_rag.store import ChunkStore, now
-from obsidian_rag.vault import NoteFile, read_note
+from obsidian_rag.vault import NoteFile, Vault, VaultMode
 
 if TYPE_CHECKING:
     import numpy as np
@@ -169,60 +178,61 @@ class RelationsConsumer:
         """Whether the note at this path is related to others."""
         return self._ground.admits(path)
 
-    def contents(self, paths: Sequence[str] | None = None) -> Mapping[str, str]:
-        """The content hash of the notes there are: of all, or of those at some paths."""
+    def contents(self, link_id: str, paths: Sequence[str] | None = None) -> Mapping[str, str]:
+        """The content hash of a vault's notes: of all, or of those at some paths."""
         with self._noticing_damage():
-            return self.rows.contents(paths)
+            return self.rows.contents(link_id, paths)
         return {}
 
-    def contents_below(self, paths: Iterable[str]) -> Mapping[str, str]:
+    def contents_below(self, link_id: str, paths: Iterable[str]) -> Mapping[str, str]:
         """The same of the notes at some paths, and of those below these folders."""
         with self._noticing_damage():
-            return self.rows.contents_below(paths)
+            return self.rows.contents_below(link_id, paths)
         return {}
 
-    def before_reading(self, paths: Iterable[str]) -> None:
-        """Give these notes ids, if the settings say so."""
-        if not self._settings.auto_add_ids:
+    def keep_only(self, link_ids: Collection[str]) -> None:
+        """Let go of the notes of all other vaults: nobody knows of these any more."""
+        with self._noticing_damage():
+            for link_id in self.rows.link_ids().values():
+                if link_id not in link_ids:
+                    forget_notes(self.rows, link_id, self._settings.ngram_size)
+
+    def before_reading(self, vault: Vault, paths: Iterable[str]) -> None:
+        """Give these notes ids, if the settings say so and the vault may be written."""
+        if not self._settings.auto_add_ids or vault.mode is not VaultMode.READ_WRITE:
             return
         for path in filter(self.admits, paths):
             try:
-                if self._lacks_id(path):
-                    add_id(self._ground.root, path)
+                if _lacks_id(vault, path):
+                    add_id(vault, path)
                     self.ids_added.append(path)
             except ObsidianRagError as error:
                 _log.warning("No id for %s: %s", path, error.message)
 
-    def _lacks_id(self, path: str) -> bool:
-        file = read_note(self._ground.root, path, self._ground.rules.max_file_bytes)
-        if not isinstance(file, NoteFile):
-            return False
-        head = parse_note(path, file.text[: split_frontmatter(file.text)[1]])
-        return head.policy is not RagPolicy.NEVER and read_id(head.frontmatter) is None
-
-    def take(self, delivery: Delivery) -> bool:
-        """Take up notes that were read, renamed or removed; whether it could."""
+    def take(self, link_id: str, delivery: Delivery) -> bool:
+        """Take up a vault's notes that were read, renamed or removed; whether it could."""
         if not self.is_lost and (delivery.notes or delivery.renamed or delivery.removed):
             with self._noticing_damage(), self.rows.changing():
-                self._write(delivery)
+                self._write(link_id, delivery)
             if self.written >= _SAMPLE and not self._is_sampled:
                 self._is_sampled = True
                 self.settle()
         return not self.is_lost
 
-    def _write(self, delivery: Delivery) -> None:
+    def _write(self, link_id: str, delivery: Delivery) -> None:
         rows, settings = self.rows, self._settings
         concerned = [*delivery.removed, *(path for pair in delivery.renamed for path in pair)]
-        known = rows.contents(concerned)
+        known = rows.contents(link_id, concerned)
         for old, new in delivery.renamed:
             if old in known and new not in known:
-                rows.move(old, new)
+                rows.move(link_id, old, new)
             elif old in known:
-                rows.remove(old, settings.ngram_size)
+                rows.remove(link_id, old, settings.ngram_size)
         removed = [path for path in delivery.removed if path in known]
         for path in removed:
-            rows.remove(path, settings.ngram_size)
+            rows.remove(link_id, path, settings.ngram_size)
         rows.put(
+            link_id,
             [_draft(note) for note in delivery.notes],
             ngram_size=settings.ngram_size,
             with_places=settings.store_positions,
@@ -231,8 +241,8 @@ class RelationsConsumer:
         self.written += len(delivery.notes)
         self.removed += len(removed)
 
-    def settle(self) -> list[str]:
-        """Find out which lines come from templates; paths of notes to be read again for that."""
+    def settle(self) -> list[tuple[str, str]]:
+        """Find out which lines come from templates; notes, of any vault, to be read again."""
         with self._noticing_damage():
             if self.rows.is_unsettled and self._settings.discount_boilerplate:
                 return self.rows.settle()
@@ -241,14 +251,15 @@ class RelationsConsumer:
     def finish(
         self,
         chunks: ChunkStore,
-        link_id: str,
-        indexed: Callable[[Sequence[str]], Mapping[str, str | None]],
+        indexed: Callable[[str, Sequence[str]], Mapping[str, str | None]],
         stop: Callable[[], bool],
     ) -> str | None:
         """Give notes their vectors; the mark of what is in use now, if all of it is done."""
         with self._noticing_damage():
             if self.rows.is_unsettled:
-                refresh_vectors(self.rows, chunks, link_id, indexed=indexed, stop=stop)
+                for link_id in self.rows.link_ids().values():
+                    of_vault = partial(indexed, link_id)
+                    refresh_vectors(self.rows, chunks, link_id, indexed=of_vault, stop=stop)
                 if stop():
                     return None
                 self.rows.is_unsettled = False
@@ -267,6 +278,14 @@ class RelationsConsumer:
             yield
         except IndexCorrupted:
             self.is_lost = True
+
+
+def _lacks_id(vault: Vault, path: str) -> bool:
+    file = vault.read(path)
+    if not isinstance(file, NoteFile):
+        return False
+    head = parse_note(path, file.text[: split_frontmatter(file.text)[1]])
+    return head.policy is not RagPolicy.NEVER and read_id(head.frontmatter) is None
 
 
 def _draft(note: ParsedNote) -> Draft:

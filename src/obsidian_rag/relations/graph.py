@@ -7,11 +7,17 @@ from typing import NamedTuple
 from obsidian_rag.notes import NoteNames, asked_name, names_of
 
 MOST_STEPS = 3
+# A name or an id in a vault.
+_Call = tuple[str, str]
 
 
 class Ties(NamedTuple):
-    """A note by path and id, its links, and its relations as (id or name, whether it is a name)."""
+    """A note by vault, path and id, its links, and its relations.
 
+    These are (id or name, whether it is a name). Names and ids are of the note's own vault.
+    """
+
+    link_id: str
     path: str
     uid: str | None
     links: tuple[str, ...]
@@ -23,10 +29,10 @@ class Graph:
 
     def __init__(self, notes: Mapping[int, Ties]) -> None:
         self._notes: dict[int, Ties] = {}
-        self._names: NoteNames[int] = NoteNames()
-        self._holders: dict[str, set[int]] = defaultdict(set)  # by id
+        self._names: dict[str, NoteNames[int]] = defaultdict(NoteNames)  # by vault
+        self._holders: dict[_Call, set[int]] = defaultdict(set)  # by vault and id
         # Who asks for a name or an id: when its owner changes, their ties do too.
-        self._asking: dict[str, set[int]] = defaultdict(set)
+        self._asking: dict[_Call, set[int]] = defaultdict(set)
         self._is_tied = False
         self._outgoing: dict[int, frozenset[int]] = {}
         self._incoming: dict[int, set[int]] = defaultdict(set)
@@ -35,25 +41,26 @@ class Graph:
 
     def change(self, notes: Mapping[int, Ties | None]) -> None:
         """Take up what some notes are now; None for one that is gone."""
-        moved: set[str] = set()
+        moved: set[_Call] = set()
         for slot, ties in notes.items():
             before = self._notes.pop(slot, None)
             if before is not None:
-                self._names.remove(slot)
+                self._names[before.link_id].remove(slot)
                 if before.uid is not None:
-                    self._holders[before.uid].discard(slot)
+                    self._holders[before.link_id, before.uid].discard(slot)
             if ties is not None:
                 self._enter(slot, ties)
-            if (before and before[:2]) != (ties and ties[:2]):
+            if (before and before[:3]) != (ties and ties[:3]):
                 moved.update(*(_calls(one) for one in (before, ties) if one))
         if self._is_tied:
             asking = (self._asking.get(call, set()) for call in moved)
             for slot in set(notes).union(*asking):
                 self._tie(slot)
 
-    def find(self, target: str, source: int | None = None) -> int | None:
-        """The note that a link's target means, as Obsidian finds it."""
-        meant = self._names.meant(target, "" if source is None else self._path(source))
+    def find(self, target: str, source: int) -> int | None:
+        """The note that a link in the note `source` means, as Obsidian finds it."""
+        ties = self._notes[source]
+        meant = self._names[ties.link_id].meant(target, ties.path)
         return meant[0] if meant else None
 
     @property
@@ -64,6 +71,16 @@ class Graph:
             for slot in self._notes:
                 self._tie(slot)
         return self._outgoing
+
+    @property
+    def related(self) -> Mapping[int, frozenset[int]]:
+        """Whom each note names in its `related:` field; of those that name any."""
+        named = ((slot, ties.related) for slot, ties in self._notes.items() if ties.related)
+        found = {slot: {self._related(slot, *one) for one in some} for slot, some in named}
+        return {
+            slot: frozenset(one for one in targets if one is not None and one != slot)
+            for slot, targets in found.items()
+        }
 
     def neighbours(self, slot: int) -> frozenset[int]:
         """Who is tied to a note, whichever side says so."""
@@ -83,7 +100,9 @@ class Graph:
         ahead = {}
         for slot in self._in_order():
             found = (self._related(slot, *one) for one in self._notes[slot].related)
-            ahead[slot] = sorted({target for target in found if target is not None}, key=self._path)
+            ahead[slot] = sorted(
+                {target for target in found if target is not None}, key=self._order
+            )
         return _cycles({slot: targets for slot, targets in ahead.items() if targets})
 
     def distances(self, source: int, without: int | None = None) -> dict[int, int]:
@@ -103,7 +122,7 @@ class Graph:
     def shared(self, source: int, without: int | None = None) -> dict[int, float]:
         """Notes that have neighbours in common; one with few neighbours says more."""
         found: dict[int, float] = defaultdict(float)
-        for middle in sorted(self._near(source, source, without), key=self._path):
+        for middle in sorted(self._near(source, source, without), key=self._order):
             weight = 1 / len(self.neighbours(middle))
             for slot in self._near(middle, source, without):
                 if slot != source:
@@ -122,7 +141,7 @@ class Graph:
                     way.append(came[way[-1]])
                 return way[::-1]
             if steps < MOST_STEPS:
-                for near in sorted(self.neighbours(slot), key=self._path):
+                for near in sorted(self.neighbours(slot), key=self._order):
                     if near not in came:
                         came[near] = slot
                         waiting.append((near, steps + 1))
@@ -130,9 +149,9 @@ class Graph:
 
     def _enter(self, slot: int, ties: Ties) -> None:
         self._notes[slot] = ties
-        self._names.add(slot, ties.path)
+        self._names[ties.link_id].add(slot, ties.path)
         if ties.uid is not None:
-            self._holders[ties.uid].add(slot)
+            self._holders[ties.link_id, ties.uid].add(slot)
 
     def _tie(self, slot: int) -> None:
         """Find out whom a note points at, and let those know."""
@@ -141,10 +160,11 @@ class Graph:
         ties = self._notes.get(slot)
         if ties is None or not (ties.links or ties.related):
             return
+        vault = ties.link_id
         for link in ties.links:
-            self._asking[asked_name(link)].add(slot)
+            self._asking[vault, asked_name(link)].add(slot)
         for named, is_link in ties.related:
-            self._asking[asked_name(named) if is_link else f"//{named}"].add(slot)
+            self._asking[vault, asked_name(named) if is_link else f"//{named}"].add(slot)
         targets = frozenset(self._targets(slot, ties)) - {slot}
         if targets:
             self._outgoing[slot] = targets
@@ -165,7 +185,8 @@ class Graph:
         if is_link:
             return self.find(target, slot)
         # Of two notes with one id the first, by path, has it.
-        return min(self._holders.get(target, ()), key=self._path, default=None)
+        holders = self._holders.get((self._notes[slot].link_id, target), ())
+        return min(holders, key=self._order, default=None)
 
     def _near(self, slot: int, source: int, without: int | None) -> Iterable[int]:
         """The neighbours of a slot, as if `source` did not point at `without`."""
@@ -176,18 +197,20 @@ class Graph:
         is_answered = source in self.outgoing.get(without, frozenset())
         return near if is_answered else near - {other}
 
-    def _path(self, slot: int) -> str:
-        return self._notes[slot].path
+    def _order(self, slot: int) -> tuple[str, str]:
+        ties = self._notes[slot]
+        return ties.path, ties.link_id
 
     def _in_order(self) -> list[int]:
-        return sorted(self._notes, key=self._path)
+        return sorted(self._notes, key=self._order)
 
 
-def _calls(ties: Ties) -> Iterator[str]:
+def _calls(ties: Ties) -> Iterator[_Call]:
     """By what a note is called; two slashes in front tell an id from a name."""
-    yield from names_of(ties.path)
+    for name in names_of(ties.path):
+        yield ties.link_id, name
     if ties.uid is not None:
-        yield f"//{ties.uid}"
+        yield ties.link_id, f"//{ties.uid}"
 
 
 def _cycles(ahead: Mapping[int, list[int]]) -> list[tuple[int, ...]]:

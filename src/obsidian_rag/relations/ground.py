@@ -1,20 +1,16 @@
-"""The vault whose notes are related, and how."""
+"""Which notes are related, and how."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from obsidian_rag.config import RelationsSettings
-from obsidian_rag.vault import Rules
 
-_VERSION = 4
+_VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """Where notes are, which files are notes, and the settings by which they are related."""
+    """The settings by which notes are related, the same for all vaults."""
 
-    root: Path
-    rules: Rules
     settings: RelationsSettings
 
     def admits(self, path: str) -> bool:

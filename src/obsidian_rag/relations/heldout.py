@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -12,7 +12,7 @@ from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import text_source
 from obsidian_rag.relations.words import LINE_END
-from obsidian_rag.vault import NoteFile, read_note
+from obsidian_rag.vault import NoteFile, Vault
 
 HITS_AT = (1, 5, 10, 20)
 _DEEPEST = 20
@@ -32,6 +32,7 @@ class LinksFound:
 def evaluate_links(
     loaded: MemoryIndex,
     ground: Ground,
+    vaults: Mapping[str, Vault],
     *,
     limit: int,
     listener: Callable[[int, int], None] = lambda _done, _total: None,
@@ -40,7 +41,7 @@ def evaluate_links(
     pairs = list(_pairs(loaded, limit))
     ranks = []
     for done, (source, target) in enumerate(pairs, start=1):
-        ranks.append(_rank(loaded, ground, source, target))
+        ranks.append(_rank(loaded, ground, vaults, (source, target)))
         listener(done, len(pairs))
     total = max(len(ranks), 1)
     found = [rank for rank in ranks if rank is not None]
@@ -57,10 +58,10 @@ def _pairs(loaded: MemoryIndex, limit: int) -> Iterator[tuple[int, int]]:
     chance = random.Random(_SEED)
     links = {}
     # Not from the graph's ties: a profile that does not count links is asked the same questions.
-    for slot in sorted(loaded.slot_of.values(), key=lambda one: loaded.cards[one].path):
+    for slot in sorted(loaded.slot_of.values(), key=lambda one: loaded.cards[one].order):
         linked = {loaded.graph.find(link, slot) for link in loaded.cards[slot].links}
         targets = [one for one in linked if one is not None and one != slot]
-        links[slot] = sorted(targets, key=lambda one: loaded.cards[one].path)
+        links[slot] = sorted(targets, key=lambda one: loaded.cards[one].order)
         chance.shuffle(links[slot])
     sources = [slot for slot, targets in links.items() if targets]
     chance.shuffle(sources)
@@ -72,9 +73,12 @@ def _pairs(loaded: MemoryIndex, limit: int) -> Iterator[tuple[int, int]]:
                 yield slot, links[slot][turn]
 
 
-def _rank(loaded: MemoryIndex, ground: Ground, source: int, target: int) -> int | None:
+def _rank(
+    loaded: MemoryIndex, ground: Ground, vaults: Mapping[str, Vault], pair: tuple[int, int]
+) -> int | None:
+    source, target = pair
     card = loaded.cards[source]
-    file = read_note(ground.root, card.path, ground.rules.max_file_bytes)
+    file = vaults[card.link_id].read(card.path)
     if not isinstance(file, NoteFile):
         return None
     text = _without_links(loaded, parse_note(card.path, file.text), source, target)

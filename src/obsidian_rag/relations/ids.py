@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 
 from obsidian_rag.errors import ErrorBody, ObsidianRagError
 from obsidian_rag.notes import NoteId, make_id, read_id, with_id
-from obsidian_rag.relations.note_edit import MAX_BYTES, open_for_edit
+from obsidian_rag.relations.note_edit import open_for_edit
+from obsidian_rag.vault import Vault
 
 _COMPARED = frozenset({"", "not_lower_case", "not_v4"})
 
@@ -92,12 +92,11 @@ def check_ids(notes: Iterable[tuple[str, NoteId | None]]) -> IdReport:
 
 
 def add_id(
-    root: Path,
+    vault: Vault,
     rel: str,
     *,
     is_dry_run: bool = False,
     is_owner: bool = False,
-    max_bytes: int = MAX_BYTES,
 ) -> AddedId:
     """Write an id into a note that has none; a good id is left as it is.
 
@@ -109,7 +108,7 @@ def add_id(
         ReadOnly: it may not be written.
         IndexerFailed: it cannot be read, or the disk failed.
     """
-    opened = open_for_edit(root, rel, is_owner=is_owner, max_bytes=max_bytes)
+    opened = open_for_edit(vault, rel, is_owner=is_owner)
     present = read_id(opened.note.frontmatter)
     if present and not present.trouble:
         return AddedId(opened.path, AddOutcome.EXISTING, present.value)
@@ -122,16 +121,15 @@ def add_id(
 
 
 def add_ids(
-    root: Path,
+    vault: Vault,
     rels: Iterable[str],
     *,
     is_dry_run: bool = False,
     is_owner: bool = False,
-    max_bytes: int = MAX_BYTES,
 ) -> Iterator[AddedId]:
     """Do the same with many notes, one after the other; a bad one does not stop the others."""
     for rel in dict.fromkeys(rels):
         try:
-            yield add_id(root, rel, is_dry_run=is_dry_run, is_owner=is_owner, max_bytes=max_bytes)
+            yield add_id(vault, rel, is_dry_run=is_dry_run, is_owner=is_owner)
         except ObsidianRagError as error:
             yield AddedId(rel, AddOutcome.FAILED, error=error.body)

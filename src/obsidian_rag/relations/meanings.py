@@ -62,6 +62,17 @@ class Meanings:
         found = (self._times(turned) - float(centre @ turned)) / lengths
         return np.where(is_known, np.maximum(0, found), 0)
 
+    def directions(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Where slots lie as seen from the centre, of length 1; zeros for one without a vector."""
+        if not self.is_known.any():
+            return np.zeros((len(slots), self.width), dtype=np.float32)
+        centre, lengths = self._seen_from_centre()
+        scales = (self._scales[slots] / lengths[slots]).astype(np.float32)
+        found = self._rows[slots] * scales[:, None]
+        found -= (centre / lengths[slots, None]).astype(np.float32)
+        found[~self.is_known[slots]] = 0
+        return np.asarray(found)
+
     def _seen_from_centre(self) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """The average vector, and how far each slot is from it."""
         if self._centred is None:

@@ -7,7 +7,7 @@ changed everything is loaded anew.
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from obsidian_rag.notes import Scope
 from obsidian_rag.relations.exact import exact
 from obsidian_rag.relations.graph import Graph, Ties
 from obsidian_rag.relations.in_use import VectorsInUse
@@ -27,7 +28,7 @@ from obsidian_rag.relations.rows import Rows
 
 _COLUMNS = (
     "number, path, is_gone, uid, kind, title, is_daily, is_private, tags, links, related, words,"
-    " terms, counts, phrases"
+    " terms, counts, phrases, vault"
 )
 _BY_SLOT = ("words", "unique", "is_alive", "is_daily", "shortest_name")
 _TERM_BYTES = 4
@@ -35,6 +36,8 @@ _TERM_BYTES = 4
 _ROUNDED = 1 << 10
 _MOST_FOLLOWED = 256
 _MOST_FOLLOWED_SHARE = 0.1
+# So many views of the same notes, for callers that may not know of all of them.
+_MOST_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Card:
     """What is known of one note without its text."""
 
     number: int
+    link_id: str
     path: str
     title: str
     kind: str
@@ -53,6 +57,16 @@ class Card:
     is_daily: bool
     is_private: bool
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """By what a note is known."""
+        return self.link_id, self.path
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """By what notes are put in order."""
+        return self.path, self.link_id
+
 
 class MemoryIndex:
     """All notes at hand; `follow` takes up what other processes have written."""
@@ -62,16 +76,19 @@ class MemoryIndex:
         rows: Rows,
         *,
         use_links: bool,
-        with_private: bool = True,
         meanings_of: str | None = None,
+        shows: Callable[[str, str, bool], bool] | None = None,
     ) -> None:
-        """`meanings_of` is the transformer whose vectors are compared; without, static ones are."""
+        """`meanings_of` is the transformer whose vectors are compared; without, static ones are.
+
+        `shows` decides, by link id, path and whether it is private, if a note is there at all.
+        """
         self.rows = rows
         self.lock = threading.RLock()
         self._use_links = use_links
-        self._with_private = with_private
         self._meanings_of = meanings_of
-        self._public: MemoryIndex | None = None
+        self._shows = shows
+        self._parts: dict[tuple[Scope, bool], MemoryIndex] = {}
         self._file = _identity(rows.database.path)
         self._load()
 
@@ -79,39 +96,50 @@ class MemoryIndex:
         """Whether the file is still the one that was opened; another process may replace it."""
         return _identity(self.rows.database.path) == self._file
 
-    def without_private(self) -> "MemoryIndex":
-        """All notes but those that say `rag: private`, as if there were none of them.
+    def part(self, scope: Scope, *, with_private: bool) -> "MemoryIndex":
+        """The notes in scope, perhaps without those that say `rag: private`, as if all others were
+        not there.
 
         Not a filter on answers: what is rare, who is near whom and by which way, all of that would
         tell of notes that were left out afterwards.
         """
         with self.lock:
-            if not self._private:
+            with_private = with_private or not self._private
+            if with_private and not scope.is_limited:
                 return self
-            if self._public is None:
-                self._public = MemoryIndex(
+            # The part that was asked last is the last one to go.
+            part = self._parts.pop((scope, with_private), None)
+            if part is not None:
+                part.follow()
+            else:
+                part = MemoryIndex(
                     self.rows,
                     use_links=self._use_links,
-                    with_private=False,
                     meanings_of=self._meanings_of,
+                    shows=lambda link_id, path, is_private: (
+                        (with_private or not is_private) and scope.admits(link_id, path)
+                    ),
                 )
-            else:
-                self._public.follow()
-            return self._public
+            self._parts[scope, with_private] = part
+            if len(self._parts) > _MOST_PARTS:
+                del self._parts[next(iter(self._parts))]
+            return part
 
     def by_static_vectors(self) -> "MemoryIndex":
         """The same notes, compared as if there were no meaning vectors."""
-        return MemoryIndex(self.rows, use_links=self._use_links, with_private=self._with_private)
+        return MemoryIndex(self.rows, use_links=self._use_links, shows=self._shows)
 
     def _load(self) -> None:
         self.change = self.rows.change
+        self._link_ids = self.rows.link_ids()
         found = self.rows.database.rows(f"SELECT {_COLUMNS} FROM note WHERE is_gone = 0")
-        found = [row for row in found if self._is_shown(row)]
+        found = self._shown(found)
         self._private: set[int] = set()
         self.cards: list[Card] = []
         self.slot_of: dict[int, int] = {}
         self._slots: dict[int, int] = {}
-        self.by_path: dict[str, int] = {}
+        # By link id and path.
+        self.by_path: dict[tuple[str, str], int] = {}
         self.by_tag: dict[str, set[int]] = defaultdict(set)
         # How many terms each slot has, and how many different ones.
         self.words = np.zeros(0, dtype=np.int32)
@@ -142,6 +170,7 @@ class MemoryIndex:
                 self._load()
                 return
             since, self.change = self.change, change
+            self._link_ids = self.rows.link_ids()
             self.__dict__.pop("vectors_in_use", None)
             if not found:
                 return
@@ -154,7 +183,7 @@ class MemoryIndex:
         numbers = [cast("int", row[0]) for row in found]
         for number in numbers:
             self._leave(number)
-        terms, names = self._take([row for row in found if not row[2] and self._is_shown(row)])
+        terms, names = self._take(self._shown([row for row in found if not row[2]]))
         known = [self._slots[number] for number in numbers if number in self._slots]
         slots = np.array(known, dtype=np.int32)
         gone = self.terms.replace(slots, terms)
@@ -167,12 +196,19 @@ class MemoryIndex:
             self.graph.change({slot: self._ties(slot) for slot in known})
         self._renew()
 
-    def _is_shown(self, row: tuple[object, ...]) -> bool:
-        return self._with_private or not row[7]
+    def _shown(self, found: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+        """Those of these rows whose notes are there."""
+        if self._shows is None:
+            return found
+        return [
+            row
+            for row in found
+            if self._shows(self._link_ids[cast("int", row[-1])], str(row[1]), bool(row[7]))
+        ]
 
     def _take(self, found: list[tuple[object, ...]]) -> tuple[Entries, Entries]:
         """Give each of these notes its slot; its terms, and those of its names."""
-        cards = [_card(row) for row in found]
+        cards = [_card(row, self._link_ids) for row in found]
         slots = np.array([self._enter(card) for card in cards], dtype=np.int32)
         grown = len(self.cards) - len(self.words)
         for name in _BY_SLOT:
@@ -206,7 +242,7 @@ class MemoryIndex:
             self.cards.append(card)
         self.cards[slot] = card
         self.slot_of[card.number] = slot
-        self.by_path[card.path] = slot
+        self.by_path[card.key] = slot
         if card.is_private:
             self._private.add(slot)
         for tag in card.tags:
@@ -222,8 +258,8 @@ class MemoryIndex:
         self.is_alive[slot] = False
         self.words[slot] = self.unique[slot] = self.shortest_name[slot] = 0
         # Unless another note has come to its path.
-        if self.by_path.get(card.path) == slot:
-            del self.by_path[card.path]
+        if self.by_path.get(card.key) == slot:
+            del self.by_path[card.key]
         for tag in card.tags:
             self.by_tag[tag].discard(slot)
 
@@ -295,7 +331,9 @@ class MemoryIndex:
         card = self.cards[slot]
         if not self.is_alive[slot]:
             return None
-        return Ties(card.path, card.uid, card.links if self._use_links else (), card.related)
+        return Ties(
+            card.link_id, card.path, card.uid, card.links if self._use_links else (), card.related
+        )
 
     @cached_property
     def vectors_in_use(self) -> VectorsInUse:
@@ -364,10 +402,12 @@ def _identity(file: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _card(row: tuple[object, ...]) -> Card:
-    (number, path, _, uid, kind, title, daily, private, tags, links, related, *_, phrases) = row
+def _card(row: tuple[object, ...], link_ids: Mapping[int, str]) -> Card:
+    (number, path, _, uid, kind, title, daily, private, tags, links, related, *_) = row
+    *_, phrases, vault = row
     return Card(
         number=cast("int", number),
+        link_id=link_ids[cast("int", vault)],
         path=str(path),
         title=str(title),
         kind=str(kind),

@@ -6,27 +6,24 @@ or put YAML into a file that is no note. So such a note is not found, and only M
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from obsidian_rag.errors import IndexerFailed, InvalidArgument, NotFound, ReadOnly
 from obsidian_rag.notes import EditRefused, Note, RagPolicy, is_markdown, kind_of, parse_note
 from obsidian_rag.vault import (
     NoteFile,
+    Vault,
     check_relative,
     content_hash,
-    read_note,
     replace_note,
     resolve,
 )
-
-MAX_BYTES = 10 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class NoteEdit:
     """A note and its text with all its bytes, also the byte order mark that a note drops."""
 
-    root: Path
+    vault: Vault
     note: Note
     text: str
     hash: str
@@ -58,23 +55,24 @@ class NoteEdit:
             SecurityViolation: it is hidden.
             IndexerFailed: the disk is full or failed; the note is as it was.
         """
-        replace_note(self.root, self.path, self.hash, text.encode("utf-8"))
+        replace_note(self.vault.root, self.path, self.hash, text.encode("utf-8"))
 
 
-def open_for_edit(root: Path, rel: str, *, is_owner: bool, max_bytes: int = MAX_BYTES) -> NoteEdit:
+def open_for_edit(vault: Vault, rel: str, *, is_owner: bool) -> NoteEdit:
     """The note at `rel`. Only its owner can open a note that says `rag: false`.
 
     Raises:
         NotFound: there is none, or none for you.
         InvalidArgument: it is no Markdown file.
-        ReadOnly: it is in another encoding than UTF-8.
+        ReadOnly: its vault may not be written, or it is in another encoding than UTF-8.
         SecurityViolation: the path leaves the vault.
         IndexerFailed: it cannot be read.
         NoteChanged: somebody keeps writing to it.
     """
+    vault.must_be_writable()
     path = check_relative(rel)
-    _refuse_others(path, resolve(root, path).name)
-    file = read_note(root, path, max_bytes)
+    _refuse_others(path, resolve(vault.root, path).name)
+    file = vault.read(path)
     if not isinstance(file, NoteFile):
         if file.reason == "missing":
             raise _no_note(path)
@@ -87,7 +85,7 @@ def open_for_edit(root: Path, rel: str, *, is_owner: bool, max_bytes: int = MAX_
     note = parse_note(path, file.text)
     if note.policy is RagPolicy.NEVER and not is_owner:
         raise _no_note(path)
-    return NoteEdit(root, note, file.data.decode("utf-8"), content_hash(file.data))
+    return NoteEdit(vault, note, file.data.decode("utf-8"), content_hash(file.data))
 
 
 def _refuse_others(path: str, real_name: str) -> None:

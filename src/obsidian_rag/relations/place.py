@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Protocol
 from obsidian_rag.config import Config, RelationsSettings
 from obsidian_rag.relations.ground import Ground, format_of
 from obsidian_rag.store import ChunkStore, Database, MeaningStore
-from obsidian_rag.vault import Rules
+from obsidian_rag.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -31,13 +31,22 @@ class KeptIndex:
             self.index = None
 
 
+class KnownVaults(Protocol):
+    """The vaults of an installation."""
+
+    def __iter__(self) -> "Iterator[Vault]": ...
+    def one(self, wanted: str | None = None) -> Vault:
+        """The vault with this name or link id; without one, the primary."""
+        ...
+
+
 class RelationsPlace(Protocol):
     """One installation, as related notes see it."""
 
     @property
     def config(self) -> Config: ...
     @property
-    def rules(self) -> Rules: ...
+    def vaults(self) -> "KnownVaults": ...
     @property
     def database(self) -> Database: ...
     @property
@@ -57,8 +66,8 @@ class RelationsPlace(Protocol):
 
 
 def ground_of(place: RelationsPlace) -> Ground:
-    """The vault whose notes are related, and how."""
-    return Ground(place.config.vault_root, place.rules, place.config.settings.relations)
+    """Which notes are related, and how."""
+    return Ground(place.config.settings.relations)
 
 
 def format_now(place: RelationsPlace) -> str:

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -21,12 +21,12 @@ from obsidian_rag.errors import (
     ProviderFailed,
     SecurityViolation,
 )
-from obsidian_rag.notes import parse_note
+from obsidian_rag.notes import EVERYTHING, Scope, parse_note
 from obsidian_rag.relations.explain import Explained, explain
 from obsidian_rag.relations.heldout import LinksFound, evaluate_links
 from obsidian_rag.relations.in_use import VectorsInUse
 from obsidian_rag.relations.kinds import Kind
-from obsidian_rag.relations.memory_index import MemoryIndex
+from obsidian_rag.relations.memory_index import Card, MemoryIndex
 from obsidian_rag.relations.place import RelationsPlace, format_now, ground_of
 from obsidian_rag.relations.rows_file import discard, find_rows
 from obsidian_rag.relations.score import is_hiding, related, weights_of
@@ -34,14 +34,15 @@ from obsidian_rag.relations.signals import Source, kind_of
 from obsidian_rag.relations.source import note_source, text_source, words_in
 from obsidian_rag.store import (
     FoundRow,
-    Links,
     Properties,
     passages_of,
 )
-from obsidian_rag.vault import NoteFile, read_note
+from obsidian_rag.vault import NoteFile, Vault
 
 _loading = threading.Lock()
 _Answer = TypeVar("_Answer")
+# A note by link id and path.
+NoteKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class RelatedAnswer:
     """What belongs to a note or a text."""
 
     source: str | None
+    link_id: str | None
     notes: list[RelatedNote]
     hidden: int
     compared: int
@@ -81,6 +83,8 @@ def memory_index(place: RelationsPlace, damage: IndexCorrupted | None = None) ->
         IndexNotFound: there are none yet; a living process is asked to make them.
         IndexCorrupted: they are damaged, as `damage` said; they are being made again.
     """
+    if not place.vaults.one().link_id:  # without its link, nobody knows whose notes these are
+        raise _not_yet()
     with _loading:
         kept, wanted = place.relations, (place.config.settings.relations, _model(place))
         if kept.index is not None and kept.loaded_for == wanted and kept.index.is_current():
@@ -168,14 +172,22 @@ def related_notes(
     place: RelationsPlace,
     *,
     note: str | None = None,
+    vault: str | None = None,
+    vaults: Collection[str] | None = None,
     text: str = "",
     tags: Sequence[str] = (),
     limit: int | None = None,
     hide_linked: bool | None = None,
     with_passages: bool = True,
     with_private: bool = True,
+    scope: Scope = EVERYTHING,
 ) -> RelatedAnswer:
-    """What belongs to the note at this path, or to a text; private notes count if asked for.
+    """What belongs to the note at this path, or to a text, among the notes in scope.
+
+    Private notes count if asked for.
+
+    `vault` is the link id of the note's vault, by default the primary one; with `vaults`, only
+    notes of vaults with these link ids are told.
 
     Raises:
         NotFound: the note is not one of those that are related.
@@ -183,14 +195,20 @@ def related_notes(
     """
     settings = place.config.settings.relations
     vector = _meaning(place, text) if note is None else None
+    known = {one.link_id: one for one in place.vaults}
+    key = (vault or place.vaults.one().link_id, note) if note is not None else None
 
     def ask(loaded: MemoryIndex) -> tuple[list[Explained], RelatedAnswer]:
-        loaded = loaded if with_private else loaded.without_private()
-        source = _source(place, loaded, note, text, tags, vector)
-        found = related(loaded, source, settings, limit=limit, hide_linked=hide_linked)
+        loaded = loaded.part(scope, with_private=with_private)
+        source = _source(loaded, known, key, text, tags, vector)
+        found = related(
+            loaded, source, settings, limit=limit, hide_linked=hide_linked, vaults=vaults
+        )
         kind = kind_of(loaded, source)
         explained = explain(loaded, source, found, weights_of(settings, kind))
-        answer = RelatedAnswer(note, [], 0, loaded.count, kind, loaded.vectors_in_use)
+        answer = RelatedAnswer(
+            note, key[0] if key else None, [], 0, loaded.count, kind, loaded.vectors_in_use
+        )
         if source.slot is None:
             return explained, answer
         linked = loaded.graph.outgoing.get(source.slot, ())
@@ -200,21 +218,32 @@ def related_notes(
 
     explained, answer = _told(place, ask)
     # Folders may have been denied since; the next sync takes their notes out of the index.
-    explained = [one for one in explained if place.rules.admits_file(one.card.path)]
-    passages = _passages(place, note, explained) if with_passages else {}
-    own, own_properties = passages.get(note or "", ((), ""))
+    explained = [one for one in explained if _is_admitted(one.card, known)]
+    passages = _passages(place, key, explained) if with_passages else {}
+    own, own_properties = passages.get(key or ("", ""), ((), ""))
     notes = []
     for one in explained:
-        rows, properties = passages.get(one.card.path, ((), ""))
+        rows, properties = passages.get(one.card.key, ((), ""))
         meeting = _around(own, one.source_line), _around(rows, one.line)
         notes.append(RelatedNote(one, *meeting, rows, properties))
     return replace(answer, notes=notes, text=own, properties=own_properties)
 
 
+def admitted_cards(place: RelationsPlace, cards: Iterable[Card]) -> list[Card]:
+    """Those whose files the rules of their vaults admit now."""
+    known = {one.link_id: one for one in place.vaults}
+    return [card for card in cards if _is_admitted(card, known)]
+
+
+def _is_admitted(card: Card, vaults: Mapping[str, Vault]) -> bool:
+    vault = vaults.get(card.link_id)
+    return vault is not None and vault.rules.admits_file(card.path)
+
+
 def _source(
-    place: RelationsPlace,
     loaded: MemoryIndex,
-    note: str | None,
+    vaults: Mapping[str, Vault],
+    note: NoteKey | None,
     text: str,
     tags: Sequence[str],
     vector: tuple[NDArray[np.float32], Kind] | None,
@@ -223,10 +252,10 @@ def _source(
         slot = loaded.by_path.get(note)
         if slot is None:
             raise NotFound(
-                f"'{note}' is not in the index of related notes.",
+                f"'{note[1]}' is not in the index of related notes.",
                 "Run `obsidian-rag sync`; notes in relations.excluded_folders stay out.",
             )
-        return note_source(loaded, slot, tags, _words(place, note))
+        return note_source(loaded, slot, tags, _words(vaults.get(note[0]), note[1]))
     made, kind = vector or (None, Kind.STATIC)
     source = text_source(loaded, text, tags, made, vector_kind=kind)
     if not len(source.sequence) and not source.tags:
@@ -234,39 +263,50 @@ def _source(
     return source
 
 
-def _words(place: RelationsPlace, path: str) -> dict[str, str]:
+def _words(vault: Vault | None, path: str) -> dict[str, str]:
     """How a note says what it says, from its file; a file that is away tells nothing."""
-    ground = ground_of(place)
     with contextlib.suppress(NoteChanged, SecurityViolation):
-        file = read_note(ground.root, path, ground.rules.max_file_bytes)
+        file = vault.read(path) if vault is not None else None
         return words_in(parse_note(path, file.text)) if isinstance(file, NoteFile) else {}
     return {}
 
 
 def similar_titles(place: RelationsPlace, text: str, limit: int) -> list[tuple[str, str, float]]:
-    """Notes whose title or summary is written like a text: path, title and likeness."""
+    """Notes of the primary vault whose title or summary is written like a text.
+
+    Of each its path, title and likeness.
+    """
     size = place.config.settings.relations.ngram_size
+    vault = place.vaults.one()
+    known = {vault.link_id: vault}
 
     def ask(loaded: MemoryIndex) -> list[tuple[str, str, float]]:
-        found = loaded.rows.alike(text, size, limit)
+        found = loaded.rows.alike(vault.link_id, text, size, limit)
         slots = [(loaded.slot_of.get(number), share) for number, share in found]
         cards = [(loaded.cards[slot], share) for slot, share in slots if slot is not None]
-        admits = place.rules.admits_file
-        return [(card.path, card.title, share) for card, share in cards if admits(card.path)]
+        return [
+            (card.path, card.title, share) for card, share in cards if _is_admitted(card, known)
+        ]
 
     return _told(place, ask)
 
 
-def relation_troubles(place: RelationsPlace) -> dict[str, list[dict[str, object]]]:
-    """What is odd in the `related:` fields: entries that lead nowhere, and circles."""
+def relation_troubles(place: RelationsPlace, link_id: str) -> dict[str, list[dict[str, object]]]:
+    """What is odd in the `related:` fields of a vault: what leads nowhere, and circles."""
 
     def ask(loaded: MemoryIndex) -> dict[str, list[dict[str, object]]]:
         graph, cards = loaded.graph, loaded.cards
         return {
             "dangling": [
-                {"note": cards[slot].path, "target": target} for slot, target in graph.dangling()
+                {"note": cards[slot].path, "target": target}
+                for slot, target in graph.dangling()
+                if cards[slot].link_id == link_id
             ],
-            "cycles": [{"notes": [cards[slot].path for slot in way]} for way in graph.cycles()],
+            "cycles": [
+                {"notes": [cards[slot].path for slot in way]}
+                for way in graph.cycles()
+                if cards[way[0]].link_id == link_id
+            ],
         }
 
     return _told(place, ask)
@@ -283,11 +323,11 @@ def links_found(
 
     `is_static` leaves meaning vectors out, so that both kinds are measured on one index.
     """
-    ground = ground_of(place)
+    ground, vaults = ground_of(place), {one.link_id: one for one in place.vaults}
 
     def ask(loaded: MemoryIndex) -> LinksFound:
         chosen = loaded.by_static_vectors() if is_static else loaded
-        return evaluate_links(chosen, ground, limit=limit, listener=listener)
+        return evaluate_links(chosen, ground, vaults, limit=limit, listener=listener)
 
     return _told(place, ask)
 
@@ -323,18 +363,21 @@ def _meaning(place: RelationsPlace, text: str) -> tuple[NDArray[np.float32], Kin
 
 
 def _passages(
-    place: RelationsPlace, note: str | None, explained: Sequence[Explained]
-) -> dict[str, tuple[tuple[FoundRow, ...], str]]:
+    place: RelationsPlace, note: NoteKey | None, explained: Sequence[Explained]
+) -> dict[NoteKey, tuple[tuple[FoundRow, ...], str]]:
     """The passages and the properties of the notes, as far as they are indexed."""
-    paths = [one.card.path for one in explained if one.line is not None]
-    if note is not None and paths:
-        paths.append(note)
-    link = Links(place.database).primary()
-    if link is None or not paths or not place.chunks.exists():
+    keys = [one.card.key for one in explained if one.line is not None]
+    if note is not None and keys:
+        keys.append(note)
+    if not keys or not place.chunks.exists():
         return {}
-    found = passages_of(place.chunks, link.link_id, paths, with_words_only=True)
-    properties = Properties(place.database).texts(link.link_id, paths)
-    return {path: (tuple(rows), properties[path]) for path, rows in found.items()}
+    told: dict[NoteKey, tuple[tuple[FoundRow, ...], str]] = {}
+    for link_id in sorted({of for of, _ in keys}):
+        paths = [path for of, path in keys if of == link_id]
+        found = passages_of(place.chunks, link_id, paths, with_words_only=True)
+        properties = Properties(place.database).texts(link_id, paths)
+        told |= {(link_id, path): (tuple(rows), properties[path]) for path, rows in found.items()}
+    return told
 
 
 def _around(passages: Sequence[FoundRow], line: int | None) -> FoundRow | None:

@@ -6,12 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import NamedTuple, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.relations.content import Content
+from obsidian_rag.relations.draft import Draft, Terms
 from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.packed import BETWEEN_PHRASES, Places, counted, packed, unpacked
 from obsidian_rag.relations.templates import Lines, NoteLines, Templates
@@ -27,8 +27,8 @@ _MOST_IN_QUERY = 500
 _UNKNOWN = -1
 _FIRST_TERM = NEXT_LINE + 1
 _PUT = (
-    "number, path, change, content_hash, uid, kind, title, summary, is_daily, is_private, tags,"
-    " links, related, words, terms, counts, phrases, places"
+    "number, vault, path, change, content_hash, uid, kind, title, summary, is_daily, is_private,"
+    " tags, links, related, words, terms, counts, phrases, places"
 )
 _PUT_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in _PUT.split(", "))
 _VECTORS = ("vector", "vector_hash", "meaning", "meaning_hash")
@@ -42,27 +42,6 @@ _KEPT = ", ".join(
 T = TypeVar("T")
 
 
-class Terms(NamedTuple):
-    """The terms that a speller met since it told of them last, and a word for each."""
-
-    speller: str
-    terms: list[str]
-    words: list[str]
-
-
-class Draft(NamedTuple):
-    """A note that is to be written, and the terms that were new in it.
-
-    A vector that is of this content has its hash; without, the one from before is kept.
-    """
-
-    content: Content
-    content_hash: str
-    fresh: Terms
-    vector: bytes | None = None
-    vector_hash: str | None = None
-
-
 class Rows:
     """Reads and writes the tables; notes are written within `changing`."""
 
@@ -73,6 +52,8 @@ class Rows:
         self._last_number = 0
         # By speller: the number of each of its terms.
         self._tables: dict[str, NDArray[np.int32]] = {}
+        # By link id: the number of each vault.
+        self._vaults: dict[str, int] = {}
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
@@ -133,52 +114,69 @@ class Rows:
     def is_unsettled(self, value: bool) -> None:
         self.database.put(_UNSETTLED, "1" if value else None)
 
-    def contents(self, paths: Sequence[str] | None = None) -> dict[str, str]:
-        """The content hash of the notes at these paths, or of all."""
+    def vault_number(self, link_id: str, *, is_added: bool = False) -> int:
+        """The number of a vault; one that no note is of has 0 unless it is added."""
+        if link_id not in self._vaults:
+            if is_added:
+                self.database.run("INSERT OR IGNORE INTO vault (link_id) VALUES (?)", (link_id,))
+            self._vaults |= {known: number for number, known in self.link_ids().items()}
+        return self._vaults.get(link_id, 0)
+
+    def link_ids(self) -> dict[int, str]:
+        """The link id of each vault, by its number."""
+        found = self.database.rows("SELECT number, link_id FROM vault")
+        return {cast("int", number): str(link_id) for number, link_id in found}
+
+    def contents(self, link_id: str, paths: Sequence[str] | None = None) -> dict[str, str]:
+        """The content hash of a vault's notes at these paths, or of all."""
+        present = "SELECT path, content_hash FROM note WHERE is_gone = 0 AND vault = ?"
+        vault = self.vault_number(link_id)
         if paths is None:
-            found = self.database.rows("SELECT path, content_hash FROM note WHERE is_gone = 0")
+            found = self.database.rows(present, (vault,))
             return dict(cast("list[tuple[str, str]]", found))
         known: dict[str, str] = {}
         for few in _few(paths):
-            found = self.database.rows(
-                "SELECT path, content_hash FROM note WHERE is_gone = 0"
-                f" AND path IN ({', '.join('?' * len(few))})",
-                few,
-            )
+            marks = ", ".join("?" * len(few))
+            found = self.database.rows(f"{present} AND path IN ({marks})", (vault, *few))
             known.update(cast("list[tuple[str, str]]", found))
         return known
 
-    def contents_below(self, paths: Iterable[str]) -> dict[str, str]:
+    def contents_below(self, link_id: str, paths: Iterable[str]) -> dict[str, str]:
         """The same of these notes, and of those below these folders."""
         known: dict[str, str] = {}
         for path in paths:
             # "0" is the character after "/": everything below the folder lies between them.
             found = self.database.rows(
-                "SELECT path, content_hash FROM note WHERE is_gone = 0"
+                "SELECT path, content_hash FROM note WHERE is_gone = 0 AND vault = ?"
                 " AND (path = ? OR (path > ? AND path < ?))",
-                (path, f"{path}/", f"{path}0"),
+                (self.vault_number(link_id), path, f"{path}/", f"{path}0"),
             )
             known.update(cast("list[tuple[str, str]]", found))
         return known
 
-    def move(self, old: str, new: str) -> None:
+    def move(self, link_id: str, old: str, new: str) -> None:
         """A note has another path: it stays the note it was, but it has to be read again.
 
         Its passages may have other vectors as well: the name of a file can be its title.
         """
+        vault = self.vault_number(link_id)
         # A note that was there and is gone stays known, for readers that have yet to hear of it.
         self.database.run(
-            "UPDATE note SET path = '//' || number WHERE path = ? AND is_gone = 1", (new,)
+            "UPDATE note SET path = '//' || number WHERE vault = ? AND path = ? AND is_gone = 1",
+            (vault, new),
         )
         self.database.run(
             "UPDATE note SET path = ?, change = ?, content_hash = '', vector_hash = NULL,"
-            " meaning_hash = NULL WHERE path = ?",
-            (new, self._change, old),
+            " meaning_hash = NULL WHERE vault = ? AND path = ?",
+            (new, self._change, vault, old),
         )
 
-    def put(self, drafts: Sequence[Draft], *, ngram_size: int, with_places: bool = True) -> None:
-        """Write notes into all indexes, in place of what they held of them."""
-        numbers = self._clear([draft.content.path for draft in drafts], ngram_size)
+    def put(
+        self, link_id: str, drafts: Sequence[Draft], *, ngram_size: int, with_places: bool = True
+    ) -> None:
+        """Write notes of a vault into all indexes, in place of what they held of them."""
+        vault = self.vault_number(link_id, is_added=True)
+        numbers = self._clear(vault, [draft.content.path for draft in drafts], ngram_size)
         self._add_terms([draft.fresh for draft in drafts])
         templates = self.templates.array()
         columns = f"{_PUT}, vector, vector_hash"
@@ -186,7 +184,11 @@ class Rows:
             f"INSERT INTO note ({columns}) VALUES ({', '.join('?' * len(columns.split(', ')))})"
             f" ON CONFLICT (number) DO UPDATE SET is_gone = 0, {_PUT_AGAIN}, {_KEPT}",
             (
-                self._row(draft, numbers[draft.content.path], templates, with_places)
+                (
+                    numbers[draft.content.path],
+                    vault,
+                    *self._row(draft, templates, with_places),
+                )
                 for draft in drafts
             ),
         )
@@ -203,9 +205,7 @@ class Rows:
             "INSERT OR IGNORE INTO letter_group (letters, number) VALUES (?, ?)", groups
         )
 
-    def _row(
-        self, draft: Draft, number: int, templates: Lines, with_places: bool
-    ) -> tuple[object, ...]:
+    def _row(self, draft: Draft, templates: Lines, with_places: bool) -> tuple[object, ...]:
         content = draft.content
         table = self._tables[draft.fresh.speller]
         is_term = content.stream > NEXT_LINE
@@ -216,7 +216,6 @@ class Rows:
         for phrase in content.phrases:
             phrases += [*table[list(phrase)].tolist(), BETWEEN_PHRASES]
         return (
-            number,
             content.path,
             self._change,
             draft.content_hash,
@@ -235,9 +234,9 @@ class Rows:
             *((draft.vector, draft.vector_hash) if counts[0] else (None, None)),
         )
 
-    def remove(self, path: str, ngram_size: int) -> None:
+    def remove(self, link_id: str, path: str, ngram_size: int) -> None:
         """Take a note out of all indexes; its number stays its own, should it come back."""
-        number = self._clear([path], ngram_size)[path]
+        number = self._clear(self.vault_number(link_id), [path], ngram_size)[path]
         self.database.run(
             "UPDATE note SET is_gone = 1, change = ?, content_hash = '', uid = NULL, kind = '',"
             " title = '', summary = '', tags = '[]', links = '[]', related = '[]', words = 0,"
@@ -247,10 +246,10 @@ class Rows:
         )
         self.templates.remove(number)
 
-    def settle(self) -> list[str]:
+    def settle(self) -> list[tuple[str, str]]:
         """Find out which lines come from templates, and count the notes that have them again.
 
-        Tells the paths of those that must be read for that, because their places were not kept.
+        Tells link id and path of those that must be read for that: their places were not kept.
         """
         with self.database.transaction():
             concerned = self.templates.adopt(self.templates.shared(self.count))
@@ -273,20 +272,26 @@ class Rows:
                     ((number,) for number in few if number not in kept),
                 )
 
-    def stale(self) -> list[str]:
+    def stale(self) -> list[tuple[str, str]]:
         """The notes that have to be read again although they did not change."""
+        links = self.link_ids()
         found = self.database.rows(
-            "SELECT path FROM note WHERE is_gone = 0 AND content_hash = '' ORDER BY path"
+            "SELECT vault, path FROM note WHERE is_gone = 0 AND content_hash = ''"
+            " ORDER BY vault, path"
         )
-        return [str(row[0]) for row in found]
+        return [(links[cast("int", vault)], str(path)) for vault, path in found]
 
     def put_vectors(
-        self, vectors: Iterable[tuple[str, str, bytes | None]], kind: Kind = Kind.STATIC
+        self,
+        link_id: str,
+        vectors: Iterable[tuple[str, str, bytes | None]],
+        kind: Kind = Kind.STATIC,
     ) -> None:
-        """Write vectors of notes: path, the content it is of, the vector's bytes if any."""
+        """Write vectors of a vault's notes: path, the content it is of, its bytes if any."""
+        vault = self.vault_number(link_id)
         self.database.run_many(
-            f"UPDATE note SET {kind}_hash = ?, {kind} = ?, change = ? WHERE path = ?",
-            ((of, data, self._change, path) for path, of, data in vectors),
+            f"UPDATE note SET {kind}_hash = ?, {kind} = ?, change = ? WHERE vault = ? AND path = ?",
+            ((of, data, self._change, vault, path) for path, of, data in vectors),
         )
 
     def vectors_made_by(self, kind: Kind) -> str:
@@ -319,11 +324,12 @@ class Rows:
         )
         return cast("int", row[0]) if row else 0
 
-    def without_vector(self, kind: Kind = Kind.STATIC) -> dict[str, str]:
-        """Notes whose vector is missing or of an older content: path to content hash."""
+    def without_vector(self, link_id: str, kind: Kind = Kind.STATIC) -> dict[str, str]:
+        """A vault's notes whose vector is missing or of an older content, with their content."""
         found = self.database.rows(
-            "SELECT path, content_hash FROM note"
-            f" WHERE is_gone = 0 AND words > 0 AND {kind}_hash IS NOT content_hash"
+            "SELECT path, content_hash FROM note WHERE vault = ?"
+            f" AND is_gone = 0 AND words > 0 AND {kind}_hash IS NOT content_hash",
+            (self.vault_number(link_id),),
         )
         return {str(path): str(of) for path, of in found}
 
@@ -395,8 +401,10 @@ class Rows:
             found |= {cast("int", number): (str(term), str(word)) for number, term, word in rows}
         return found
 
-    def alike(self, text: str, ngram_size: int, limit: int) -> list[tuple[int, float]]:
-        """Notes whose title or summary shares letter groups with a text, best first."""
+    def alike(
+        self, link_id: str, text: str, ngram_size: int, limit: int
+    ) -> list[tuple[int, float]]:
+        """A vault's notes whose title or summary shares letter groups with a text, best first."""
         groups = tuple(letter_groups(text, ngram_size)[:_MOST_IN_QUERY])
         if not groups:
             return []
@@ -404,8 +412,8 @@ class Rows:
         found = self.database.rows(
             "SELECT number, shared FROM (SELECT number, count(*) AS shared FROM letter_group"
             f" WHERE letters IN ({marks}) GROUP BY number) JOIN note USING (number)"
-            " ORDER BY shared DESC, path LIMIT ?",
-            (*groups, limit),
+            " WHERE vault = ? ORDER BY shared DESC, path LIMIT ?",
+            (*groups, self.vault_number(link_id), limit),
         )
         return [(cast("int", n), cast("int", shared) / len(groups)) for n, shared in found]
 
@@ -419,14 +427,16 @@ class Rows:
         )
         return cast("list[tuple[str, int]]", found)
 
-    def _clear(self, paths: Sequence[str], ngram_size: int) -> dict[str, int]:
+    def _clear(self, vault: int, paths: Sequence[str], ngram_size: int) -> dict[str, int]:
         """Take notes' rows out of the shared indexes; the numbers of all, new ones too."""
         numbers: dict[str, int] = {}
         tags, groups = [], []
         for few in _few(paths):
             marks = ", ".join("?" * len(few))
             found = self.database.rows(
-                f"SELECT path, number, tags, title, summary FROM note WHERE path IN ({marks})", few
+                "SELECT path, number, tags, title, summary FROM note"
+                f" WHERE vault = ? AND path IN ({marks})",
+                (vault, *few),
             )
             for row in found:
                 path, number, tags_of, title, summary = cast("tuple[str, int, str, str, str]", row)

@@ -72,3 +72,14 @@ def discard(home: Path, name: str = FILE) -> None:
                 f"{file} is damaged and cannot be removed ({error.strerror}).",
                 "Give yourself the right to write there, then run `obsidian-rag sync`.",
             ) from error
+
+
+def forget_notes(rows: Rows, link_id: str, ngram_size: int) -> int:
+    """Take all notes of a vault out; how many there were."""
+    paths = list(rows.contents(link_id))
+    if paths:
+        with rows.changing():
+            for path in paths:
+                rows.remove(link_id, path, ngram_size)
+            rows.is_unsettled = True
+    return len(paths)

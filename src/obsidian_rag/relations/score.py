@@ -1,6 +1,6 @@
 """One score out of all signals: normalise, weigh, leave out, rank."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,8 +73,9 @@ def related(
     *,
     limit: int | None = None,
     hide_linked: bool | None = None,
+    vaults: Collection[str] | None = None,
 ) -> list[Scored]:
-    """The notes that belong to the source, best first."""
+    """The notes that belong to the source, best first; with `vaults`, those of these link ids."""
     if not loaded.count:
         return []
     is_seed = settings.profile == "seed"
@@ -93,6 +94,8 @@ def related(
         if is_hiding(settings, hide_linked):
             linked = loaded.graph.outgoing.get(source.slot, frozenset()) - {source.without}
             total[list(linked)] = 0
+    if vaults is not None:
+        total[[slot for slot, card in enumerate(loaded.cards) if card.link_id not in vaults]] = 0
     found = np.nonzero((total >= settings.min_score) & (total > 0))[0]
     return [
         Scored(
@@ -109,7 +112,7 @@ def _best(loaded: MemoryIndex, found: NDArray[np.int64], total: Scores, limit: i
     order = found[np.argsort(-total[found], kind="stable")]
     if len(order) > limit:
         order = order[total[order] >= total[order[limit - 1]]]
-    return sorted(order.tolist(), key=lambda slot: (-total[slot], loaded.cards[slot].path))[:limit]
+    return sorted(order.tolist(), key=lambda slot: (-total[slot], loaded.cards[slot].order))[:limit]
 
 
 def _signals(

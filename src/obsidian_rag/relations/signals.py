@@ -225,7 +225,7 @@ def _answers(loaded: MemoryIndex, source: Source, cover: Scores) -> Scores:
     having = np.bincount(loaded.terms.among(terms).slots, minlength=loaded.size)
     slots = np.nonzero(having == len(terms))[0]
     if len(phrase) > 1:
-        first = sorted(slots.tolist(), key=lambda one: (-cover[one], loaded.cards[one].path))
+        first = sorted(slots.tolist(), key=lambda one: (-cover[one], loaded.cards[one].order))
         slots = _having(loaded, first[:_MOST_READ], phrase)
     found[slots] = 1
     return found

@@ -22,7 +22,7 @@ from obsidian_rag.notes import (
 from obsidian_rag.relations.ids import AddedId, IdReport, add_ids, check_ids
 from obsidian_rag.relations.place import RelationsPlace, ground_of
 from obsidian_rag.relations.query import relation_troubles, relations_state
-from obsidian_rag.vault import NoteFile, SkippedFile, read_note, relative_to_root, scan
+from obsidian_rag.vault import NoteFile, SkippedFile, Vault
 
 Counted = Callable[[int, int], None]
 _MOST_NAMED = 10
@@ -52,7 +52,7 @@ class IdCheck:
 
 
 def check_note_ids(
-    place: RelationsPlace, listener: Counted = lambda _done, _total: None
+    place: RelationsPlace, vault: Vault, listener: Counted = lambda _done, _total: None
 ) -> IdCheck:
     """Hold every note's id against the rules, and look where the relations lead.
 
@@ -61,12 +61,12 @@ def check_note_ids(
     Raises:
         NotFound: the vault's folder is not there.
     """
-    notes, unread = _read(place, listener)
+    notes, unread = _read(place, vault, listener)
     report = _report(notes)
     lost: set[tuple[object, object]] = set()
     cycles = None
     if (relations_state(place) or {}).get("notes"):
-        troubles = relation_troubles(place)
+        troubles = relation_troubles(place, vault.link_id)
         lost = {(one["note"], one["target"]) for one in troubles["dangling"]}
         ways = (cast("list[str]", one["notes"]) for one in troubles["cycles"])
         cycles = tuple(sorted(map(_from_first, ways)))
@@ -74,19 +74,19 @@ def check_note_ids(
 
 
 def notes_without_id(
-    place: RelationsPlace, listener: Counted = lambda _done, _total: None
+    place: RelationsPlace, vault: Vault, listener: Counted = lambda _done, _total: None
 ) -> list[str]:
     """The notes that lack a good id, in path order; a bad one counts as none.
 
     Raises:
         NotFound: the vault's folder is not there.
     """
-    report = _report(_read(place, listener)[0])
+    report = _report(_read(place, vault, listener)[0])
     bad = (one.path for one in (*report.invalid, *report.not_lower_case))
     return sorted((*report.missing, *bad))
 
 
-def note_for_id(place: RelationsPlace, name: str) -> str:
+def note_for_id(vault: Vault, name: str) -> str:
     """The path of the note called `name`: a path, or a unique end of one, with or without .md.
 
     Raises:
@@ -94,8 +94,8 @@ def note_for_id(place: RelationsPlace, name: str) -> str:
         InvalidArgument: there are several.
         SecurityViolation: the path leaves the vault.
     """
-    wanted = relative_to_root(place.config.vault_root, name)
-    files = [entry.rel_path for entry in scan(place.config.vault_root, place.rules).files]
+    wanted = vault.relative(name)
+    files = [entry.rel_path for entry in vault.scan().files]
     named = notes_called(wanted, files)
     if len(named) == 1:
         return named[0]
@@ -107,30 +107,32 @@ def note_for_id(place: RelationsPlace, name: str) -> str:
     raise NotFound(f"No note '{name}'.", "Search for it first.")
 
 
-def has_id(place: RelationsPlace, path: str) -> bool:
+def has_id(vault: Vault, path: str) -> bool:
     """Whether a note has an id at this moment, good or bad."""
-    head = _head(place, path)
+    head = _head(vault, path)
     return isinstance(head, Note) and read_id(head.frontmatter) is not None
 
 
 def add_note_ids(
-    place: RelationsPlace, paths: Iterable[str], *, is_dry_run: bool = False
+    vault: Vault, paths: Iterable[str], *, is_dry_run: bool = False
 ) -> Iterator[AddedId]:
     """Write an id into each of these notes, if it has none; a bad one does not stop the others.
 
     The indexes learn of it with the next sync: until a relation names an id, nobody asks for it.
     """
-    limit = place.rules.max_file_bytes
-    root = place.config.vault_root
-    yield from add_ids(root, paths, is_dry_run=is_dry_run, is_owner=True, max_bytes=limit)
+    yield from add_ids(vault, paths, is_dry_run=is_dry_run, is_owner=True)
 
 
-def _read(place: RelationsPlace, listener: Counted) -> tuple[list[Note], list[SkippedFile]]:
+def _read(
+    place: RelationsPlace, vault: Vault, listener: Counted
+) -> tuple[list[Note], list[SkippedFile]]:
     """The notes that need an id, as far as their frontmatter goes, and what cannot be read."""
-    paths = _paths(place)
+    admits = ground_of(place).admits
+    found = (entry.rel_path for entry in vault.scan().files)
+    paths = [path for path in found if is_markdown(path) and admits(path)]
     notes, unread = [], []
     for done, path in enumerate(paths, start=1):
-        head = _head(place, path)
+        head = _head(vault, path)
         if isinstance(head, Note):
             if head.policy is not RagPolicy.NEVER:
                 notes.append(head)
@@ -140,15 +142,9 @@ def _read(place: RelationsPlace, listener: Counted) -> tuple[list[Note], list[Sk
     return notes, unread
 
 
-def _paths(place: RelationsPlace) -> list[str]:
-    admits = ground_of(place).admits
-    found = (entry.rel_path for entry in scan(place.config.vault_root, place.rules).files)
-    return [path for path in found if is_markdown(path) and admits(path)]
-
-
-def _head(place: RelationsPlace, path: str) -> Note | SkippedFile:
+def _head(vault: Vault, path: str) -> Note | SkippedFile:
     try:
-        file = read_note(place.config.vault_root, path, place.rules.max_file_bytes)
+        file = vault.read(path)
     except NoteChanged:
         return SkippedFile(path, "changing")
     except ObsidianRagError:

@@ -27,7 +27,7 @@ def refresh_vectors(
 
     `indexed` tells for paths of which content the passages are: one that has changed since waits.
     """
-    wanted = rows.without_vector()
+    wanted = rows.without_vector(link_id)
     done = 0
     for few in _few(list(wanted), stop):
         try:
@@ -42,7 +42,7 @@ def refresh_vectors(
         ]
         if made:
             with rows.changing():
-                rows.put_vectors(made)
+                rows.put_vectors(link_id, made)
         done += sum(vector is not None for _, _, vector in made)
     return done
 
@@ -63,7 +63,7 @@ def refresh_meaning_vectors(
     that are waiting.
     """
     rows.expect_meanings_of(store.fingerprint)
-    wanted = rows.without_vector(Kind.MEANING)
+    wanted = rows.without_vector(link_id, Kind.MEANING)
     if paths is not None:
         wanted = {path: wanted[path] for path in paths if path in wanted}
     done = 0
@@ -80,7 +80,7 @@ def refresh_meaning_vectors(
         ]
         if made:
             with rows.changing():
-                rows.put_vectors(made, Kind.MEANING)
+                rows.put_vectors(link_id, made, Kind.MEANING)
         done += sum(vector is not None for _, _, vector in made)
     return done
 

@@ -3,7 +3,7 @@
 import contextlib
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes import (
@@ -15,8 +15,8 @@ from obsidian_rag.notes import (
     with_id,
     with_related,
 )
-from obsidian_rag.relations.note_edit import MAX_BYTES, NoteEdit, open_for_edit
-from obsidian_rag.vault import resolve
+from obsidian_rag.relations.note_edit import NoteEdit, open_for_edit
+from obsidian_rag.vault import Vault, resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,26 @@ class WrittenRelation:
     is_id_added: bool
 
 
+@dataclass(frozen=True, slots=True)
+class NotePreview:
+    """A note's text before and after a change that nobody has made yet."""
+
+    path: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A relation and the new texts; none where a note stays as it is."""
+
+    relation: Relation
+    source_text: str | None
+    target_text: str | None
+
+
 def add_relation(
-    root: Path,
+    vault: Vault,
     source_rel: str,
     target_rel: str,
     *,
@@ -42,7 +60,6 @@ def add_relation(
     rich: bool,
     may_add_id: bool = False,
     is_owner: bool = False,
-    max_bytes: int = MAX_BYTES,
 ) -> WrittenRelation:
     """Name the target's id in the source's `related:`; a relation that is there stays as it is.
 
@@ -57,27 +74,54 @@ def add_relation(
         ReadOnly: a note may not be written.
         IndexerFailed: a note cannot be read, or the disk failed.
     """
-    source = open_for_edit(root, source_rel, is_owner=is_owner, max_bytes=max_bytes)
-    target = open_for_edit(root, target_rel, is_owner=is_owner, max_bytes=max_bytes)
+    source = open_for_edit(vault, source_rel, is_owner=is_owner)
+    target = open_for_edit(vault, target_rel, is_owner=is_owner)
+    # Both edits are known to work before the first of them is written.
+    plan = _planned(source, target, rel=rel, auto=auto, rich=rich, may_add_id=may_add_id)
+    if plan.source_text is None:
+        return _written(source, target, plan.relation, is_existing=True)
+    if plan.target_text is not None:
+        target.save(plan.target_text)
+    source.save(plan.source_text)
+    is_id_added = plan.target_text is not None
+    return _written(source, target, plan.relation, is_id_added=is_id_added)
+
+
+def preview_relation(
+    vault: Vault, source_rel: str, target_rel: str, *, rel: str, rich: bool, is_owner: bool = False
+) -> list[NotePreview]:
+    """What `add_relation` would change, with an id for a target that has none; writes nothing.
+
+    Raises:
+        As `add_relation`.
+    """
+    source = open_for_edit(vault, source_rel, is_owner=is_owner)
+    target = open_for_edit(vault, target_rel, is_owner=is_owner)
+    plan = _planned(source, target, rel=rel, auto=False, rich=rich, may_add_id=True)
+    edits = [(target, plan.target_text), (source, plan.source_text)]
+    return [NotePreview(one.path, one.text, text) for one, text in edits if text is not None]
+
+
+def _planned(
+    source: NoteEdit, target: NoteEdit, *, rel: str, auto: bool, rich: bool, may_add_id: bool
+) -> _Plan:
+    """The texts that both notes get; nothing is written."""
     _refuse_itself(source, target)
     note_id = _good_id(target, may_add_id)
     target_id = note_id.value if note_id else make_id()
     for relation in read_related(source.note.frontmatter).relations:
         if relation.target == target_id and not relation.is_link:
-            return _written(source, target, relation, is_existing=True)
+            return _Plan(relation, None, None)
     relation = Relation(target_id, rel.strip(), auto) if rich else Relation(target_id)
-    # Both edits are known to work before the first of them is written.
     source_text = source.edited(partial(with_related, entries=[relation], rich=rich))
-    if note_id is None:
-        target.save(target.edited(partial(with_id, value=target_id)))
-    source.save(source_text)
-    return _written(source, target, relation, is_id_added=note_id is None)
+    target_text = target.edited(partial(with_id, value=target_id)) if note_id is None else None
+    return _Plan(relation, source_text, target_text)
 
 
 def _refuse_itself(source: NoteEdit, target: NoteEdit) -> None:
     # By file, because links and disks that ignore case give one note several names.
     with contextlib.suppress(FileNotFoundError):  # then saving says that it is gone
-        places = [resolve(opened.root, opened.path) for opened in (source, target)]
+        places = [resolve(opened.vault.root, opened.path) for opened in (source, target)]
         if places[0].samefile(places[1]):
             raise InvalidArgument("A note cannot be related to itself.", "Name two notes.")
 

@@ -1,6 +1,6 @@
 """Answer questions, read only: query, hybrid ranking, filters, explanations, evaluation."""
 
-from obsidian_rag.search.answer import Answer, Filters, Hit, Request, Signals, Suggestion, Why
+from obsidian_rag.search.answer import Answer, Filters, Hit, Request, Signals, Why
 from obsidian_rag.search.evaluation import (
     PARTS,
     EvalOptions,
@@ -17,6 +17,8 @@ from obsidian_rag.search.evaluation import (
     read_golden,
     report_of,
 )
+from obsidian_rag.search.facts import Facts, FoundFact
+from obsidian_rag.search.filters import fits_any
 from obsidian_rag.search.query import DateRange, PropertyFilter, parse_property, parse_query
 from obsidian_rag.search.searcher import Meanings, Searcher
 from obsidian_rag.search.words import has_phrase, matched_terms, question_words
@@ -27,7 +29,9 @@ __all__ = [
     "DateRange",
     "EvalOptions",
     "Evaluated",
+    "Facts",
     "Filters",
+    "FoundFact",
     "Golden",
     "Half",
     "Hit",
@@ -39,10 +43,10 @@ __all__ = [
     "Request",
     "Searcher",
     "Signals",
-    "Suggestion",
     "Weakness",
     "Why",
     "evaluate_search",
+    "fits_any",
     "half_of",
     "has_phrase",
     "matched_terms",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 
+from obsidian_rag.notes import EVERYTHING, Scope
 from obsidian_rag.search.query import DateRange, PropertyFilter
 
 
@@ -20,21 +21,23 @@ class Signals(StrEnum):
 class Filters:
     """What a hit must satisfy; an empty filter admits everything.
 
-    Of `directories`, `vaults` and each group of `tags`, one must fit; every group must. Without
-    `with_private`, notes that say `rag: private` are as good as absent: no signal looks at them.
+    Of `directories` and each group of `tags` and `vaults`, one must fit; every group must. Vaults
+    go by name or link id. Without `with_private`, notes that say `rag: private` are as good as
+    absent, and so are notes outside of `scope`: no signal looks at them.
     """
 
     directories: tuple[str, ...] = ()
     tags: tuple[tuple[str, ...], ...] = ()
     dates: DateRange | None = None
     properties: tuple[PropertyFilter, ...] = ()
-    vaults: tuple[str, ...] = ()
+    vaults: tuple[tuple[str, ...], ...] = ()
     paths: tuple[str, ...] = ()
     with_private: bool = True
+    scope: Scope = EVERYTHING
     # Whether properties, as lines of text, may decide: those of other notes fit no filter.
     may_tell: Callable[[str], bool] | None = None
-    # Which files may still answer, by path: the settings may have changed since they were indexed.
-    admits: Callable[[str], bool] | None = None
+    # Which files may still answer, by link id and path: settings may have changed since.
+    admits: Callable[[str, str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,21 @@ from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes import SAID, first_day, keys_within, last_day, tag_keys
 from obsidian_rag.search.answer import Filters
 from obsidian_rag.search.query import DateRange
-from obsidian_rag.store import Database, Links, Properties, quoted
+from obsidian_rag.store import ChunkStore, Database, Links, Lookup, Properties, quoted
 
 _LEAST_SHARED = 0.02
+
+
+def visible(filters: Filters) -> str | None:
+    """The SQL condition of what the caller may know of at all; None admits everything."""
+    scope = filters.scope
+    parts = [
+        # Written so: `is_private = false` takes three times as long.
+        *([] if filters.with_private else ["NOT is_private"]),
+        *([] if scope.vaults is None else [one_of("link_id", list(scope.vaults))]),
+        *([] if scope.folders is None else [below(scope.folders)]),
+    ]
+    return " AND ".join(parts) if parts else None
 
 
 def condition(filters: Filters, database: Database) -> str | None:
@@ -18,17 +30,22 @@ def condition(filters: Filters, database: Database) -> str | None:
     Raises:
         InvalidArgument: a vault is not known.
     """
+    known = visible(filters)
     parts = [
-        *_directories(filters.directories),
+        *([known] if known else []),
+        *([below(filters.directories)] if filters.directories else []),
         *(_tags(alternatives) for alternatives in filters.tags),
         *([within(filters.dates)] if filters.dates is not None else []),
         *_properties(filters, database),
-        *_vaults(filters.vaults, database),
+        *_vaults(filters, database),
         *(f"strpos(lower(source_file), {quoted(part.lower())}) > 0" for part in filters.paths),
-        # Written so: `is_private = false` takes three times as long.
-        *([] if filters.with_private else ["NOT is_private"]),
     ]
     return " AND ".join(parts) if parts else None
+
+
+def fits_any(filters: Filters, chunks: ChunkStore, database: Database) -> bool:
+    """Whether any passage fits."""
+    return bool(Lookup(chunks).admitted(condition(filters, database), 1))
 
 
 def within(dates: DateRange) -> str:
@@ -70,11 +87,10 @@ def _having(keys: list[str]) -> str:
     return f"array_has_any(dates, [{', '.join(map(quoted, keys))}])" if keys else "false"
 
 
-def _directories(directories: tuple[str, ...]) -> list[str]:
-    if not directories:
-        return []
-    tests = (f"starts_with(source_file, {quoted(f'{name}/')})" for name in directories)
-    return [f"({' OR '.join(tests)})"]
+def below(folders: Iterable[str]) -> str:
+    """Passages of notes below any of these folders."""
+    tests = [f"starts_with(source_file, {quoted(f'{name}/' if name else '')})" for name in folders]
+    return f"({' OR '.join(tests)})" if tests else "false"
 
 
 def _tags(alternatives: tuple[str, ...]) -> str:
@@ -108,20 +124,19 @@ def _properties(filters: Filters, database: Database) -> Iterable[str]:
         yield f"({' OR '.join(tests)})" if notes else "false"
 
 
-def _vaults(vaults: tuple[str, ...], database: Database) -> Iterable[str]:
-    if not vaults:
-        return
-    known = {link.link_id: link.root_path.name for link in Links(database).all()}
-    wanted = [
-        link_id
-        for link_id, name in known.items()
-        if link_id in vaults or name.casefold() in {vault.casefold() for vault in vaults}
-    ]
-    if not wanted:
-        raise InvalidArgument(
-            "Parameter 'vaults' names no vault that is known.", "Leave it out to search all vaults."
-        )
-    yield one_of("link_id", wanted)
+def _vaults(filters: Filters, database: Database) -> Iterable[str]:
+    """Each group of names and link ids admits the vaults it names; all groups must."""
+    links = Links(database).all() if filters.vaults else []
+    known = [link for link in links if filters.scope.admits_vault(link.link_id)]
+    for names in filters.vaults:
+        wanted = {name.casefold() for name in names}
+        found = [link for link in known if {link.link_id, link.name.casefold()} & wanted]
+        if len(found) < len(wanted):
+            listed = ", ".join(f"'{link.name}'" for link in known)
+            raise InvalidArgument(
+                f"No vault is called so: {', '.join(names)}.", f"The vaults are {listed}."
+            )
+        yield one_of("link_id", [link.link_id for link in found])
 
 
 def one_of(column: str, values: list[str]) -> str:

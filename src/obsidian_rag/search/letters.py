@@ -1,4 +1,4 @@
-"""Which words of a question the candidates have, and how alike they are by their letters.
+"""Which words of a question the candidates have, where together, and how alike by their letters.
 
 Letters are BM25 over words and over groups of four letters, where the space before and behind a
 word counts as a letter. Groups find what a root cannot: compounds, names in another case, endings
@@ -8,6 +8,7 @@ of languages that we have no stemmer for, and slips. A word counts as much as th
 import os.path
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from obsidian_rag.notes import MARKS
 from obsidian_rag.search.telling import rarity_of
@@ -23,40 +24,71 @@ _MOST_GROUPS = 160
 _ASCII = bytes(
     byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)
 ).ljust(256)
-_BETWEEN_WORDS = re.compile(rf"[^\w{MARKS}]+")
+_BEYOND_ASCII = _ASCII[:128] + bytes(range(128, 256))
+_OTHER_SIGNS = re.compile(rf"[^\x00-\x7f\w{MARKS}]")
 # Arabic has its article and some prepositions before the word, in one.
 _ARABIC = re.compile("[\u0600-\u06ff]")
 _BEFORE_ARABIC = "[^ ]{0,4}"
 
 Counts = Mapping[int, Sequence[int]]
+Places = Sequence[tuple[int, str]]
 
 
 def spaced(plain: str) -> str:
     """A folded text with spaces for all that is not of a word, ready for the functions below."""
     if plain.isascii():
         return f" {plain.encode().translate(_ASCII).decode()} "
-    return f" {_BETWEEN_WORDS.sub(' ', plain)} "
+    # Most signs are ASCII even here, and bytes are quickly replaced.
+    encoded = plain.encode(errors="surrogatepass").translate(_BEYOND_ASCII)
+    return f" {' '.join(_OTHER_SIGNS.sub(' ', encoded.decode(errors='surrogatepass')).split())} "
 
 
-def word_counts(words: Sequence[str], texts: Mapping[int, str]) -> dict[int, list[int]]:
-    """How often each of the words occurs in each spaced text, as itself or in another form."""
-    places: dict[str, list[int]] = {}
-    for at, word in enumerate(words):
-        if not is_unspaced(word):
-            places.setdefault(root(word), []).append(at)
-    starts = sorted({_start(words[at], form) for form, all_at in places.items() for at in all_at})
-    forms = re.compile(f" ((?:{'|'.join(starts)})[^ ]*)") if starts else None
+def root_places(words: Sequence[str], texts: Mapping[int, str]) -> dict[int, Places]:
+    """Where the roots of the words stand in each spaced text, from its beginning on."""
+    forms, at_root = _forms(tuple(words))
+    if forms is None:
+        return dict.fromkeys(texts, ())
+    return {
+        number: [
+            (match.start(), one)
+            for match in forms.finditer(text)
+            if (one := root(match[1])) in at_root
+        ]
+        for number, text in texts.items()
+    }
+
+
+def word_counts(
+    words: Sequence[str], texts: Mapping[int, str], places: Mapping[int, Places] | None = None
+) -> dict[int, list[int]]:
+    """How often each of the words occurs in each spaced text, as itself or in another form.
+
+    `places` is what `root_places` says of them, for those who have it already.
+    """
+    _, at_root = _forms(tuple(words))
+    places = root_places(words, texts) if places is None else places
     pieces = [(at, word) for at, word in enumerate(words) if is_unspaced(word)]
     counts = {}
     for number, text in texts.items():
         found = [0] * len(words)
-        for form in forms.findall(text) if forms else ():
-            for at in places.get(root(form), ()):
+        for _, one in places[number]:
+            for at in at_root[one]:
                 found[at] += 1
         for at, piece in pieces:
             found[at] = text.count(piece)
         counts[number] = found
     return counts
+
+
+@lru_cache(maxsize=16)
+def _forms(words: tuple[str, ...]) -> tuple[re.Pattern[str] | None, dict[str, list[int]]]:
+    """A pattern for what may be a form of a word, and the numbers of the words by their roots."""
+    at_root: dict[str, list[int]] = {}
+    for at, word in enumerate(words):
+        if not is_unspaced(word):
+            at_root.setdefault(root(word), []).append(at)
+    starts = sorted({_start(words[at], form) for form, all_at in at_root.items() for at in all_at})
+    return re.compile(f" ((?:{'|'.join(starts)})[^ ]*)") if starts else None, at_root
 
 
 def letter_groups(words: Sequence[str]) -> tuple[str, ...]:
@@ -96,18 +128,6 @@ def letter_scores(
             if count
         )
     return scores
-
-
-def missing_words(words: Sequence[str], counts: Counts) -> tuple[str, ...]:
-    """The words that no candidate has in any form: wrong letters are forgiven in these alone.
-
-    A candidate list is cut short, so ask the store for the exact word before forgiving.
-    """
-    return tuple(
-        word
-        for at, word in enumerate(words)
-        if not is_unspaced(word) and not any(found[at] for found in counts.values())
-    )
 
 
 def _start(word: str, form: str) -> str:

@@ -83,9 +83,18 @@ def passages(
     *,
     one_each: bool,
     by_section: bool = False,
+    ahead: int = 0,
 ) -> list[Hit]:
-    """The best `limit` passages of `ranked`, which is in order."""
-    chosen = _chosen(ranked, limit, one_each=one_each, by_section=by_section)
+    """The best `limit` passages of `ranked`, which is in order.
+
+    The first `ahead` of them come before the others, even if they are of one note.
+    """
+    chosen = _chosen(ranked[:ahead], limit, one_each=one_each, by_section=by_section)
+    rest, left = ranked[ahead:], limit - len(chosen)
+    if ahead:
+        shown = {_note(passage.best) for passage in chosen}
+        rest = [item for item in rest if _note(item) not in shown]
+    chosen += _chosen(rest, left, one_each=one_each, by_section=by_section)
     return [_hit(_run(passage), words) for passage in chosen]
 
 

@@ -3,7 +3,7 @@
 owe Sreenivas                       words: any of them may be missing
 "rain garden" -roof                 an exact phrase, and a word that must not occur
 garden NOT roof                     the same; always, where `-roof` might be a flag
-tag:health path:Journal             the filters of the search tool, as words
+tag:health path:Journal vault:Work  the filters of the search tool, as words
 after:2024 before:2024-06-15        from that day on; up to the day before
 prop:rating>=4 prop:author="Le Guin"  properties: =, >, >=, <, <=, and a..b
 
@@ -18,7 +18,7 @@ from datetime import date, timedelta
 _TOKEN = re.compile(
     r'(?P<minus>(?<!\S)-)?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+(?:"[^"]*")?))', re.UNICODE
 )
-_FILTER = re.compile(r"(tag|path|before|after|prop):(.+)", re.IGNORECASE)
+_FILTER = re.compile(r"(tag|path|before|after|prop|vault):(.+)", re.IGNORECASE)
 _PROPERTY = re.compile(r"([^=<>!]+?)\s*(>=|<=|=|>|<)\s*(.+)")
 _DAY = re.compile(r"([12]\d{3})(?:-(\d{1,2}))?(?:-(\d{1,2}))?")
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'})
@@ -50,7 +50,7 @@ _PROGRAM = re.compile(
 )
 _ADDRESS = re.compile(r"\b[a-z][a-z+.-]*://\S+", re.IGNORECASE)
 _FILTERED = re.compile(
-    r'(?<!\S)(?:tag|path|before|after|prop):(?:[^\s"]*"[^"]*"|\S+)', re.IGNORECASE
+    r'(?<!\S)(?:tag|path|before|after|prop|vault):(?:[^\s"]*"[^"]*"|\S+)', re.IGNORECASE
 )
 
 
@@ -63,11 +63,6 @@ class PropertyFilter:
     high: str | None = None
     is_open_low: bool = False
     is_open_high: bool = False
-
-    @property
-    def is_equality(self) -> bool:
-        """Whether one value is asked for."""
-        return self.low == self.high and not (self.is_open_low or self.is_open_high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +85,7 @@ class Query:
     excluded: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    vaults: tuple[str, ...] = ()
     dates: DateRange | None = None
     properties: tuple[PropertyFilter, ...] = ()
     is_command: bool = False
@@ -125,7 +121,7 @@ def parse_query(question: str) -> Query:
             words.append(word)
     values = {
         name: tuple(value for key, value in filters if key == name)
-        for name in ("tag", "path", "prop", "after", "before")
+        for name in ("tag", "path", "prop", "after", "before", "vault")
     }
     return Query(
         text=" ".join(words).strip(),
@@ -133,6 +129,7 @@ def parse_query(question: str) -> Query:
         excluded=tuple(word for word in excluded if word),
         tags=values["tag"],
         paths=values["path"],
+        vaults=values["vault"],
         dates=_dates(values["after"], values["before"]),
         properties=tuple(parse_property(value) for value in values["prop"]),
         is_command=is_command,

@@ -1,6 +1,6 @@
 """One score from several signals, each with one meaning, so that each share is visible.
 
-    text      BM25 of the question's words in the passage, lessened by what it leaves out of them
+    text      BM25 of the question's words in the passage, as far as they stand there together
     heading   the same in its names: the note's title and aliases, the headings above and in it
     code      the same in its code and its note's properties
     letters   BM25 over words in any form and groups of letters: compounds, inflections, slips
@@ -22,7 +22,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from obsidian_rag.search.letters import letter_scores, spaced, word_counts
+from obsidian_rag.search.letters import (
+    Places,
+    letter_scores,
+    root_places,
+    spaced,
+    word_counts,
+)
 from obsidian_rag.search.telling import Telling
 from obsidian_rag.search.words import folded, root
 from obsidian_rag.store import FoundRow
@@ -121,15 +127,26 @@ class Case:
     is_vectors_only: bool = False
     has_unknown_name: bool = False
     meaning_share: float = 1.0
+    is_english: bool = True
+
+    @property
+    def knows_forms(self) -> bool:
+        """Whether we know its words in all their forms."""
+        return self.is_english and all(map(str.isascii, self.words))
 
 
 def rank(case: Case, rows: Mapping[int, FoundRow], found: Found) -> Ranking:
     """Order the candidates by the sum of their signals."""
     texts = {number: spaced(folded(_all_text(row))) for number, row in rows.items()}
-    counts = word_counts(case.words, texts)
+    places = root_places(case.words, texts)
+    counts = word_counts(case.words, texts, places)
     coverage = {number: _share(case, found) for number, found in counts.items()}
     letters = {} if case.is_vectors_only else letter_scores(case.words, texts, counts)
-    signals = _signals(case, rows, found, coverage, letters)
+    # Of other languages we do not know all forms: what seems to be missing may be there.
+    kept = {number: (1 + share) / 2 for number, share in coverage.items()}
+    if case.knows_forms:
+        kept |= _together(case, rows, places, found)
+    signals = _signals(case, rows, found, coverage, kept, letters)
     shares: dict[int, dict[str, float]] = {number: {} for number in rows}
     for name, (weight, values) in signals.items():
         if weight and name not in case.leave_out:
@@ -156,6 +173,7 @@ def _signals(
     rows: Mapping[int, FoundRow],
     found: Found,
     coverage: Mapping[int, float],
+    kept: Mapping[int, float],
     letters: Mapping[int, float],
 ) -> dict[str, tuple[float, Mapping[int, float]]]:
     """Each signal's weight and its values between 0 and 1."""
@@ -164,7 +182,7 @@ def _signals(
         if found.meaning:
             return {"meaning": (1.0, _better(meaning, static, case.meaning_share))}
         return {"static": (1.0, static)}
-    words = _words(found.words, coverage)
+    words = _words(found.words, kept)
     spoken = {
         number: sum(values.get(number, 0.0) for values in words.values()) for number in coverage
     }
@@ -172,7 +190,7 @@ def _signals(
     vector = case.balance.weight(max((coverage[number] for number in leading), default=0.0))
     beside = _STATIC_BESIDE_MEANING * case.meaning_share if found.meaning else 0.0
     rest = 1 - (vector + beside if static or meaning else 0.0)
-    by_letters = _LETTERS if all(map(str.isascii, case.words)) else _LETTERS_ELSEWHERE
+    by_letters = _LETTERS if case.knows_forms else _LETTERS_ELSEWHERE
     titles = {
         number: max(map(case.telling.likeness, (row.title, _file_name(row), *row.aliases)))
         for number, row in rows.items()
@@ -194,14 +212,14 @@ def _signals(
 
 
 def _words(
-    scores: Mapping[str, Mapping[int, float]], coverage: Mapping[int, float]
+    scores: Mapping[str, Mapping[int, float]], kept: Mapping[int, float]
 ) -> dict[str, dict[int, float]]:
-    """Scores of words on one scale, lessened by the share of the question a passage leaves out."""
+    """Scores of words on one scale, of each passage so much as is kept."""
     lessened = {
         name: {
-            number: COLUMNS[name][1] * score * (1 + coverage[number]) / 2
+            number: COLUMNS[name][1] * score * kept[number]
             for number, score in values.items()
-            if number in coverage
+            if number in kept
         }
         for name, values in scores.items()
     }
@@ -266,6 +284,18 @@ def _all_text(row: FoundRow) -> str:
 def _share(case: Case, counts: Sequence[int]) -> float:
     there = {root(word) for word, count in zip(case.words, counts, strict=True) if count}
     return case.telling.share(there)
+
+
+def _together(
+    case: Case, rows: Mapping[int, FoundRow], places: Mapping[int, Places], found: Found
+) -> dict[int, float]:
+    """How much of the question each passage found by words has in one place."""
+    kept = {}
+    for number in {one for values in found.words.values() for one in values if one in rows}:
+        end = len(rows[number].names) + 1
+        named = {one for at, one in places[number] if at < end}
+        kept[number] = case.telling.share_together(named, places[number])
+    return kept
 
 
 def bm25(rarity: Mapping[str, float], texts: Mapping[int, str]) -> dict[int, float]:

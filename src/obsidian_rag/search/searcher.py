@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from obsidian_rag.search.answer import Answer, Filters, Request, Signals, Suggestion
 from obsidian_rag.search.filler import is_english
-from obsidian_rag.search.filters import closeness, condition, saying, undated, within
+from obsidian_rag.search.filters import closeness, condition, saying, undated, visible, within
 from obsidian_rag.search.passages import Ranked, passages
 from obsidian_rag.search.query import DateRange, Query, parse_query
 from obsidian_rag.search.rank import (
@@ -78,15 +78,15 @@ class Meanings:
 class _Asked:
     """One question on its way through the store; `where` admits the rows that may answer it.
 
-    `is_blind`: the store has rows that the caller may not know of, so that how rare a word is in
-    all of it may not show in the answer.
+    `visible` admits the rows that the caller may know of at all, if that is not all of them: how
+    rare a word is among the others may not show in the answer.
     """
 
     lookup: Lookup
     request: Request
     query: Query
     where: str | None
-    is_blind: bool = False
+    visible: str | None = None
     span: Span | None = None
     least_close: float = 0.0
     corrected: str | None = None
@@ -129,10 +129,9 @@ class Searcher:
         query = parse_query(request.question)
         filters = _joined(request.filters, query)
         lookup = Lookup(self._chunks)
-        is_blind = not filters.with_private and lookup.has_private()
-        filters = replace(filters, with_private=not is_blind)
+        filters = replace(filters, with_private=filters.with_private or not lookup.has_private())
         fixed = condition(filters, self._database)
-        asked = _spelt_right(_Asked(lookup, request, query, fixed, is_blind))
+        asked = _spelt_right(_Asked(lookup, request, query, fixed, visible(filters)))
         query = asked.query
         span = self._span(request, query, filters)
         if span is not None and asked.uses("date"):
@@ -157,22 +156,27 @@ class Searcher:
         inside = replace(asked, query=timeless, span=span)
         dates = _range(span)
         best: list[Ranked] = []
-        confidence = 0.0
+        confidence, ahead = 0.0, 0
         for here, where in (
             (inside, within(dates)),
             (replace(inside, least_close=_SAYING), saying(dates)),
             (asked, undated()),
         ):
-            if len({item.row.source_file for item in best}) >= asked.request.limit:
+            if (
+                len({(item.row.link_id, item.row.source_file) for item in best})
+                >= asked.request.limit
+            ):
                 break
             if here is asked and not best:
                 return None
             found, sure = self._ranked(replace(here, where=_all(asked.where, where)))
             if here is inside:
                 found = [item for item in found if closeness(item.row.dates, dates)]
+                # Who asks for a day wants all of it.
+                ahead = len(found) if span.first == span.last else 0
             best += _below(best, found)
             confidence = max(confidence, sure if found and here is not asked else 0.0)
-        return _answer(inside, best, confidence, _suggestion(span, is_applied=True))
+        return _answer(inside, best, confidence, _suggestion(span, is_applied=True), ahead)
 
     def _answer(self, asked: _Asked, suggestion: Suggestion | None) -> Answer:
         ranked, confidence = self._ranked(asked)
@@ -183,7 +187,7 @@ class Searcher:
         query = asked.query
         limit = max(_CANDIDATES, asked.request.limit * _CANDIDATES_PER_HIT)
         words = asked.words
-        total, having = asked.lookup.counts(words, _MOST_COUNTED, is_blind=asked.is_blind)
+        total, having = asked.lookup.counts(words, _MOST_COUNTED, asked.visible)
         found, rows = self._candidates(asked, limit)
         # Exclusions hold after the lookup: when they leave nothing, look further down.
         while not rows and query.excluded and _is_cut_short(found, limit) and limit <= _DEEPEST:
@@ -191,7 +195,7 @@ class Searcher:
             found, rows = self._candidates(asked, limit)
         telling = Telling.of(words, total, having)
         share = self._meaning_share(total)
-        if asked.is_blind:
+        if asked.visible is not None:
             found.words = _own_word_scores(words, found, rows, (total, having))
         case = Case(
             telling,
@@ -201,6 +205,7 @@ class Searcher:
             is_vectors_only=asked.request.signals is Signals.VECTORS,
             has_unknown_name=has_unknown_name(query.text, having),
             meaning_share=share,
+            is_english=is_english(words_of(folded(query.text))),
         )
         ranking = rank(case, rows, found)
         return [Ranked(rows[n], score, shares) for n, score, shares in ranking.rows], (
@@ -312,7 +317,7 @@ def _spelt_right(asked: _Asked) -> _Asked:
     # Where sections are withheld, the word put right might be one of theirs.
     if asked.query.is_command or not text or asked.request.by_section:
         return asked
-    _, having = asked.lookup.counts(asked.words, _MOST_COUNTED, is_blind=asked.is_blind)
+    _, having = asked.lookup.counts(asked.words, _MOST_COUNTED, asked.visible)
     right = corrected(asked.lookup, text, having, asked.where, asked.request.filters.admits)
     if right is None:
         return asked
@@ -342,7 +347,11 @@ def _clauses(asked: _Asked) -> list[tuple[str, Clause]]:
 
 
 def _answer(
-    asked: _Asked, ranked: list[Ranked], confidence: float, suggestion: Suggestion | None
+    asked: _Asked,
+    ranked: list[Ranked],
+    confidence: float,
+    suggestion: Suggestion | None,
+    ahead: int = 0,
 ) -> Answer:
     request = asked.request
     # As the user wrote them, where only another form of a word was looked for.
@@ -353,6 +362,7 @@ def _answer(
         request.limit,
         one_each=request.group_by_note,
         by_section=request.by_section,
+        ahead=ahead,
     )
     return Answer(
         tuple(hits),
@@ -411,6 +421,7 @@ def _joined(filters: Filters, query: Query) -> Filters:
         paths=(*filters.paths, *query.paths),
         dates=_narrowest(filters.dates, query.dates),
         properties=(*filters.properties, *query.properties),
+        vaults=(*filters.vaults, *((query.vaults,) if query.vaults else ())),
     )
 
 
@@ -429,7 +440,7 @@ def _suggestion(span: Span, *, is_applied: bool) -> Suggestion:
 def _is_wanted(row: FoundRow, asked: _Asked) -> bool:
     """Whether the row may answer, and has every phrase and none of the excluded words."""
     query, admits = asked.query, asked.request.filters.admits
-    if admits is not None and not admits(row.source_file):
+    if admits is not None and not admits(row.link_id, row.source_file):
         return False
     if not query.phrases and not query.excluded:
         return True
@@ -452,7 +463,7 @@ def _own_word_scores(
     rows: dict[int, FoundRow],
     counts: tuple[int, dict[str, int]],
 ) -> dict[str, dict[int, float]]:
-    """BM25 as the store has it, but by how rare a word is in notes that are not private."""
+    """BM25 as the store has it, but by how rare a word is in notes that may be known."""
     total, having = counts
     rarity = {stem(word): rarity_of(total, having[word]) for word in words}
     texts = {

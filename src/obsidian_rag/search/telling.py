@@ -7,6 +7,9 @@ from functools import cached_property, lru_cache
 
 from obsidian_rag.search.words import question_words, root
 
+# A dozen words, roughly: what stands further apart is seldom of one thought.
+_TOGETHER_CHARS = 80
+
 
 @dataclass(frozen=True)
 class Telling:
@@ -29,6 +32,23 @@ class Telling:
     def share(self, roots: Collection[str]) -> float:
         """How much of the question a text with these roots has; a rare word is more of it."""
         return sum(rarity for one, rarity in self.rarity.items() if one in roots) / self._whole
+
+    def share_together(self, named: Collection[str], places: Iterable[tuple[int, str]]) -> float:
+        """How much of the question a text has in one place.
+
+        `places` says in order where its roots stand; its names go for every place in it.
+        """
+        last: dict[str, int] = {}
+        best = 0.0
+        for at, one in places:
+            if one not in named:
+                last[one] = at
+                there = 0.0
+                for other, before in last.items():
+                    if at - before <= _TOGETHER_CHARS:
+                        there += self.rarity[other]
+                best = max(best, there)
+        return self.share(named) + best / self._whole
 
     def likeness(self, name: str) -> float:
         """How nearly the question is this name: 1 if each has all that the other has."""

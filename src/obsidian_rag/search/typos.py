@@ -32,7 +32,7 @@ def corrected(
     text: str,
     having: Mapping[str, int],
     where: str | None,
-    admits: Callable[[str], bool] | None = None,
+    admits: Callable[[str, str], bool] | None = None,
 ) -> Corrected | None:
     """The question with words that no passage has put right; None if there is nothing to do.
 
@@ -52,7 +52,7 @@ def corrected(
 
 
 def _likely(
-    lookup: Lookup, word: str, where: str | None, admits: Callable[[str], bool] | None
+    lookup: Lookup, word: str, where: str | None, admits: Callable[[str, str], bool] | None
 ) -> str | None:
     exact = [Clause(word, column) for column in ("names", "words_only")]
     if any(lookup.by_all(exact, None, [], where, 1).by_clause):
@@ -64,7 +64,7 @@ def _likely(
     texts = (
         f"{row.names}\n{row.chunk_text}"
         for row in rows.values()
-        if admits is None or admits(row.source_file)
+        if admits is None or admits(row.link_id, row.source_file)
     )
     return nearest_word(word, (one for text in texts for one in words_of(folded(text))))
 

@@ -7,7 +7,7 @@ tell, so their sentences are cut into overlapping pieces of two letters, each wi
 
 import itertools
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -60,16 +60,6 @@ def words_of(plain: str) -> list[str]:
 def word_set(text: str) -> frozenset[str]:
     """The whole folded words of a text."""
     return frozenset(words_of(folded(text)))
-
-
-def roots(text: str) -> frozenset[str]:
-    """The roots of all words of a text, for `covers`."""
-    return frozenset(map(root, words_of(folded(text))))
-
-
-def covers(word: str, roots_of_text: Collection[str]) -> bool:
-    """Whether a text has a folded word, in this form or another one of it."""
-    return root(word) in roots_of_text
 
 
 @lru_cache(maxsize=1 << 15)

@@ -17,13 +17,12 @@ from obsidian_rag.store.database import Database, file_identity, now
 from obsidian_rag.store.embedded import ChunkPlace, EmbeddedChunk, chunk_places, embedded_chunks
 from obsidian_rag.store.folder import make_private, open_to_others, own_folder
 from obsidian_rag.store.index_state import (
-    LIVE,
     REBUILD,
     EmbeddingStatus,
     FileState,
     IndexState,
 )
-from obsidian_rag.store.links import Link, Links
+from obsidian_rag.store.links import Link, LinkFacts, Links
 from obsidian_rag.store.livesync import (
     Conflict,
     LivesyncRecords,
@@ -35,7 +34,6 @@ from obsidian_rag.store.lock import writer_lock
 from obsidian_rag.store.lookup import (
     Clause,
     Lookup,
-    has_public_note,
     passages_of,
     public_titles,
     summed,
@@ -47,12 +45,19 @@ from obsidian_rag.store.meaning_file import packed_ids
 from obsidian_rag.store.memory import Fact, Memory
 from obsidian_rag.store.probing import probe_indexes
 from obsidian_rag.store.properties import Properties
-from obsidian_rag.store.queue import Change, ChangeType, Consumer, Queue
+from obsidian_rag.store.queue import (
+    MOST_ATTEMPTS,
+    Change,
+    ChangeType,
+    Consumer,
+    Queue,
+    QueuedFile,
+)
+from obsidian_rag.store.repair import repaired
 from obsidian_rag.store.rows import ChunkRow, FoundRow, NoteRow
-from obsidian_rag.store.salvage import salvage
 
 __all__ = [
-    "LIVE",
+    "MOST_ATTEMPTS",
     "NEXT_TABLE",
     "READER_WINDOW_S",
     "REBUILD",
@@ -75,6 +80,7 @@ __all__ = [
     "IndexState",
     "KnownFile",
     "Link",
+    "LinkFacts",
     "Links",
     "LivesyncRecords",
     "Lookup",
@@ -85,13 +91,13 @@ __all__ = [
     "Properties",
     "Quarantined",
     "Queue",
+    "QueuedFile",
     "StoredChunk",
     "SyncedFile",
     "TrashedFile",
     "chunk_places",
     "embedded_chunks",
     "file_identity",
-    "has_public_note",
     "make_private",
     "now",
     "open_to_others",
@@ -101,7 +107,7 @@ __all__ = [
     "probe_indexes",
     "public_titles",
     "quoted",
-    "salvage",
+    "repaired",
     "stored_vectors",
     "summed",
     "text_digest",

@@ -194,6 +194,14 @@ class ChunkStore:
                 self.table.add(added)
             self.record()
 
+    def remove_link(self, link_id: str) -> None:
+        """Remove all rows of a vault."""
+        self._reader = None
+        self._is_recorded = False
+        with explained():
+            self.table.delete(f"link_id = {quoted(link_id)}")
+            self.record()
+
     def maintain(self, *, window_s: float = READER_WINDOW_S) -> None:
         """Merge small files, drop old versions, and bring the search indexes up to date.
 
@@ -229,6 +237,7 @@ class ChunkStore:
                 )
                 self.table.create_index(column, config=words)
         for column, kind in (
+            ("link_id", BTree()),
             ("source_file", BTree()),
             ("chunk_id", BTree()),
             ("dates", LabelList()),

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from obsidian_rag.notes import EVERYTHING, Scope
 from obsidian_rag.store.database import Database, now
 
 LIVE = "vault_file_index_state"
@@ -88,24 +89,45 @@ class IndexState:
             ((link_id, path) for path in paths),
         )
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._database.run(f"DELETE FROM {self._table}")
+    def clear(self, link_id: str | None = None) -> None:
+        """Forget everything, of one vault or of all."""
+        condition, values = _of(link_id)
+        self._database.run(f"DELETE FROM {self._table} WHERE {condition}", values)
 
-    def totals(self) -> tuple[int, int]:
-        """How many files are searchable, and their chunks."""
+    def total_of(self, link_id: str) -> tuple[int, int]:
+        """How many files of a vault are searchable, and their chunks."""
+        return self.totals(Scope(vaults=(link_id,)))
+
+    def totals(self, scope: Scope = EVERYTHING) -> tuple[int, int]:
+        """How many files in scope are searchable, and their chunks."""
+        condition, values = _in_scope(scope)
         row = self._database.row(
             f"SELECT count(*), coalesce(sum(chunk_count), 0) FROM {self._table}"
-            " WHERE embedding_status = 'indexed'"
+            f" WHERE embedding_status = 'indexed' AND {condition}",
+            values,
         )
         assert row is not None
         with self._database.decoding():
             return int(str(row[0])), int(str(row[1]))
 
-    def is_empty(self) -> bool:
-        """Whether nothing is searchable."""
+    def counts(self, link_id: str) -> dict[EmbeddingStatus, int]:
+        """How many files of a vault have come how far."""
+        rows = self._database.rows(
+            f"SELECT embedding_status, count(*) FROM {self._table} WHERE link_id = ?"
+            " GROUP BY embedding_status",
+            (link_id,),
+        )
+        with self._database.decoding():
+            found = {EmbeddingStatus(str(status)): int(str(count)) for status, count in rows}
+        return {status: found.get(status, 0) for status in EmbeddingStatus}
+
+    def is_empty(self, link_id: str | None = None) -> bool:
+        """Whether nothing is searchable, in one vault or at all."""
+        condition, values = _of(link_id)
         found = self._database.row(
-            f"SELECT 1 FROM {self._table} WHERE embedding_status = 'indexed' LIMIT 1"
+            f"SELECT 1 FROM {self._table} WHERE embedding_status = 'indexed' AND {condition}"
+            " LIMIT 1",
+            values,
         )
         return found is None
 
@@ -118,12 +140,13 @@ class IndexState:
         )
         return [str(row[0]) for row in rows]
 
-    def troubled(self) -> list[FileState]:
-        """Every file that is not searchable, or only in part, with its reason."""
+    def troubled(self, link_id: str) -> list[FileState]:
+        """Every file of a vault that is not searchable, or only in part, with its reason."""
         rows = self._database.rows(
             "SELECT rel_path, embedding_status, index_hash, chunk_count, reason, parse_error"
-            f" FROM {self._table}"
-            " WHERE embedding_status <> 'indexed' OR parse_error IS NOT NULL ORDER BY rel_path"
+            f" FROM {self._table} WHERE link_id = ?"
+            " AND (embedding_status <> 'indexed' OR parse_error IS NOT NULL) ORDER BY rel_path",
+            (link_id,),
         )
         with self._database.decoding():
             return [
@@ -144,3 +167,21 @@ class IndexState:
             self.clear()
             self._database.run(f"INSERT INTO {self._table} SELECT * FROM {other._table}")
             other.clear()
+
+
+def _of(link_id: str | None) -> tuple[str, tuple[str, ...]]:
+    return ("true", ()) if link_id is None else ("link_id = ?", (link_id,))
+
+
+def _in_scope(scope: Scope) -> tuple[str, tuple[str, ...]]:
+    """A condition, and its values."""
+    parts, values = ["true"], list[str]()
+    if scope.vaults is not None:
+        parts.append(f"link_id IN ({', '.join('?' for _ in scope.vaults)})")
+        values += scope.vaults
+    if scope.folders is not None:
+        # Not LIKE, which takes no notice of upper and lower case.
+        tests = ["substr(rel_path, 1, length(?)) = ?" for _ in scope.folders]
+        parts.append(f"({' OR '.join(tests) or 'false'})")
+        values += [f"{one}/" if one else "" for one in scope.folders for _ in range(2)]
+    return " AND ".join(parts), tuple(values)

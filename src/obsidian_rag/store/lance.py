@@ -20,7 +20,13 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ObsidianRagError, ReadOnly
+from obsidian_rag.errors import (
+    IndexCorrupted,
+    IndexerFailed,
+    IndexIncomplete,
+    ObsidianRagError,
+    ReadOnly,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +104,8 @@ def explained() -> Iterator[None]:
     be decoded. Their texts may quote a note, so none of them is passed on.
 
     Raises:
-        IndexCorrupted: files of the table are damaged or missing, or it has other columns.
+        IndexCorrupted: files of the table are damaged or missing.
+        IndexIncomplete: it has not all columns, because an older program made it.
         IndexerFailed: the disk is full.
         ReadOnly: the disk or the folder may not be written.
     """
@@ -114,7 +121,10 @@ def explained() -> Iterator[None]:
 
 def _told(error: BaseException, text: str) -> ObsidianRagError:
     if "No field named" in text:
-        return IndexCorrupted("The index was made by another version of obsidian-rag.", REINDEX)
+        return IndexIncomplete(
+            "The index was made by another version of obsidian-rag, which cannot answer this.",
+            "Run `obsidian-rag sync`, which builds it anew; a daemon does so by itself.",
+        )
     if "No space left" in text or "os error 28" in text:
         return IndexerFailed(
             "The disk is full; the index could not be written.",

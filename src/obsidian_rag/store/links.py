@@ -1,25 +1,42 @@
-"""The vaults we know: the primary one and, later, linked ones."""
+"""The vaults we know: the primary one, which the settings name, and linked ones."""
 
+import json
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.store.database import Database, now
 
-_COLUMNS = "link_id, root_path, mode, enabled, is_primary, last_scan_at, last_error"
+_COLUMNS = (
+    "link_id, provider, root_path, mode, enabled, created_at, updated_at, last_scan_at,"
+    " last_error, is_primary, name, include, exclude, is_paused"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A vault known to this installation."""
+    """A vault known to this installation.
+
+    `include` and `exclude` narrow it to some paths; `warnings` say what was odd about the folder
+    when it was linked.
+    """
 
     link_id: str
+    name: str
     root_path: Path
     mode: str
     enabled: bool
     is_primary: bool
-    last_scan_at: str | None
-    last_error: str | None
+    is_paused: bool = False
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    provider: str = "obsidian"
+    created_at: str = ""
+    updated_at: str = ""
+    last_scan_at: str | None = None
+    last_error: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Links:
@@ -33,10 +50,62 @@ class Links:
         row = self._database.row(f"SELECT {_COLUMNS} FROM vault_link WHERE is_primary = 1")
         return _link(row) if row else None
 
+    def get(self, link_id: str) -> Link | None:
+        """The vault with this id."""
+        row = self._database.row(f"SELECT {_COLUMNS} FROM vault_link WHERE link_id = ?", (link_id,))
+        return _link(row) if row else None
+
     def all(self) -> list[Link]:
-        """Every vault, the primary one first."""
-        rows = self._database.rows(f"SELECT {_COLUMNS} FROM vault_link ORDER BY is_primary DESC")
+        """Every vault, the primary one first, then in the order they were linked."""
+        rows = self._database.rows(
+            f"SELECT {_COLUMNS} FROM vault_link ORDER BY is_primary DESC, created_at, name"
+        )
         return [_link(row) for row in rows]
+
+    def free_name(self, wanted: str, but: str = "") -> str:
+        """This name, or the first of "name-2", "name-3" that no vault has, except `but`."""
+        taken = {link.name.casefold() for link in self.all() if link.link_id != but}
+        name, number = wanted, 1
+        while name.casefold() in taken:
+            number += 1
+            name = f"{wanted}-{number}"
+        return name
+
+    def add(
+        self, root: Path, mode: str, name: str, include: Sequence[str], exclude: Sequence[str]
+    ) -> Link:
+        """Remember another vault; `name` gets a number if it is taken."""
+        link_id = str(uuid.uuid4())
+        with self._database.transaction():
+            self._insert(link_id, root, mode, name, include, exclude)
+            found = self.get(link_id)
+        assert found is not None
+        return found
+
+    def _insert(
+        self,
+        link_id: str,
+        root: Path,
+        mode: str,
+        name: str,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+    ) -> None:
+        at = now()
+        self._database.run(
+            "INSERT INTO vault_link (link_id, root_path, mode, created_at, updated_at, name,"
+            " include, exclude) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                link_id,
+                str(root),
+                mode,
+                at,
+                at,
+                self.free_name(name),
+                json.dumps(list(include), ensure_ascii=False),
+                json.dumps(list(exclude), ensure_ascii=False),
+            ),
+        )
 
     def set_primary(self, root: Path) -> Link:
         """Make `root` the primary vault.
@@ -47,19 +116,42 @@ class Links:
         with self._database.transaction():
             known = self.primary()
             if known is None:
+                link_id = str(uuid.uuid4())
+                self._insert(link_id, root, "read_write", root.name)
                 self._database.run(
-                    "INSERT INTO vault_link (link_id, root_path, created_at, updated_at,"
-                    " is_primary) VALUES (?, ?, ?, ?, 1)",
-                    (str(uuid.uuid4()), str(root), now(), now()),
+                    "UPDATE vault_link SET is_primary = 1 WHERE link_id = ?", (link_id,)
                 )
             elif known.root_path != root:
                 self._database.run(
-                    "UPDATE vault_link SET root_path = ?, updated_at = ? WHERE link_id = ?",
-                    (str(root), now(), known.link_id),
+                    "UPDATE vault_link SET root_path = ?, name = ?, updated_at = ?"
+                    " WHERE link_id = ?",
+                    (str(root), self.free_name(root.name, known.link_id), now(), known.link_id),
                 )
             found = self.primary()
         assert found is not None
         return found
+
+    def remove(self, link_id: str) -> None:
+        """Forget a vault, and with it every row of `state.db` that is about its files."""
+        self._database.run("DELETE FROM vault_link WHERE link_id = ?", (link_id,))
+
+    def set_mode(self, link_id: str, mode: str) -> None:
+        """Say whether the vault may be written."""
+        self._change(link_id, "mode", mode)
+
+    def set_paused(self, link_id: str, *, is_paused: bool) -> None:
+        """Say whether the vault is left alone until it is resumed."""
+        self._change(link_id, "is_paused", int(is_paused))
+
+    def set_enabled(self, link_id: str, *, is_enabled: bool) -> None:
+        """Say whether the vault is one at all; one that is about to be removed is not."""
+        self._change(link_id, "enabled", int(is_enabled))
+
+    def _change(self, link_id: str, column: str, value: object) -> None:
+        self._database.run(
+            f"UPDATE vault_link SET {column} = ?, updated_at = ? WHERE link_id = ?",
+            (value, now(), link_id),
+        )
 
     def scanned(self, link_id: str, error: str | None) -> None:
         """Record that the vault was just walked, or why it could not be."""
@@ -70,14 +162,67 @@ class Links:
         )
 
 
+class LinkFacts:
+    """Small facts about one vault, by name."""
+
+    def __init__(self, database: Database, link_id: str) -> None:
+        self._database = database
+        self._link_id = link_id
+
+    def all(self) -> dict[str, str]:
+        """All of them, as of one moment."""
+        rows = self._database.rows(
+            "SELECT key, value FROM link_fact WHERE link_id = ?", (self._link_id,)
+        )
+        return {str(key): str(value) for key, value in rows}
+
+    def get(self, key: str) -> str | None:
+        """One of them."""
+        found = self._database.row(
+            "SELECT value FROM link_fact WHERE link_id = ? AND key = ?", (self._link_id, key)
+        )
+        return str(found[0]) if found else None
+
+    def put(self, key: str, value: str | None) -> None:
+        """Remember a fact, or forget it."""
+        if value is None:
+            self._database.run(
+                "DELETE FROM link_fact WHERE link_id = ? AND key = ?", (self._link_id, key)
+            )
+        else:
+            self._database.run(
+                "INSERT OR REPLACE INTO link_fact (link_id, key, value) VALUES (?, ?, ?)",
+                (self._link_id, key, value),
+            )
+
+    @staticmethod
+    def of_all(database: Database) -> Mapping[str, Mapping[str, str]]:
+        """The facts of every vault, as of one moment, by link id."""
+        found: dict[str, dict[str, str]] = {}
+        for link_id, key, value in database.rows("SELECT link_id, key, value FROM link_fact"):
+            found.setdefault(str(link_id), {})[str(key)] = str(value)
+        return found
+
+
 def _link(row: tuple[object, ...]) -> Link:
-    link_id, root_path, mode, enabled, is_primary, last_scan_at, last_error = row
+    root = Path(str(row[2]))
     return Link(
-        link_id=str(link_id),
-        root_path=Path(str(root_path)),
-        mode=str(mode),
-        enabled=bool(enabled),
-        is_primary=bool(is_primary),
-        last_scan_at=None if last_scan_at is None else str(last_scan_at),
-        last_error=None if last_error is None else str(last_error),
+        link_id=str(row[0]),
+        provider=str(row[1]),
+        root_path=root,
+        mode=str(row[3]),
+        enabled=bool(row[4]),
+        created_at=str(row[5]),
+        updated_at=str(row[6]),
+        last_scan_at=None if row[7] is None else str(row[7]),
+        last_error=None if row[8] is None else str(row[8]),
+        is_primary=bool(row[9]),
+        name=str(row[10] or root.name),
+        include=_list(row[11]),
+        exclude=_list(row[12]),
+        is_paused=bool(row[13]),
     )
+
+
+def _list(text: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in json.loads(str(text)))

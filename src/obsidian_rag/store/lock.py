@@ -14,8 +14,8 @@ from obsidian_rag.store.folder import own_folder
 
 
 @contextlib.contextmanager
-def writer_lock(home: Path, task: str) -> Iterator[None]:
-    """Hold the right to change the index.
+def writer_lock(home: Path, task: str, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold the right to change the index; wait so long for another process to let go of it.
 
     Raises:
         Busy: another process holds it.
@@ -25,7 +25,7 @@ def writer_lock(home: Path, task: str) -> Iterator[None]:
     holder = home / "writer.json"
     lock = FileLock(home / "writer.lock")
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=wait_s)
     except Timeout:
         raise Busy(
             f"Another obsidian-rag process is writing the index{_holder(holder)}.",

@@ -23,8 +23,7 @@ _PROBES = 16
 _FOUND = ("chunk_text", "card", "chunk_id")
 # By open table, which holds one version: counting for every question would cost a millisecond.
 _having_private: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-_counts: WeakKeyDictionary[Any, dict[bool, tuple[int, dict[str, int]]]] = WeakKeyDictionary()
-_PUBLIC = "NOT is_private"
+_counts: WeakKeyDictionary[Any, dict[str | None, tuple[int, dict[str, int]]]] = WeakKeyDictionary()
 _MOST_REMEMBERED = 10_000
 
 
@@ -108,15 +107,14 @@ class Lookup:
         return dict.fromkeys(rows["_rowid"].to_pylist(), 1.0)
 
     def counts(
-        self, words: Sequence[str], most: int, *, is_blind: bool
+        self, words: Sequence[str], most: int, condition: str | None
     ) -> tuple[int, dict[str, int]]:
         """How many rows there are, and how many, up to `most`, have each word in their text.
 
-        `is_blind` counts only rows of notes that are not private.
+        Only rows that the condition admits count.
         """
         by_table = _counts.setdefault(self._table, {})
-        total, known = by_table.get(is_blind, (-1, {}))
-        condition = _PUBLIC if is_blind else None
+        total, known = by_table.get(condition, (-1, {}))
 
         async def missing() -> tuple[int, list[int]]:
             count = total
@@ -130,7 +128,7 @@ class Lookup:
         if asked or total < 0:
             total, found = wait_for(missing())
             known = {**known, **dict(zip(asked, found, strict=True))}
-            by_table[is_blind] = total, known if len(known) <= _MOST_REMEMBERED else {}
+            by_table[condition] = total, known if len(known) <= _MOST_REMEMBERED else {}
         return total, {word: known[word] for word in words}
 
     async def _count(self, clause: Clause, condition: str | None, most: int) -> int:
@@ -252,12 +250,6 @@ def public_titles(chunks: ChunkStore, link_id: str, paths: Sequence[str]) -> dic
         f" AND source_file IN ({names})"
     )
     return titles_of(chunks, condition, len(paths))
-
-
-def has_public_note(chunks: ChunkStore, folder: str) -> bool:
-    """Whether a note below this folder is not private."""
-    condition = f"starts_with(source_file, {quoted(f'{folder}/')}) AND NOT is_private"
-    return bool(Lookup(chunks).admitted(condition, 1))
 
 
 async def _fetched(query: Any, condition: str | None, limit: int) -> Any:

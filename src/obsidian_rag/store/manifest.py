@@ -105,12 +105,12 @@ class Manifest:
             (_KEEP_DELETED_DAYS,),
         )
 
-    def has_folder(self, folder: str) -> bool:
-        """Whether any file we believe exists lies below `folder`."""
+    def has_folder(self, link_id: str, folder: str) -> bool:
+        """Whether any file of a vault that we believe exists lies below `folder`."""
         row = self._database.row(
-            'SELECT 1 FROM vault_file_manifest WHERE "exists" AND rel_path > ? AND rel_path < ?'
-            " LIMIT 1",
-            (f"{folder}/", f"{folder}0"),
+            'SELECT 1 FROM vault_file_manifest WHERE link_id = ? AND "exists" AND rel_path > ?'
+            " AND rel_path < ? LIMIT 1",
+            (link_id, f"{folder}/", f"{folder}0"),
         )
         return row is not None
 

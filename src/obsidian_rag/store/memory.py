@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from obsidian_rag.store.database import Database, now
 
 _WORD = re.compile(r"[^\W_]+")
-_COLUMNS = "key, value, source, created_at, updated_at"
+_COLUMNS = "key, value, source, created_at, updated_at, link_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Fact:
     source: str
     created_at: str
     updated_at: str
+    # The vault of the note; None for facts from before there were several: the primary one.
+    link_id: str | None = None
 
     @property
     def text(self) -> str:
@@ -36,16 +38,17 @@ class Memory:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def store(self, key: str, value: str, source: str) -> Fact:
+    def store(self, key: str, value: str, source: str, link_id: str | None = None) -> Fact:
         """Remember a fact, replacing what was known under the same key."""
         at = now()
         with self._database.transaction():
             self._database.run(
-                "INSERT INTO memory (key, value, source, created_at, updated_at)"
-                " VALUES (?, ?, ?, ?, ?)"
+                "INSERT INTO memory (key, value, source, created_at, updated_at, link_id)"
+                " VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT DO UPDATE SET value = excluded.value, source = excluded.source,"
-                " updated_at = excluded.updated_at, vector = NULL, embedder = NULL",
-                (key, value, source, at, at),
+                " link_id = excluded.link_id, updated_at = excluded.updated_at, vector = NULL,"
+                " embedder = NULL",
+                (key, value, source, at, at, link_id),
             )
             found = self.get(key)
         assert found is not None
@@ -104,5 +107,7 @@ def _word_overlap(query: str, fact: Fact) -> float:
 
 
 def _fact(row: tuple[object, ...]) -> Fact:
-    key, value, source, created_at, updated_at = map(str, row)
-    return Fact(key, value, source, created_at, updated_at)
+    *told, link_id = row
+    key, value, source, created_at, updated_at = map(str, told)
+    of = None if link_id is None else str(link_id)
+    return Fact(key, value, source, created_at, updated_at, of)

@@ -82,6 +82,13 @@ class Properties:
             found[path] = "\n".join(f"{name}: {value}" for name, value in rows)
         return found
 
+    def names(self) -> list[tuple[str, int]]:
+        """The names of all properties and how many values they have, the commonest first."""
+        rows = self._database.rows(
+            f"SELECT name, COUNT(*) AS times FROM {_JOINED} GROUP BY name ORDER BY times DESC, name"
+        )
+        return [(str(name), int(str(times))) for name, times in rows]
+
     def notes_with(
         self,
         key: str,

@@ -1,7 +1,9 @@
 """What we owe: one row per file and consumer that does not know of its change yet.
 
 A row is written before any work starts and removed after the outcome is recorded, so a crash at
-any point leaves the row, and the next run takes it up: for this consumer, and for no other.
+any point leaves the row, and the next run takes it up: for this consumer, and for no other. What
+failed is tried again by the next runs, and after `MOST_ATTEMPTS` of them is `failed`: then only a
+change to the file, or a look at the whole vault, tries it once more.
 """
 
 from collections.abc import Iterable
@@ -9,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from obsidian_rag.store.database import Database, now
+
+MOST_ATTEMPTS = 5
 
 
 class ChangeType(StrEnum):
@@ -37,6 +41,19 @@ class Change:
     attempts: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class QueuedFile:
+    """A row of the queue as it is shown: what waits, how often it was tried, and why it failed."""
+
+    rel_path: str
+    change_type: str
+    status: str
+    attempts: int
+    reason: str | None
+    enqueued_at: str
+    updated_at: str
+
+
 class Queue:
     """The rows of `sync_queue` that are owed to one consumer."""
 
@@ -60,7 +77,8 @@ class Queue:
             " THEN excluded.change_type WHEN change_type IN ('create', 'rename')"
             " THEN change_type ELSE 'update' END,"
             " old_path = coalesce(excluded.old_path, old_path),"
-            " status = 'queued', updated_at = excluded.updated_at",
+            " status = 'queued', attempts = min(attempts, 1), reason = NULL,"
+            " updated_at = excluded.updated_at",
             (
                 (
                     link_id,
@@ -98,12 +116,12 @@ class Queue:
                 (link_id, self._consumer),
             )
 
-    def owed(self, link_id: str) -> list[Change]:
-        """All work not yet done, oldest first."""
+    def owed(self, link_id: str, *, with_failed: bool = True) -> list[Change]:
+        """The work not yet done, oldest first; what has failed too often only `with_failed`."""
         rows = self._database.rows(
             "SELECT rel_path, change_type, old_path, attempts FROM sync_queue"
-            " WHERE link_id = ? AND consumer = ? ORDER BY queue_id",
-            (link_id, self._consumer),
+            " WHERE link_id = ? AND consumer = ? AND (? OR status <> 'failed') ORDER BY queue_id",
+            (link_id, self._consumer, with_failed),
         )
         with self._database.decoding():
             return [
@@ -135,9 +153,9 @@ class Queue:
     def fail(self, link_id: str, path: str, reason: str) -> None:
         """Keep work that may succeed next time, with the reason it did not."""
         self._database.run(
-            "UPDATE sync_queue SET status = 'failed', reason = ?, updated_at = ?"
-            " WHERE link_id = ? AND rel_path = ? AND consumer = ?",
-            (reason, now(), link_id, path, self._consumer),
+            "UPDATE sync_queue SET status = iif(attempts >= ?, 'failed', 'queued'), reason = ?,"
+            " updated_at = ? WHERE link_id = ? AND rel_path = ? AND consumer = ?",
+            (MOST_ATTEMPTS, reason, now(), link_id, path, self._consumer),
         )
 
     def clear(self, link_id: str) -> None:
@@ -146,28 +164,60 @@ class Queue:
             "DELETE FROM sync_queue WHERE link_id = ? AND consumer = ?", (link_id, self._consumer)
         )
 
-    def size(self) -> int:
-        """How many files wait."""
+    def size(self, link_id: str | None = None) -> int:
+        """How many files wait, of one vault or of all."""
+        condition, values = _of(link_id)
         row = self._database.row(
-            "SELECT count(*) FROM sync_queue WHERE consumer = ?", (self._consumer,)
+            f"SELECT count(*) FROM sync_queue WHERE consumer = ? AND {condition}",
+            (self._consumer, *values),
         )
         return int(str(row[0])) if row else 0
 
-    def is_waiting(self) -> bool:
+    def rows(self, link_id: str, limit: int) -> list[QueuedFile]:
+        """The first rows of a vault, those in trouble before those that wait."""
+        found = self._database.rows(
+            "SELECT rel_path, change_type, status, attempts, reason, enqueued_at, updated_at"
+            " FROM sync_queue WHERE link_id = ? AND consumer = ?"
+            " ORDER BY reason IS NULL, queue_id LIMIT ?",
+            (link_id, self._consumer, limit),
+        )
+        with self._database.decoding():
+            return [
+                QueuedFile(
+                    str(path),
+                    str(kind),
+                    str(status),
+                    int(str(attempts)),
+                    None if reason is None else str(reason),
+                    str(enqueued_at),
+                    str(updated_at),
+                )
+                for path, kind, status, attempts, reason, enqueued_at, updated_at in found
+            ]
+
+    def is_waiting(self, link_id: str | None = None) -> bool:
         """Whether any file waits to be looked at; one that failed has been looked at."""
+        condition, values = _of(link_id)
         found = self._database.row(
-            "SELECT 1 FROM sync_queue WHERE consumer = ? AND status <> 'failed' LIMIT 1",
-            (self._consumer,),
+            "SELECT 1 FROM sync_queue WHERE consumer = ? AND status <> 'failed' AND reason IS NULL"
+            f" AND {condition} LIMIT 1",
+            (self._consumer, *values),
         )
         return found is not None
 
-    def unsearchable(self) -> int:
+    def unsearchable(self, link_id: str | None = None) -> int:
         """How many files that wait have never been searchable."""
+        condition, values = _of(link_id)
         row = self._database.row(
             "SELECT count(*) FROM sync_queue AS owed WHERE consumer = ? AND status <> 'failed'"
-            " AND change_type <> 'delete' AND NOT EXISTS (SELECT 1 FROM vault_file_index_state"
+            f" AND reason IS NULL AND change_type <> 'delete' AND {condition}"
+            " AND NOT EXISTS (SELECT 1 FROM vault_file_index_state"
             " AS state WHERE state.link_id = owed.link_id AND embedding_status = 'indexed'"
             " AND state.rel_path IN (owed.rel_path, owed.old_path))",
-            (self._consumer,),
+            (self._consumer, *values),
         )
         return int(str(row[0])) if row else 0
+
+
+def _of(link_id: str | None) -> tuple[str, tuple[str, ...]]:
+    return ("true", ()) if link_id is None else ("link_id = ?", (link_id,))

@@ -29,7 +29,7 @@ def salvage(damaged: Path, into: Database) -> dict[str, int]:
     saved: dict[str, int] = {}
     with contextlib.closing(_opened(damaged)) as source:
         for table in KEPT_TABLES:
-            columns = [str(row[1]) for row in into.rows(f"PRAGMA table_info({table})")]
+            columns = _shared_columns(source, into, table)
             keys = [str(row[1]) for row in into.rows(f"PRAGMA table_info({table})") if row[5]]
             count = 0
             for row in _rows(source, table, columns, keys):
@@ -37,6 +37,15 @@ def salvage(damaged: Path, into: Database) -> dict[str, int]:
             if count:
                 saved[table] = count
     return saved
+
+
+def _shared_columns(source: sqlite3.Connection, into: Database, table: str) -> list[str]:
+    """The columns of the new table that the old one has too; a file of before has fewer."""
+    wanted = [str(row[1]) for row in into.rows(f"PRAGMA table_info({table})")]
+    had: set[str] = set()
+    with contextlib.suppress(sqlite3.Error, MemoryError):
+        had = {bytes(row[1]).decode() for row in source.execute(f"PRAGMA table_info({table})")}
+    return [column for column in wanted if column in had] or wanted
 
 
 def _opened(damaged: Path) -> sqlite3.Connection:

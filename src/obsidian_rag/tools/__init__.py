@@ -1,44 +1,91 @@
 """One function per tool, one envelope for every door."""
 
+from obsidian_rag.notes import Scope
 from obsidian_rag.relations import LinksFound
 from obsidian_rag.search import Evaluated, Outcome, Report, Weakness
 from obsidian_rag.tools import ids, livesync
 from obsidian_rag.tools.citation import obsidian_link, without_files
-from obsidian_rag.tools.dispatch import TOOLS, Params, Tool, call, parse, register, run, schemas
+from obsidian_rag.tools.dispatch import (
+    TOOLS,
+    Params,
+    Tool,
+    call,
+    find_tool,
+    parse,
+    register,
+    register_for_owner,
+    run,
+    schemas,
+)
 from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure, success
 from obsidian_rag.tools.evaluation import Measurement, measure_links, measure_search
+from obsidian_rag.tools.guard import AGENT, OWNER, Caller
 from obsidian_rag.tools.index import CANCEL, INDEX, index_outcome
+from obsidian_rag.tools.links import (
+    LINK_ADD,
+    LINK_LIST,
+    LINK_REMOVE,
+    LINK_SET_MODE,
+    LINK_SYNC_STATUS,
+    SYNC_NOW,
+)
 from obsidian_rag.tools.memory import MEMORY_RECALL, MEMORY_STORE, memory_forget, memory_list
 from obsidian_rag.tools.next_step import for_agents
+from obsidian_rag.tools.note_view import (
+    FilterChoice,
+    NoteView,
+    filter_choices,
+    note_attachment,
+    note_view,
+    relation_preview,
+)
 from obsidian_rag.tools.read import READ, ReadParams, read
 from obsidian_rag.tools.related import ADD_RELATION, RELATED, SUGGEST_RELATIONS
+from obsidian_rag.tools.relation_settings import RELATION_SETTINGS
 from obsidian_rag.tools.search import SEARCH, SearchParams, search
 from obsidian_rag.tools.sections import listed_notes, media_type
 from obsidian_rag.tools.status import STATUS, status
+from obsidian_rag.tools.sync_care import (
+    sync_conflict,
+    sync_conflicts,
+    sync_resolve,
+    sync_restore,
+    sync_trash,
+)
 from obsidian_rag.tools.sync_status import SYNC_STATUS
 
 # Every tool there is: a new one is added here, and all doors have it.
 register(SEARCH, STATUS, INDEX, CANCEL, READ, MEMORY_STORE, MEMORY_RECALL)
 register(RELATED, SUGGEST_RELATIONS, ADD_RELATION)
 register(SYNC_STATUS)
+register(LINK_ADD, LINK_LIST, LINK_REMOVE, LINK_SET_MODE, SYNC_NOW, LINK_SYNC_STATUS)
+register_for_owner(ids.CHECK_IDS, ids.ADD_IDS, RELATION_SETTINGS)
 
 __all__ = [
+    "AGENT",
     "ENVELOPE_SCHEMA",
+    "OWNER",
     "TOOLS",
+    "Caller",
     "Envelope",
     "Evaluated",
+    "FilterChoice",
     "LinksFound",
     "Measurement",
     "Meta",
+    "NoteView",
     "Outcome",
     "Params",
     "ReadParams",
     "Report",
+    "Scope",
     "SearchParams",
     "Tool",
     "Weakness",
     "call",
     "failure",
+    "filter_choices",
+    "find_tool",
     "for_agents",
     "ids",
     "index_outcome",
@@ -49,13 +96,21 @@ __all__ = [
     "media_type",
     "memory_forget",
     "memory_list",
+    "note_attachment",
+    "note_view",
     "obsidian_link",
     "parse",
     "read",
+    "relation_preview",
     "run",
     "schemas",
     "search",
     "status",
     "success",
+    "sync_conflict",
+    "sync_conflicts",
+    "sync_resolve",
+    "sync_restore",
+    "sync_trash",
     "without_files",
 ]

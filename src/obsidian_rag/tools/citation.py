@@ -7,11 +7,13 @@ as no note does, and one that says `rag: private` is found by its path only.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Protocol
 from urllib.parse import quote
+
+from pydantic import Field, StringConstraints
 
 from obsidian_rag.engine import Engine, NoteFiles
 from obsidian_rag.errors import (
@@ -31,8 +33,34 @@ from obsidian_rag.notes import (
 )
 from obsidian_rag.tools.guard import PRIVATE, Caller
 
+VaultName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+WHICH_VAULT: Any = Field(
+    None,
+    description="Name or link id of its vault",
+)
+VaultNames = Annotated[tuple[VaultName, ...], Field(max_length=50)]
 _MOST_NAMED = 10
 _NEVER_INDEXED = "rag_false"
+
+
+class CitedVault(Protocol):
+    """What is told of a vault, and by what it is known."""
+
+    @property
+    def link_id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def root(self) -> Path: ...
+    @property
+    def is_primary(self) -> bool: ...
+
+
+def vault_fields(vault: CitedVault) -> dict[str, str]:
+    """Which vault something is from, as every answer tells it."""
+    return {"link_id": vault.link_id, "vault": vault.name, "vault_label": vault.label}
 
 
 def obsidian_link(root: Path, path: str) -> str:
@@ -41,29 +69,49 @@ def obsidian_link(root: Path, path: str) -> str:
     return f"obsidian://open?vault={quote(root.name, safe='')}&file={quote(name, safe='')}"
 
 
-def find_note(engine: Engine, name: str, caller: Caller) -> str:
-    """The path of the note called `name`: a path, or a unique end of one, with or without .md.
+def find_note(
+    engine: Engine, name: str, caller: Caller, vault: str | None = None
+) -> tuple[CitedVault, str]:
+    """Vault and path of the note called `name`: a path, or a unique end of one, .md or not.
+
+    `vault` is a name or link id; without one, the primary vault is asked first, then the others.
 
     Raises:
-        NotFound: there is none that the caller may know of.
+        NotFound: there is none that the caller may know of, or no such vault.
         InvalidArgument: there are several.
         SecurityViolation: the path leaves the vault or is in a denied folder.
         SensitiveFiltered: it is a private note's path, and the user has not been asked.
     """
-    files = NoteFiles(engine)
+    asked = engine.vaults.one(vault, caller.scope)
+    files = NoteFiles(engine, asked.link_id, caller.scope)
     rel = files.path_of(name)
-    found = next(_at(engine, rel, caller), None)
-    named = [found] if found else list(islice(_named(engine, rel, caller), _MOST_NAMED + 1))
+    named: list[tuple[CitedVault, str]] = [
+        (asked, path) for path in _called(engine, asked, rel, caller)
+    ]
+    if not named and vault is None:
+        linked = [one for one in engine.vaults.within(caller.scope) if one.link_id != asked.link_id]
+        named = [(one, path) for one in linked for path in _called(engine, one, rel, caller)]
     if len(named) == 1:
-        files.real_path(named[0])
-        return named[0]
+        found, path = named[0]
+        NoteFiles(engine, found.link_id, caller.scope).real_path(path)
+        return found, path
     if named:
-        some = ", ".join(f"'{path}'" for path in named[:_MOST_NAMED])
         raise InvalidArgument(
-            f"Several notes are called '{name}': {some}.", "Name one by its path."
+            f"Several notes are called '{name}': {_listed(named)}.", "Name one by its path."
         )
     files.check_folder(rel, name)
     raise NotFound(f"No note '{name}'.", "Search for it first.")
+
+
+def _called(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> list[str]:
+    found = next(_at(engine, vault, rel, caller), None)
+    return [found] if found else list(islice(_named(engine, vault, rel, caller), _MOST_NAMED + 1))
+
+
+def _listed(named: Sequence[tuple[CitedVault, str]]) -> str:
+    is_one = len({vault.link_id for vault, _ in named}) == 1
+    some = named[:_MOST_NAMED]
+    return ", ".join(f"'{path}'" + ("" if is_one else f" in {of.name}") for of, path in some)
 
 
 def unconfirmed(path: str, why: str) -> SensitiveFiltered:
@@ -74,7 +122,7 @@ def unconfirmed(path: str, why: str) -> SensitiveFiltered:
     )
 
 
-def policy_of(engine: Engine, path: str) -> RagPolicy:
+def policy_of(engine: Engine, vault: CitedVault, path: str) -> RagPolicy:
     """What a note's `rag:` property says now; a file that cannot be read says nothing.
 
     Raises:
@@ -83,18 +131,20 @@ def policy_of(engine: Engine, path: str) -> RagPolicy:
     if not kind_of(path).has_frontmatter:
         return RagPolicy.INDEX
     with contextlib.suppress(SecurityViolation):
-        file = NoteFiles(engine).read(path)
+        file = NoteFiles(engine, vault.link_id).read(path)
         # Without the opening line there are no properties.
         if file is not None and file.text.startswith("---"):
             return parse_note(path, file.text).policy
     return RagPolicy.INDEX
 
 
-def known_paths(engine: Engine, paths: Iterable[str], caller: Caller) -> Iterator[str]:
-    """Those of these paths that the caller may know of; not one that is just being written."""
+def known_paths(
+    engine: Engine, vault: CitedVault, paths: Iterable[str], caller: Caller
+) -> Iterator[str]:
+    """Those paths of a vault that the caller may know of; not one that is just being written."""
     for path in paths:
         with contextlib.suppress(NoteChanged):
-            if caller.knows_of(policy_of(engine, path)):
+            if caller.knows_of(policy_of(engine, vault, path)):
                 yield path
 
 
@@ -107,11 +157,23 @@ def known_files(
     """
     if caller.is_owner:
         return list(entries)
-    shown = (entry for entry in entries if entry.get("reason") != _NEVER_INDEXED)
+    vaults = {vault.link_id: vault for vault in engine.vaults}
+    primary = engine.vaults.primary
+    shown = (
+        entry
+        for entry in entries
+        if entry.get("reason") != _NEVER_INDEXED
+        and caller.scope.admits(entry.get("link_id") or primary.link_id, entry["file"])
+    )
     return [
         _without_quotes(entry)
         for entry in shown
-        if entry.get("status") == "skipped" or any(known_paths(engine, [entry["file"]], caller))
+        if entry.get("status") == "skipped"
+        or any(
+            known_paths(
+                engine, vaults.get(entry.get("link_id", ""), primary), [entry["file"]], caller
+            )
+        )
     ]
 
 
@@ -135,19 +197,19 @@ def _without_quotes(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**entry, "reason": f"{head}."} if colon else entry
 
 
-def _at(engine: Engine, rel: str, caller: Caller) -> Iterator[str]:
+def _at(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator[str]:
     """The note at exactly this path."""
     for path in exact_paths(rel):
-        if NoteFiles(engine).is_there(path):
-            policy = policy_of(engine, path)
+        if NoteFiles(engine, vault.link_id, caller.scope).is_there(path):
+            policy = policy_of(engine, vault, path)
             if caller.knows_of(policy):
                 yield path
             elif policy is RagPolicy.PRIVATE:
                 raise unconfirmed(path, PRIVATE)
 
 
-def _named(engine: Engine, rel: str, caller: Caller) -> Iterator[str]:
+def _named(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator[str]:
     """Known notes whose path ends so, in any case, as Obsidian resolves `[[links]]`."""
-    files = NoteFiles(engine)
+    files = NoteFiles(engine, vault.link_id, caller.scope)
     ends = sorted(notes_ending(rel, files.known()))
-    return known_paths(engine, (path for path in ends if files.is_there(path)), caller)
+    return known_paths(engine, vault, (path for path in ends if files.is_there(path)), caller)

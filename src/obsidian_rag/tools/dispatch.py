@@ -19,8 +19,10 @@ from pydantic_core import ErrorDetails
 from obsidian_rag.engine import Engine, health_of, index_stamp
 from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError, Status, worse
 from obsidian_rag.tools.envelope import NO_META, Envelope, Meta, failure
+from obsidian_rag.tools.guard import AGENT, Caller
 from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.schema import parameters_schema
+from obsidian_rag.tools.wall import check_may_call, with_known_vaults, within_walls
 
 _MOST_PROBLEMS = 5
 _OUT_OF_RANGE = {
@@ -48,39 +50,57 @@ class Tool(Generic[P]):
     name: str
     description: str
     params: type[P]
-    run: Callable[[Engine, P], Envelope]
+    run: Callable[[Engine, P, Caller], Envelope]
     is_read_only: bool
-    # For the person whose notes these are, where that makes a difference.
-    run_for_owner: Callable[[Engine, P], Envelope] | None = None
+    # It tells of, or changes, more than some notes: nothing for a caller that is limited to them.
+    is_of_installation: bool = False
     # Its answer is about health, from a closer look than other answers take.
     tells_health: bool = False
 
 
 TOOLS: dict[str, Tool[Any]] = {}
+# For the person whose notes these are alone: no door lists them, and agents cannot call them.
+OWNER_TOOLS: dict[str, Tool[Any]] = {}
 
 
 def register(*tools: Tool[Any]) -> None:
     """Offer tools; `obsidian_rag.tools` does it once, so that the list is in one place."""
+    _add(TOOLS, tools)
+
+
+def register_for_owner(*tools: Tool[Any]) -> None:
+    """Offer tools to the person whose notes these are, and to nobody else."""
+    _add(OWNER_TOOLS, tools)
+
+
+def _add(registry: dict[str, Tool[Any]], tools: tuple[Tool[Any], ...]) -> None:
     for tool in tools:
-        if tool.name in TOOLS:
+        if tool.name in TOOLS or tool.name in OWNER_TOOLS:
             raise ValueError(f"two tools are called {tool.name}")
-        TOOLS[tool.name] = tool
+        registry[tool.name] = tool
+
+
+def find_tool(name: str, caller: Caller) -> Tool[Any] | None:
+    """The tool of this name, if the caller may use it."""
+    return TOOLS.get(name) or (OWNER_TOOLS.get(name) if caller.is_owner else None)
 
 
 def call(
-    engine: Engine, name: str, arguments: Mapping[str, object], *, is_owner: bool = False
+    engine: Engine, name: str, arguments: Mapping[str, object], caller: Caller = AGENT
 ) -> Envelope:
     """Ask a tool; whatever happens, the answer is an envelope."""
-    envelope = _outcome(engine, name, arguments, is_owner=is_owner)
-    return envelope if is_owner else for_agents(envelope)
+    envelope = _outcome(engine, name, arguments, caller)
+    if caller.is_limited:
+        envelope = within_walls(envelope)
+    return envelope if caller.is_owner else for_agents(envelope)
 
 
 def _outcome(
-    engine: Engine, name: str, arguments: Mapping[str, object], *, is_owner: bool
+    engine: Engine, name: str, arguments: Mapping[str, object], caller: Caller
 ) -> Envelope:
     started = time.perf_counter()
     try:
-        return run(engine, name, arguments, is_owner=is_owner)
+        return run(engine, name, arguments, caller)
     except ObsidianRagError as error:
         return failure(error, answer_meta(engine, started))
     except Exception as error:  # noqa: BLE001  (the outer edge of every door)
@@ -89,23 +109,25 @@ def _outcome(
 
 
 def run(
-    engine: Engine, name: str, arguments: Mapping[str, object], *, is_owner: bool = False
+    engine: Engine, name: str, arguments: Mapping[str, object], caller: Caller = AGENT
 ) -> Envelope:
     """Ask a tool, for doors that handle failures themselves.
 
     Raises:
         InvalidArgument: there is no such tool, or the arguments do not fit it.
+        ReadOnly, NotFound: the caller may not do it (see `wall`).
         ObsidianRagError: the tool could not do it; its status is the engine's health.
     """
     try:
-        tool = TOOLS.get(name)
+        tool = find_tool(name, caller)
         if tool is None:
             raise InvalidArgument(
                 f"No tool is called {_quoted(name)}.", f"The tools are: {', '.join(TOOLS)}."
             )
-        act = (tool.run_for_owner if is_owner else None) or tool.run
+        check_may_call(tool.name, caller, tool.is_read_only, tool.is_of_installation)
         with engine.one_set_of_settings():
-            envelope = act(engine, parse(tool.params, arguments))
+            params = parse(tool.params, arguments)
+            envelope = tool.run(engine, params, with_known_vaults(engine, caller))
     except ObsidianRagError as error:
         error.status = _status_beside(engine, error)
         raise

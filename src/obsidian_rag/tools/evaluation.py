@@ -37,13 +37,14 @@ class Measurement:
     """Which questions are asked: those of a golden file, or some made from the vault itself.
 
     `limit` is the most questions of the file, or of each kind; `without` names signals to leave
-    out.
+    out; `vault`, a name or link id, is the vault that is asked, by default all are.
     """
 
     golden: Path | None = None
     limit: int | None = None
     half: str = Half.ALL
     without: frozenset[str] = frozenset()
+    vault: str | None = None
 
 
 def measure_search(
@@ -65,14 +66,15 @@ def measure_search(
     chosen = chosen[: wanted.limit] if wanted.golden is not None else chosen
     if not chosen:
         raise InvalidArgument("There is no question in that half.", "Leave out --half.")
-    return evaluate(engine, chosen, EvalOptions(leave_out=wanted.without), on_progress), unknown
+    options = EvalOptions(leave_out=wanted.without)
+    return evaluate(engine, chosen, options, on_progress, wanted.vault), unknown
 
 
 def _questions(engine: Engine, wanted: Measurement) -> tuple[Sequence[Question], tuple[str, ...]]:
     if wanted.golden is not None:
-        loaded = load_golden(engine, wanted.golden)
+        loaded = load_golden(engine, wanted.golden, wanted.vault)
         return loaded.questions, loaded.unknown
-    made = own_questions(engine, wanted.limit or _OWN_QUESTIONS)
+    made = own_questions(engine, wanted.limit or _OWN_QUESTIONS, vault=wanted.vault)
     if not made:
         raise NotFound(
             "No question can be made from this vault: it has no title of two words or more,"
@@ -82,23 +84,25 @@ def _questions(engine: Engine, wanted: Measurement) -> tuple[Sequence[Question],
     return made, ()
 
 
-def load_golden(engine: Engine, file: Path) -> Golden:
+def load_golden(engine: Engine, file: Path, vault: str | None = None) -> Golden:
     """The questions of a golden file; see `read_golden`.
 
     Raises:
         IndexNotFound: there is no index yet.
     """
-    return read_golden(file, indexed_notes(engine))
+    return read_golden(file, indexed_notes(engine, vault))
 
 
-def own_questions(engine: Engine, limit: int, seed: int = 0) -> list[Question]:
+def own_questions(
+    engine: Engine, limit: int, seed: int = 0, vault: str | None = None
+) -> list[Question]:
     """Questions made from the vault itself; see `questions_from`.
 
     Raises:
         IndexNotFound: there is no index yet.
     """
 
-    files = NoteFiles(engine)
+    files = NoteFiles(engine, vault)
 
     def notes_at(paths: Iterable[str]) -> Iterator[Note]:
         for path in paths:
@@ -107,7 +111,7 @@ def own_questions(engine: Engine, limit: int, seed: int = 0) -> list[Question]:
                 if file is not None:
                     yield parse_note(path, file.text)
 
-    return questions_from(indexed_notes(engine), notes_at, limit, seed)
+    return questions_from(indexed_notes(engine, vault), notes_at, limit, seed)
 
 
 def evaluate(
@@ -115,15 +119,20 @@ def evaluate(
     questions: Sequence[Question],
     options: EvalOptions = _AS_USUAL,
     on_progress: OnProgress = lambda done, total: None,
+    vault: str | None = None,
 ) -> Report:
     """Ask every question of this engine, and say how many meaning vectors there were to help.
+
+    With `vault`, only that one is asked.
 
     Raises:
         IndexNotFound, IndexCorrupted: there is nothing to answer from.
     """
 
+    vaults = ((vault,),) if vault is not None else ()
+
     def answer(request: Request) -> tuple[Answer, ObsidianRagError | None]:
-        asked = ask(engine, request)
+        asked = ask(engine, replace(request, filters=replace(request.filters, vaults=vaults)))
         return asked.answer, asked.trouble
 
     report = evaluate_search(answer, questions, options, on_progress)

@@ -19,16 +19,19 @@ Three things may stay back, each wholly:
   an answer. Only who names it by its path is told that it needs consent;
 - with `security.sensitive_policy: withhold`, a sensitive section, from agents without consent. It
   is judged as a whole (`sections`), and found ones are listed by file and lines alone.
+
+A caller may be limited to some vaults and folders. For it there is nothing else, whatever it
+confirms: notes outside decide no answer, and nothing is told of the installation as a whole.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TypedDict
 
 from obsidian_rag.engine import Engine
-from obsidian_rag.notes import RagPolicy, sensitive_categories
+from obsidian_rag.notes import EVERYTHING, RagPolicy, Scope, sensitive_categories
 
 HEALTH = "health"
 RELATIONS = "relations"
@@ -82,10 +85,24 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the person whose notes these are, or an agent, perhaps with the user's consent."""
+    """Who asks: the person whose notes these are, or an agent, perhaps with the user's consent.
+
+    Nothing outside of `scope` is there for it, and with `is_read_only` it changes nothing.
+    """
 
     is_owner: bool = False
     has_consent: bool = False
+    scope: Scope = EVERYTHING
+    is_read_only: bool = False
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there may be notes that are not there for it."""
+        return self.scope.is_limited
+
+    def confirming(self, has_consent: bool) -> "Caller":
+        """The same in a call that says, or does not, that the user agreed."""
+        return replace(self, has_consent=has_consent)
 
     @property
     def sees_private(self) -> bool:
@@ -101,6 +118,10 @@ class Caller:
         if policy is RagPolicy.NEVER:
             return self.is_owner
         return policy is not RagPolicy.PRIVATE or self.sees_private
+
+
+OWNER = Caller(is_owner=True)
+AGENT = Caller()
 
 
 @dataclass(frozen=True, slots=True)

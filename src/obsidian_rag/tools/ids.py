@@ -1,9 +1,20 @@
-"""Ids of notes as the command line uses them: functions with types, and no envelope."""
+"""Ids of notes, for the person whose notes these are: functions for the command line, and tools.
 
+Agents have no such tools: whatever needs an id gets it by `obsidian_rag_add_relation`, one note at
+a time and after the user was asked.
+"""
+
+import time
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from obsidian_rag.engine import Engine
 from obsidian_rag.relations import (
     AddedId,
     AddOutcome,
     DanglingRelation,
+    FoundId,
     IdCheck,
     IdReport,
     add_note_ids,
@@ -13,17 +24,101 @@ from obsidian_rag.relations import (
     notes_without_id,
     similar_titles,
 )
+from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
+from obsidian_rag.tools.envelope import Envelope, success
+from obsidian_rag.tools.guard import OWNER, Caller
 
 __all__ = [
+    "ADD_IDS",
+    "CHECK_IDS",
     "AddOutcome",
     "AddedId",
     "DanglingRelation",
     "IdCheck",
     "IdReport",
     "add_note_ids",
+    "added_fields",
+    "check_fields",
     "check_note_ids",
     "has_id",
     "note_for_id",
     "notes_without_id",
     "similar_titles",
 ]
+
+_MOST_AT_ONCE = 500
+_NotePath = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+
+
+class CheckIdsParams(Params):
+    """Nothing to choose."""
+
+
+class AddIdsParams(Params):
+    """Which notes get an id."""
+
+    notes: Annotated[tuple[_NotePath, ...], Field(min_length=1, max_length=_MOST_AT_ONCE)] = Field(
+        description="Paths in the vault; a note that has a good id keeps it"
+    )
+
+
+def check(engine: Engine, _: CheckIdsParams, __: Caller = OWNER) -> Envelope:
+    """Hold the ids of all notes against the rules."""
+    started = time.perf_counter()
+    return success(
+        check_fields(check_note_ids(engine, engine.vaults.primary)), answer_meta(engine, started)
+    )
+
+
+def add(engine: Engine, params: AddIdsParams, _: Caller = OWNER) -> Envelope:
+    """Write an id into each of these notes that has none."""
+    started = time.perf_counter()
+    done = list(add_note_ids(engine.vaults.primary, params.notes))
+    data = {"notes": [added_fields(one) for one in done]}
+    return success(data, answer_meta(engine, started))
+
+
+def added_fields(one: AddedId) -> dict[str, object]:
+    """What became of a note that should get an id."""
+    fields: dict[str, object] = {"note": one.path, "outcome": one.outcome.value}
+    return {**fields, "id": one.id or None, "error": one.error}
+
+
+def check_fields(found: IdCheck) -> dict[str, object]:
+    """What a check found."""
+    report = found.report
+    return {
+        "is_clean": found.is_clean,
+        "notes": report.notes,
+        "missing": list(report.missing),
+        "invalid": [_bad(one) for one in report.invalid],
+        "not_lower_case": [_bad(one) for one in report.not_lower_case],
+        "duplicates": [
+            {"id": one.id, "kept": one.kept, "others": list(one.others)}
+            for one in report.duplicates
+        ],
+        "legacy": list(report.legacy),
+        "dangling": [{"note": one.path, "target": one.target} for one in found.dangling],
+        "cycles": None if found.cycles is None else [list(way) for way in found.cycles],
+        "unread": [{"note": path, "reason": reason} for path, reason in found.unread],
+    }
+
+
+def _bad(one: FoundId) -> dict[str, object]:
+    return {"note": one.path, "id": one.id.value, "field": one.id.field, "trouble": one.id.trouble}
+
+
+CHECK_IDS = Tool(
+    name="obsidian_rag_check_ids",
+    description="Notes whose id is missing, broken or used twice, and relations that lead nowhere.",
+    params=CheckIdsParams,
+    run=check,
+    is_read_only=True,
+)
+ADD_IDS = Tool(
+    name="obsidian_rag_add_ids",
+    description="Write an id into the frontmatter of notes that have none.",
+    params=AddIdsParams,
+    run=add,
+    is_read_only=False,
+)

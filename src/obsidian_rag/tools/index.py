@@ -3,7 +3,6 @@
 import time
 import uuid
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field
@@ -14,21 +13,21 @@ from obsidian_rag.errors import InvalidArgument, NotFound
 from obsidian_rag.tools.citation import known_files
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta, with_health
 from obsidian_rag.tools.envelope import Envelope, Meta, success
-from obsidian_rag.tools.guard import Caller
+from obsidian_rag.tools.guard import AGENT, Caller
 
 
 class IndexParams(Params):
     """How much to look at."""
 
     mode: Literal["full", "sync", "reindex"] = Field(
-        description="sync: files that changed; full: the content of every file;"
-        " reindex: build a new index, needed after damage or a change of embedder"
+        description="sync: changed files; full: every file, if there is no index; reindex: a new"
+        " index, after damage or a change of embedder"
     )
     # Not in the schema: only the person whose notes these are can know that they are gone.
     accept_removals: SkipJsonSchema[bool] = False
 
 
-def index(engine: Engine, params: IndexParams, *, is_owner: bool = False) -> Envelope:
+def index(engine: Engine, params: IndexParams, caller: Caller = AGENT) -> Envelope:
     """Start a job, or take up the one that runs; a process that does not stay runs it to its end.
 
     Raises:
@@ -36,7 +35,7 @@ def index(engine: Engine, params: IndexParams, *, is_owner: bool = False) -> Env
         Busy: the daemon is stopping, or another process writes the index.
     """
     accepts = params.accept_removals
-    if accepts and not is_owner:
+    if accepts and not caller.is_owner:
         raise InvalidArgument(
             "Only the user can say that missing notes are gone.",
             "Run `obsidian-rag sync --accept-removals`.",
@@ -44,11 +43,11 @@ def index(engine: Engine, params: IndexParams, *, is_owner: bool = False) -> Env
     if engine.live is None:
         fields = result_fields(run_index(engine, params.mode, accepts_removals=accepts))
         job = {"job_id": str(uuid.uuid4()), "status": "completed"}
-        shown = {"errors": known_files(engine, fields["errors"], Caller(is_owner))}
+        shown = {"errors": known_files(engine, fields["errors"], caller)}
         return success({**job, **fields, **shown}, _meta(engine, fields))
     started = time.perf_counter()
     running = engine.live.jobs.request(params.mode, accepts_removals=accepts)
-    return success(_started(running), answer_meta(engine, started))
+    return success(started_job(running), answer_meta(engine, started))
 
 
 class CancelParams(Params):
@@ -59,7 +58,7 @@ class CancelParams(Params):
     )
 
 
-def cancel(engine: Engine, params: CancelParams) -> Envelope:
+def cancel(engine: Engine, params: CancelParams, _: Caller = AGENT) -> Envelope:
     """Ask a job to end early; what it has done so far is kept.
 
     Raises:
@@ -69,10 +68,11 @@ def cancel(engine: Engine, params: CancelParams) -> Envelope:
     if engine.live is None:
         raise NotFound("No job is running here.", "Jobs run in the daemon: `obsidian-rag serve`.")
     job = engine.live.jobs.cancel(params.job_id)
-    return success({**_started(job), "cancelling": True}, answer_meta(engine, started))
+    return success({**started_job(job), "cancelling": True}, answer_meta(engine, started))
 
 
-def _started(job: Job) -> dict[str, object]:
+def started_job(job: Job) -> dict[str, object]:
+    """A job that runs or waits, as every door shows it."""
     return {"job_id": job.id, "status": job.status.value, "mode": job.mode.value}
 
 
@@ -94,23 +94,22 @@ def _meta(engine: Engine, fields: Mapping[str, Any]) -> Meta:
 INDEX = Tool(
     name="obsidian_rag_index",
     description=(
-        "Bring the search index up to date with the user's notes. Use `sync` unless the index is"
-        " missing (`full`) or damaged (`reindex`). Notes are only read, never changed. The answer"
-        " has a job id; obsidian_rag_status shows its progress and, once it is over, counts and"
-        " the files that failed. While a job runs, asking again gives the same job."
+        "Bring the search index up to date with the user's notes, which are only read. The answer"
+        " has a job id; obsidian_rag_status shows its progress, then counts and the files that"
+        " failed. While a job runs, asking again gives the same job."
     ),
     params=IndexParams,
     run=index,
     is_read_only=False,
-    run_for_owner=partial(index, is_owner=True),
+    is_of_installation=True,
 )
 CANCEL = Tool(
     name="obsidian_rag_cancel",
     description=(
-        "End a running index job early, when the user asks for it. What it has indexed so far is"
-        " kept, and the next run goes on from there."
+        "End a running index job early, when the user asks for it; the next run goes on from there."
     ),
     params=CancelParams,
     run=cancel,
     is_read_only=False,
+    is_of_installation=True,
 )

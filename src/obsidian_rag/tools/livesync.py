@@ -1,8 +1,5 @@
 """LiveSync as the command line uses it: functions with types of their own, and no envelope."""
 
-import functools
-
-from obsidian_rag.engine import watch_files
 from obsidian_rag.livesync import (
     PASSPHRASE_VARIABLE,
     PASSWORD_VARIABLE,
@@ -22,7 +19,7 @@ from obsidian_rag.livesync import (
     resolve_conflict,
     restore_many,
     restore_trashed,
-    run_livesync,
+    run_until_stopped,
     set_up,
     sync_once,
     take_held_deletions,
@@ -31,21 +28,18 @@ from obsidian_rag.livesync import (
     waiting_conflicts,
 )
 
-# Be a node in the foreground, with a watcher of its own.
-run_until_stopped = functools.partial(run_livesync, watch_files)
-
 __all__ = [
     "PASSPHRASE_VARIABLE",
     "PASSWORD_VARIABLE",
     "Direction",
     "LivesyncCheck",
     "NotEncrypted",
+    "Options",
     "RestoredMany",
     "SetUp",
     "SyncResult",
     "Tweaks",
     "WaitingConflict",
-    "Options",
     "check_livesync",
     "finish_resolving",
     "needs_consent",

@@ -8,19 +8,21 @@ import contextlib
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Annotated
 
 from pydantic import Field, StringConstraints, model_validator
 
-from obsidian_rag.engine import Engine, Facts, FoundFact, NoteFiles
+from obsidian_rag.engine import Engine, NoteFiles
 from obsidian_rag.errors import NotFound, ObsidianRagError, SensitiveFiltered
 from obsidian_rag.notes import Note
-from obsidian_rag.tools.citation import find_note
+from obsidian_rag.search import FoundFact
+from obsidian_rag.tools.citation import WHICH_VAULT, VaultName, find_note
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
 from obsidian_rag.tools.guard import (
+    AGENT,
+    OWNER,
     PRIVATE,
     Caller,
     GuardSettings,
@@ -42,6 +44,7 @@ class MemoryStoreParams(Params):
     key: Key = Field(description="Short name of the fact, such as debt_to_sreenivas")
     value: Value = Field(description="The fact to remember, as a sentence")
     source: Path = Field(description="Path in the vault of the note that says so")
+    vault: VaultName | None = WHICH_VAULT
     confirm_sensitive: bool = Field(False, description="True if the user agreed; see search")
 
 
@@ -69,7 +72,7 @@ class _Judged:
     is_withheld: bool
 
 
-def memory_store(engine: Engine, params: MemoryStoreParams, *, is_owner: bool = False) -> Envelope:
+def memory_store(engine: Engine, params: MemoryStoreParams, caller: Caller = AGENT) -> Envelope:
     """Remember a fact, replacing an earlier one with the same key.
 
     Raises:
@@ -78,18 +81,17 @@ def memory_store(engine: Engine, params: MemoryStoreParams, *, is_owner: bool = 
         SensitiveFiltered: the source is private, and the user has not been asked.
     """
     started = time.perf_counter()
-    source = find_note(engine, params.source, Caller(is_owner, params.confirm_sensitive))
-    Facts(engine).store(params.key, params.value, source)
+    caller = caller.confirming(params.confirm_sensitive)
+    vault, source = find_note(engine, params.source, caller, params.vault)
+    engine.facts.store(params.key, params.value, source, vault.link_id)
     return success({"stored": True, "key": params.key}, answer_meta(engine, started))
 
 
-def memory_recall(
-    engine: Engine, params: MemoryRecallParams, *, is_owner: bool = False
-) -> Envelope:
+def memory_recall(engine: Engine, params: MemoryRecallParams, caller: Caller = AGENT) -> Envelope:
     """The fact with this key, else the facts nearest to the query."""
     started = time.perf_counter()
-    caller = Caller(is_owner, params.confirm_sensitive)
-    facts = Facts(engine)
+    caller = caller.confirming(params.confirm_sensitive)
+    facts = engine.facts
     exact = facts.get(params.key) if params.key else None
     judged = list(_known(engine, [exact] if exact else [], caller))
     trouble = None
@@ -98,7 +100,7 @@ def memory_recall(
         judged = list(islice(_known(engine, found, caller), params.limit))
     withheld = sum(1 for one in judged if one.is_withheld)
     data = {
-        "facts": [_recalled(one) for one in judged],
+        "facts": [_recalled(engine, one) for one in judged],
         "sensitive_detected": any(one.verdict.is_sensitive for one in judged),
     }
     trouble = trouble or (_withheld(withheld) if withheld else None)
@@ -110,37 +112,43 @@ def _known(engine: Engine, found: Iterable[FoundFact], caller: Caller) -> Iterat
     settings = guard_settings(engine)
     for one in found:
         own = judge(one.fact.text, None, (), (), False, settings)
-        of_note = _verdict_of_source(engine, one.fact.source, settings, caller)
+        of_note = _verdict_of_source(engine, one, settings, caller)
         if of_note is not None:
             verdict = joined((own, of_note))
             yield _Judged(one, verdict, caller.misses(verdict))
 
 
 def _verdict_of_source(
-    engine: Engine, source: str, settings: GuardSettings, caller: Caller
+    engine: Engine, one: FoundFact, settings: GuardSettings, caller: Caller
 ) -> Verdict | None:
     """What is to be done with facts of a note; None if the caller may not know of it.
 
-    Which section a fact is from is not known, so it is guarded as the strictest one.
+    Which section a fact is from is not known, so it is guarded as the strictest one. Within a scope
+    there are the facts of notes that were in it when they were stored, and are now.
     """
-    found = _opened(engine, source)
+    found = _opened(engine, one)
     if found is None:
-        return Verdict((PRIVATE,), True) if caller.sees_private else None
+        return Verdict((PRIVATE,), True) if caller.sees_private and not caller.is_limited else None
+    link_id = one.fact.link_id or engine.vaults.primary.link_id
+    if not all(caller.scope.admits(link_id, path) for path in (one.fact.source, found[0].path)):
+        return None
     if not caller.knows_of(found[0].policy):
         return None
     return sections_of_note(*found, settings, caller).whole()
 
 
-def _opened(engine: Engine, source: str) -> tuple[Note, str] | None:
+def _opened(engine: Engine, one: FoundFact) -> tuple[Note, str] | None:
     """The note that a fact came from, also where it was moved; None if it cannot be found."""
-    for name in (source, source.rpartition("/")[2]):
+    fact = one.fact
+    for name in (fact.source, fact.source.rpartition("/")[2]):
         with contextlib.suppress(ObsidianRagError):
-            return NoteFiles(engine).load(find_note(engine, name, Caller(is_owner=True)))
+            vault, path = find_note(engine, name, OWNER, fact.link_id)
+            return NoteFiles(engine, vault.link_id).load(path)
     return None
 
 
-def _recalled(one: _Judged) -> dict[str, object]:
-    shown = _fields(one.found)
+def _recalled(engine: Engine, one: _Judged) -> dict[str, object]:
+    shown = _fields(engine, one.found)
     if one.is_withheld:
         shown = dict.fromkeys(shown, "")
     return {
@@ -161,7 +169,7 @@ def _withheld(count: int) -> ObsidianRagError:
 def memory_list(engine: Engine) -> Envelope:
     """Every fact, the latest first."""
     started = time.perf_counter()
-    facts = [_fields(one) for one in Facts(engine).all()]
+    facts = [_fields(engine, one) for one in engine.facts.all()]
     return success({"facts": facts}, answer_meta(engine, started))
 
 
@@ -172,17 +180,20 @@ def memory_forget(engine: Engine, key: str) -> Envelope:
         NotFound: there is no fact with this key.
     """
     started = time.perf_counter()
-    if not Facts(engine).forget(key):
+    if not engine.facts.forget(key):
         raise NotFound(f"Nothing is remembered as '{key}'.", "See `obsidian-rag memory list`.")
     return success({"forgotten": True, "key": key}, answer_meta(engine, started))
 
 
-def _fields(found: FoundFact) -> dict[str, object]:
+def _fields(engine: Engine, found: FoundFact) -> dict[str, object]:
     fact = found.fact
+    names = {vault.link_id: vault.name for vault in engine.vaults}
     return {
         "key": fact.key,
         "value": fact.value,
         "source": fact.source,
+        # A vault that is linked no more is not known by a name.
+        "vault": names.get(fact.link_id, "") if fact.link_id else engine.vaults.primary.name,
         "stored_at": fact.updated_at,
     }
 
@@ -191,21 +202,21 @@ MEMORY_STORE = Tool(
     name="obsidian_rag_memory_store",
     description=(
         "Remember a fact from the user's notes under a short key, with the note it comes from."
-        " Ask the user first. Storing the same key again replaces the fact."
+        " Ask the user first. The same key again replaces it."
     ),
     params=MemoryStoreParams,
     run=memory_store,
     is_read_only=False,
-    run_for_owner=partial(memory_store, is_owner=True),
+    # A key is everybody's: to take it would replace, or tell of, a fact from outside a scope.
+    is_of_installation=True,
 )
 MEMORY_RECALL = Tool(
     name="obsidian_rag_memory_recall",
     description=(
-        "Facts remembered earlier, by exact key or by what they are about. Quicker than a search"
-        " when the user asks for something that was stored. Each fact names its source note."
+        "Facts remembered earlier, by exact key or by what they are about. Each names its source"
+        " note."
     ),
     params=MemoryRecallParams,
     run=memory_recall,
     is_read_only=True,
-    run_for_owner=partial(memory_recall, is_owner=True),
 )

@@ -14,6 +14,7 @@ _TOOLS = {
     "reindex": 'obsidian_rag_index with mode "reindex"',
     "status": "obsidian_rag_status",
     "livesync status": "obsidian_sync_status",
+    "link list": "obsidian_link_list",
 }
 _COMMAND = re.compile(r"(?:\b(?P<run>[Rr]un) )?(?P<whole>`obsidian-rag (?P<words>[^`]+)`)")
 

@@ -2,7 +2,7 @@
 
 What pydantic writes for each field is said once or not at all: no titles made from names, no
 "or null" beside a default of null (leaving the parameter out says the same), no references, no
-limits of a list's items (a call that breaks them is refused with the limit).
+limits of a list's items nor of names and paths (a call that breaks them is refused with the limit).
 """
 
 from typing import Any
@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 Schema = dict[str, Any]
 _LIMITS = {"minLength", "maxLength"}
+_LONGEST_NAME = 1000
 
 
 def parameters_schema(params: type[BaseModel]) -> Schema:
@@ -32,6 +33,8 @@ def _short(schema: Schema, definitions: dict[str, Schema]) -> Schema:
             described = {"description": short["description"]} if "description" in short else {}
             return {**_short(kinds[0], definitions), **described}
         short["anyOf"] = [_short(kind, definitions) for kind in kinds]
+    if short.get("maxLength", _LONGEST_NAME + 1) <= _LONGEST_NAME:
+        short = {name: value for name, value in short.items() if name not in _LIMITS}
     if short.get("default", ...) is None:
         del short["default"]
     if "properties" in short:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
@@ -21,7 +20,6 @@ from obsidian_rag.engine import (
     ask,
     known_folder,
     note_passages,
-    vault_roots,
 )
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError, SensitiveFiltered
 from obsidian_rag.notes import file_title, parse_date
@@ -35,10 +33,11 @@ from obsidian_rag.search import (
     parse_property,
     parse_query,
 )
-from obsidian_rag.tools.citation import obsidian_link
+from obsidian_rag.tools.citation import CitedVault, VaultNames, obsidian_link, vault_fields
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
 from obsidian_rag.tools.guard import (
+    AGENT,
     Caller,
     GuardSettings,
     Passage,
@@ -82,22 +81,23 @@ class SearchParams(Params):
     query: Annotated[str, StringConstraints(min_length=1, max_length=2000)] = Field(
         description=(
             'A question in natural language; may contain "exact phrases", -word, tag:, path:,'
-            " before:, after: and prop:key=value"
+            " vault:, before:, after: and prop:key=value"
         )
     )
-    max_results: int = Field(5, ge=1, le=50, description="How many passages at most")
+    max_results: int = Field(5, ge=1, le=50, description="Most passages")
     directory_filter: Names | None = Field(None, description='Only these folders, e.g. ["Journal"]')
+    vaults: VaultNames | None = Field(None, description="Only these vaults, by name or link id")
     date_range: DateRangeParams | None = Field(None, description="Only notes of these days")
-    tags: Names | None = Field(None, description="Only passages with any of these tags")
+    tags: Names | None = Field(None, description="Only with any of these tags")
     properties: Names | None = Field(
-        None, description='Only notes with these properties, e.g. ["rating>=4", "status=done"]'
+        None, description='Only notes with these properties, e.g. ["rating>=4"]'
     )
     group_by_note: bool = Field(False, description="At most one passage per note")
     suggest_dates: bool = Field(
         True, description='Let "last March" in the question narrow the answer'
     )
     confirm_sensitive: bool = Field(
-        False, description="The user has confirmed that private passages may be shown"
+        False, description="True once the user agreed to show private text"
     )
 
     @field_validator("query")
@@ -121,10 +121,10 @@ class _Judged:
     view: NoteSections | None = None
 
 
-def search(engine: Engine, params: SearchParams, *, is_owner: bool = False) -> Envelope:
-    """Answer a question; `is_owner` is the person whose notes these are, who sees everything."""
+def search(engine: Engine, params: SearchParams, caller: Caller = AGENT) -> Envelope:
+    """Answer a question; the person whose notes these are sees everything."""
     started = time.perf_counter()
-    caller = Caller(is_owner, params.confirm_sensitive)
+    caller = caller.confirming(params.confirm_sensitive)
     settings = guard_settings(engine)
     request = Request(
         question=params.query,
@@ -136,8 +136,8 @@ def search(engine: Engine, params: SearchParams, *, is_owner: bool = False) -> E
     )
     asked = ask(engine, request)
     judged = _judged(engine, asked.answer.hits, params.query, settings, caller)
-    roots = vault_roots(engine)
-    results = [_result(one, roots[one.hit.link_id]) for one in judged]
+    vaults = {vault.link_id: vault for vault in engine.vaults}
+    results = [_result(one, vaults[one.hit.link_id]) for one in judged]
     withheld = sum(1 for one in judged if one.is_withheld)
     data: dict[str, Any] = {
         "results": results,
@@ -159,6 +159,8 @@ def search(engine: Engine, params: SearchParams, *, is_owner: bool = False) -> E
         data["memory_suggestion"] = remembered
     if asked.answer.corrected is not None:
         data["searched_for"] = asked.answer.corrected
+    if asked.embedder_notice is not None:
+        data["embedder_notice"] = asked.embedder_notice
     trouble = asked.trouble or (_withheld(withheld) if withheld else None)
     return success(data, answer_meta(engine, started, asked.answer.chunks_scanned), trouble)
 
@@ -173,7 +175,9 @@ def _filters(
         tags=(params.tags,) if params.tags else (),
         dates=DateRange(dates.from_, dates.to) if dates else None,
         properties=tuple(_property(text) for text in params.properties or ()),
+        vaults=(params.vaults,) if params.vaults else (),
         with_private=caller.sees_private,
+        scope=caller.scope,
         may_tell=None if caller.sees_private else partial(_may_tell, settings=settings),
     )
 
@@ -186,7 +190,7 @@ def _may_tell(properties: str, settings: GuardSettings) -> bool:
 def _directory(engine: Engine, name: str, caller: Caller) -> str:
     """A folder that has notes; an unknown one is refused without saying which ones exist."""
     asked = name.strip().rstrip("/") or name
-    folder = known_folder(engine, asked, with_private=caller.sees_private)
+    folder = known_folder(engine, asked, caller.scope, with_private=caller.sees_private)
     if folder is None:
         raise InvalidArgument(
             f"Parameter 'directory_filter' names no indexed folder: '{name}'.",
@@ -249,14 +253,14 @@ def _has_phrases(one: _Judged, phrases: Sequence[str]) -> bool:
     return all(has_phrase(one.hit.text, phrase) for phrase in phrases)
 
 
-def _result(one: _Judged, root: Path) -> dict[str, Any]:
+def _result(one: _Judged, vault: CitedVault) -> dict[str, Any]:
     hit = one.hit
     shown = _hidden_fields(one) if one.is_withheld else _shown_fields(hit, one.view)
     return {
         "chunk_text": shown["chunk_text"],
         "score": shown["score"],
         "source_file": hit.source_file,
-        "link_id": hit.link_id,
+        **vault_fields(vault),
         "section": shown["section"],
         "date": shown["date"],
         "tags": shown["tags"],
@@ -265,7 +269,7 @@ def _result(one: _Judged, root: Path) -> dict[str, Any]:
         "heading_path": shown["heading_path"],
         "start_line": hit.start_line,
         "end_line": hit.end_line,
-        "link": obsidian_link(root, hit.source_file),
+        "link": obsidian_link(vault.root, hit.source_file),
         "why": shown["why"],
         "sensitive_categories": list(one.verdict.categories),
         "withheld": one.is_withheld,
@@ -324,5 +328,4 @@ SEARCH = Tool(
     params=SearchParams,
     run=search,
     is_read_only=True,
-    run_for_owner=partial(search, is_owner=True),
 )

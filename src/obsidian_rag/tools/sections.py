@@ -16,7 +16,8 @@ from typing import Protocol
 from obsidian_rag.engine import Engine, list_notes
 from obsidian_rag.notes import MARKS, Heading, Note, RagPolicy, file_title, kind_of, parse_date
 from obsidian_rag.tools.citation import known_paths
-from obsidian_rag.tools.guard import Caller, GuardSettings, Verdict, guard_settings, judge
+from obsidian_rag.tools.guard import AGENT, Caller, GuardSettings, Verdict, guard_settings, judge
+from obsidian_rag.tools.wall import with_known_vaults
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _TAG = re.compile(rf"#([\w{MARKS}\u200c\u200d/-]+)")
@@ -215,19 +216,20 @@ def sections_of_rows(
 
 
 def listed_notes(
-    engine: Engine, after: str, limit: int
+    engine: Engine, after: str, limit: int, caller: Caller = AGENT, vault: str | None = None
 ) -> tuple[list[tuple[str, str]], str | None]:
-    """Path and name of the next notes, for agents: of those that they may know of.
+    """Path and name of the next notes of a vault, for agents: of those that they may know of.
 
     Also the path to go on after, if there are more. A title is text of the note: where sensitive
     text is withheld, the file's name has to do.
     """
-    found = list_notes(engine, after, limit + 1)
+    caller = with_known_vaults(engine, caller)
+    found = list_notes(engine, after, limit + 1, caller.scope, vault)
     titles = {note.path: note.title for note in found[:limit]}
     is_careful = guard_settings(engine).is_withholding
     names = [
         (path, file_title(path) if is_careful else titles[path])
-        for path in known_paths(engine, titles, Caller())
+        for path in known_paths(engine, engine.vaults.one(vault, caller.scope), titles, caller)
     ]
     return names, found[limit - 1].path if len(found) > limit else None
 

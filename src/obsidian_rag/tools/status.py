@@ -2,28 +2,50 @@
 
 import time
 from dataclasses import asdict, replace
+from typing import Any
 
 from obsidian_rag.engine import Engine, report_status
 from obsidian_rag.tools.citation import known_files
 from obsidian_rag.tools.dispatch import Params, Tool
 from obsidian_rag.tools.envelope import Envelope, Meta, success
-from obsidian_rag.tools.guard import Caller
+from obsidian_rag.tools.guard import AGENT, Caller
+
+# What would tell of notes outside of a scope.
+_OF_ALL_NOTES: dict[str, Any] = {
+    "searchable": None,
+    "unindexed_files": 0,
+    "unindexed_checked": False,
+    "active_job": None,
+    "last_job": None,
+    "watch_trouble": None,
+    "health_changes": (),
+    "vault_path": None,
+    "link_id": None,
+    "vaults": (),
+    "relations": None,
+    "meaning": None,
+    "restart_needed": (),
+}
 
 
 class StatusParams(Params):
     """Nothing to choose."""
 
 
-def status(engine: Engine, *, is_owner: bool = False) -> Envelope:
+def status(engine: Engine, _: StatusParams | None = None, caller: Caller = AGENT) -> Envelope:
     """Report health, counts, and every file that is not searchable with its reason.
 
-    Agents are not told of files that say `rag: false` or `rag: private`.
+    Agents are not told of files that say `rag: false` or `rag: private`, nor of earlier runs, and
+    one that is limited to some notes of those only.
     """
     started = time.perf_counter()
-    report = report_status(engine)
+    report = report_status(engine, caller.scope)
     data = asdict(replace(report, trouble=None))
     del data["trouble"]
-    caller = Caller(is_owner)
+    if caller.is_limited:
+        data |= _OF_ALL_NOTES
+    if not caller.is_owner:
+        del data["recent_syncs"]
     data["notices"] = known_files(engine, data["notices"], caller)
     if data["last_job"] and data["last_job"].get("errors"):
         errors = known_files(engine, data["last_job"]["errors"], caller)
@@ -40,13 +62,12 @@ def status(engine: Engine, *, is_owner: bool = False) -> Envelope:
 STATUS = Tool(
     name="obsidian_rag_status",
     description=(
-        "Is the index of the user's Obsidian vault healthy and up to date? Counts notes and"
-        " chunks, and lists files that cannot be searched with the reason. Call it first, and"
-        " after starting an index run."
+        "Is the index of the user's Obsidian vaults healthy and up to date? Counts notes, and"
+        " lists files that cannot be searched with the reason. Call it first, and after starting"
+        " an index run."
     ),
     params=StatusParams,
-    run=lambda engine, _: status(engine),
+    run=status,
     is_read_only=True,
     tells_health=True,
-    run_for_owner=lambda engine, _: status(engine, is_owner=True),
 )

@@ -7,13 +7,14 @@ from obsidian_rag.engine import Engine
 from obsidian_rag.livesync import livesync_status
 from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
 from obsidian_rag.tools.envelope import Envelope, success
+from obsidian_rag.tools.guard import AGENT, Caller
 
 
 class SyncStatusParams(Params):
     """Nothing to choose."""
 
 
-def sync_status(engine: Engine, *, is_owner: bool = False) -> Envelope:
+def sync_status(engine: Engine, _: SyncStatusParams, caller: Caller = AGENT) -> Envelope:
     """Report whether LiveSync runs, what it did, and what keeps it from doing more.
 
     Which files are not synced is for their owner; an agent hears how many.
@@ -25,7 +26,7 @@ def sync_status(engine: Engine, *, is_owner: bool = False) -> Envelope:
         engine.live.look_soon()  # whoever asks may just have helped
     data = asdict(replace(found, trouble=None))
     data["not_synced"] = [
-        {key: value for key, value in one.items() if is_owner or key != "paths"}
+        {key: value for key, value in one.items() if caller.is_owner or key != "paths"}
         for one in found.not_synced
     ]
     data["trouble"] = found.trouble.body if found.trouble else None
@@ -35,15 +36,13 @@ def sync_status(engine: Engine, *, is_owner: bool = False) -> Envelope:
 SYNC_STATUS = Tool(
     name="obsidian_sync_status",
     description=(
-        "Is the user's Obsidian vault in sync with their other devices (Self-hosted LiveSync)?"
-        " Tells whether syncing is configured, running, watching and connected, what was pulled"
-        " and pushed, what waits (conflicts, unreadable documents, lag) and what is not synced."
-        " Call it when a note seems old or missing, or before relying on an edit reaching"
-        " other devices."
+        "Is the vault in sync with the user's other devices (Self-hosted LiveSync)? Tells whether"
+        " it runs, what was pulled and pushed, what waits and what is not synced. Call it when a"
+        " note seems old or missing, or before relying on an edit reaching other devices."
     ),
     params=SyncStatusParams,
-    run=lambda engine, _: sync_status(engine),
+    run=sync_status,
     is_read_only=True,
     tells_health=True,
-    run_for_owner=lambda engine, _: sync_status(engine, is_owner=True),
+    is_of_installation=True,
 )

@@ -6,17 +6,19 @@ daemon's own HTTP server always answers itself.
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from obsidian_rag import __version__
 from obsidian_rag.config import Config
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.transports.daemon_client import DaemonGone, RunningDaemon, find_daemon
 from obsidian_rag.transports.lazy import engine, tools
+from obsidian_rag.transports.limits import NO_LIMITS, Limits
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import Engine
-    from obsidian_rag.tools import Envelope
+    from obsidian_rag.tools import Caller, Envelope
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -63,6 +65,51 @@ def restart_needed(daemon: RunningDaemon, config: Config) -> list[str]:
     return [name for name, value in daemon.started_with.items() if now.get(name) != value]
 
 
+class Backend(Protocol):
+    """Whoever answers an agent."""
+
+    def call(self, tool: str, arguments: Mapping[str, object]) -> "Envelope":
+        """Ask a tool; whatever happens, the answer is an envelope."""
+        ...
+
+    def ask_daemon(self, method: str, params: Mapping[str, object]) -> Any:
+        """The result of an MCP request from another process that answers it; None without one."""
+        ...
+
+    @property
+    def caller(self) -> "Caller":
+        """Who asks."""
+        ...
+
+    @property
+    def engine(self) -> "Engine":
+        """The engine of this process."""
+        ...
+
+    def close(self) -> None:
+        """End what was started for the answers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonBackend:
+    """The daemon's own engine, for one caller at its door."""
+
+    engine: "Engine"
+    caller: "Caller"
+
+    def call(self, tool: str, arguments: Mapping[str, object]) -> "Envelope":
+        """Ask a tool; whatever happens, the answer is an envelope."""
+        return tools.call(self.engine, tool, arguments, self.caller)
+
+    def ask_daemon(self, method: str, params: Mapping[str, object]) -> Any:
+        """Nobody else has to be asked: this is the daemon."""
+        return None
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
 class ResidentBackend:
     """The tools of one installation for a process that stays, wherever they run.
 
@@ -70,19 +117,20 @@ class ResidentBackend:
     appears later is asked from then on, and one that goes is not missed.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, limits: Limits = NO_LIMITS) -> None:
+        self._limits = limits
         self._resident = engine.ResidentEngine(config)
         self._told = ""
 
     def call(self, tool: str, arguments: Mapping[str, object]) -> "Envelope":
-        """Ask a tool, as an agent; whatever happens, the answer is an envelope."""
+        """Ask a tool, as an agent within limits; whatever happens, the answer is an envelope."""
 
         def there(daemon: RunningDaemon) -> "Envelope":
-            envelope: Envelope = daemon.call(tool, arguments)
+            envelope: Envelope = daemon.call(tool, arguments, limits=self._limits.header)
             return envelope
 
         def here() -> "Envelope":
-            envelope = tools.call(self.engine, tool, arguments)
+            envelope = tools.call(self.engine, tool, arguments, self.caller)
             self._resident.follow_up()
             return envelope
 
@@ -92,6 +140,21 @@ class ResidentBackend:
             return daemon_or_here(daemon, there, here)
         except ObsidianRagError as error:
             return tools.for_agents(tools.failure(error))
+
+    def ask_daemon(self, method: str, params: Mapping[str, object]) -> Any:
+        """The result of an MCP request from a running daemon; None without one or if it refuses."""
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params}}
+
+        def there(daemon: RunningDaemon) -> Any:
+            answer = daemon.post("/mcp", request, limits=self._limits.header)
+            return answer.get("result")
+
+        return daemon_or_here(self._daemon(), there, lambda: None)
+
+    @property
+    def caller(self) -> "Caller":
+        """Who asks here."""
+        return self._limits.caller()
 
     @property
     def engine(self) -> "Engine":

@@ -15,10 +15,12 @@ from filelock import FileLock, Timeout
 
 from obsidian_rag.config import DAEMON_FILE, DAEMON_LOCK
 from obsidian_rag.errors import Busy, IndexerFailed
+from obsidian_rag.transports.limits import LIMITS_HEADER
 
 _ANSWER_S = 120.0
 _CONNECT_S = 3.0
 # What the door says itself, before any tool is asked: too many requests or connections.
+_JSON = "application/json"
 _OVERLOADED = {429, 503}
 
 
@@ -43,19 +45,33 @@ class RunningDaemon:
         """Its address."""
         return f"http://127.0.0.1:{self.port}"
 
-    def call(self, tool: str, arguments: Mapping[str, object], *, is_owner: bool = False) -> Any:
-        """Ask a tool; the envelope as it came.
+    def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, object],
+        *,
+        is_owner: bool = False,
+        limits: str | None = None,
+    ) -> Any:
+        """Ask a tool; the envelope as it came. `limits` are those of an agent, as its header.
 
         Raises:
             DaemonGone: it stopped before it answered.
         """
-        return self.post(f"/tools/{tool}", arguments, is_owner=is_owner)
+        return self.post(f"/tools/{tool}", arguments, is_owner=is_owner, limits=limits)
 
     def post(
-        self, path: str, body: Mapping[str, object] | None = None, *, is_owner: bool = False
+        self,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        *,
+        is_owner: bool = False,
+        limits: str | None = None,
     ) -> Any:
         """The JSON that a path answers."""
-        headers = {**self._headers(is_owner), "Content-Type": "application/json"}
+        headers = {**self._headers(is_owner), "Content-Type": _JSON, "Accept": _JSON}
+        if limits is not None:
+            headers[LIMITS_HEADER] = limits
         connection = self._connected()
         try:
             connection.request("POST", path, json.dumps(body or {}), headers)

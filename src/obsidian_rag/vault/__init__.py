@@ -1,4 +1,4 @@
-"""The only door to user files: rules, boundary, scan, read, atomic write, trash.
+"""The only door to user files: rules, boundary, scan, watch, read, atomic write, trash.
 
 Nothing else in the program opens, lists or changes a file of a vault. Reading never writes.
 """
@@ -26,6 +26,7 @@ from obsidian_rag.vault.temporary import is_temporary, sweep, sweep_data_folder,
 from obsidian_rag.vault.trash import discard_kept, keep_copy, remove_file, restore_file
 from obsidian_rag.vault.vault import Vault, VaultMode
 from obsidian_rag.vault.walk import FileWalk, walk_files
+from obsidian_rag.vault.watcher import Listener, OnChange, Watcher, watch_files
 from obsidian_rag.vault.write import replace_note
 
 __all__ = [
@@ -35,13 +36,16 @@ __all__ = [
     "FileWalk",
     "Folders",
     "FoundFile",
+    "Listener",
     "NoteFile",
+    "OnChange",
     "RootIdentity",
     "Rules",
     "Scan",
     "SkippedFile",
     "Vault",
     "VaultMode",
+    "Watcher",
     "check_relative",
     "content_hash",
     "create_beside",
@@ -74,4 +78,5 @@ __all__ = [
     "sweep_data_folder",
     "sweep_folder",
     "walk_files",
+    "watch_files",
 ]

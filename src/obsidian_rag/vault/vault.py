@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from obsidian_rag.errors import ReadOnly
 from obsidian_rag.vault.boundary import relative_to_root, resolve
 from obsidian_rag.vault.read import NoteFile, read_note
 from obsidian_rag.vault.rules import Rules
@@ -21,15 +22,37 @@ class VaultMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """A vault of the settings; it has a link id once it was indexed.
+    """One vault; the primary one has a link id once it was indexed, and an empty one until then.
 
     What stands on the disk is asked for at every call: a value keeps nothing that could change.
     """
 
     root: Path
     rules: Rules
+    link_id: str = ""
+    name: str = ""
     mode: VaultMode = VaultMode.READ_WRITE
-    link_id: str | None = None
+    is_primary: bool = True
+    is_paused: bool = False
+
+    @property
+    def label(self) -> str:
+        """What kind of vault it is, in words."""
+        if self.is_primary:
+            return "Primary vault"
+        return "Linked vault" + (" (read-only)" if self.mode is VaultMode.READ_ONLY else "")
+
+    def must_be_writable(self) -> None:
+        """Every writer asks this first.
+
+        Raises:
+            ReadOnly: the vault is linked to be read only.
+        """
+        if self.mode is not VaultMode.READ_WRITE:
+            raise ReadOnly(
+                f"'{self.name}' is a linked vault (read-only): nothing was written.",
+                "Write into the primary vault instead.",
+            )
 
     @property
     def max_file_bytes(self) -> int:

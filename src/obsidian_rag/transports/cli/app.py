@@ -2,9 +2,10 @@
 
 import contextlib
 import errno
+import functools
 import sys
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -20,10 +21,12 @@ from obsidian_rag.transports.cli import (
     eval_cmd,
     index_cmd,
     init_cmd,
+    link_cmd,
     livesync_cmd,
     mcp_cmd,
     memory_cmd,
     model_cmd,
+    open_cmd,
     read_cmd,
     relate_cmd,
     related_cmd,
@@ -31,6 +34,7 @@ from obsidian_rag.transports.cli import (
     serve_cmd,
     status_cmd,
     suggest_cmd,
+    token_cmd,
     uuid_cmd,
 )
 from obsidian_rag.transports.cli.output import print_failure
@@ -56,11 +60,14 @@ app.command("read")(read_cmd.read)
 app.command("related")(related_cmd.related)
 app.command("suggest")(suggest_cmd.suggest)
 app.command("relate")(relate_cmd.relate)
+app.add_typer(link_cmd.app, name="link")
 app.add_typer(uuid_cmd.app, name="uuid")
 app.add_typer(memory_cmd.app, name="memory")
 app.add_typer(livesync_cmd.app, name="livesync")
 app.command("serve")(serve_cmd.serve)
+app.command("open")(open_cmd.open_page)
 app.command("mcp")(mcp_cmd.mcp)
+app.add_typer(token_cmd.app, name="token")
 app.add_typer(autostart_cmd.app, name="service")
 app.command("doctor")(doctor_cmd.doctor)
 app.command("eval")(eval_cmd.evaluate)
@@ -93,10 +100,16 @@ def run() -> int:
         return _run()
 
 
+@functools.cache
+def _command() -> Any:
+    """The commands, made once: that takes 25 ms, and tests run many in one process."""
+    return typer.main.get_command(app)
+
+
 def _run() -> int:
     try:
         _check_arguments(sys.argv)
-        outcome = app(prog_name="obsidian-rag", standalone_mode=False)
+        outcome = _command()(prog_name="obsidian-rag", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except typer.Exit as ended:
         return ended.exit_code

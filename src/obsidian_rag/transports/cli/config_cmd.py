@@ -13,6 +13,7 @@ from obsidian_rag.transports.backend import restart_needed
 from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, print_json, the_daemon
 from obsidian_rag.transports.lazy import engine, tools
 
+_STATIC = ("builtin", "hash", "same_as_model")
 app = typer.Typer(no_args_is_help=True, help="Show and change settings", rich_markup_mode=None)
 
 
@@ -170,7 +171,7 @@ def _consequences(key: str, after: config.Config, *, is_changed: bool) -> Iterat
 def _meaning_consequences(key: str, after: config.Config) -> Iterator[str]:
     """What a change means for the vectors that a transformer adds."""
     meaning = after.settings.meaning
-    if key == "embedding.provider" and after.settings.embedding.provider not in ("builtin", "hash"):
+    if key == "embedding.provider" and after.settings.embedding.provider not in _STATIC:
         yield "Meaning vectors are not used with it: it makes vectors of its own."
     if key == "meaning.model" and engine.Models(after).find(meaning.model) is None:
         yield f"The model {meaning.model} is not there: `obsidian-rag model get` or `model add`."

@@ -18,6 +18,7 @@ from obsidian_rag.transports.cli.eval_text import (
     verdict,
     worst_fields,
 )
+from obsidian_rag.transports.cli.note_names import complete_vault
 from obsidian_rag.transports.cli.output import JsonFlag, counted, open_engine, print_envelope
 from obsidian_rag.transports.cli.progress import progress
 from obsidian_rag.transports.lazy import tools
@@ -63,6 +64,10 @@ def evaluate(
     without: Annotated[
         list[str] | None, typer.Option(help="Leave out a signal, such as meaning or letters")
     ] = None,
+    vault: Annotated[
+        str | None,
+        typer.Option(help="Ask only this vault, by name or link id", autocompletion=complete_vault),
+    ] = None,
     json_output: JsonFlag = False,
 ) -> int:
     """Measure how well search and `related` work on your notes
@@ -76,11 +81,11 @@ def evaluate(
             "eval needs a golden file, --self or --links.", "Try `obsidian-rag eval --self`."
         )
     if not use_links:
-        wanted = tools.Measurement(golden, limit, half.value, frozenset(without or ()))
+        wanted = tools.Measurement(golden, limit, half.value, frozenset(without or ()), vault)
         return _measure_search(wanted, worst, json_output)
-    if half is not HalfName.ALL or worst or without:
+    if half is not HalfName.ALL or worst or without or vault:
         raise InvalidArgument(
-            "--half, --worst and --without are about questions, not about links.",
+            "--half, --worst, --without and --vault are about questions, not about links.",
             "Try `obsidian-rag eval --links`.",
         )
     return _measure_links(limit or _LINKS, json_output)

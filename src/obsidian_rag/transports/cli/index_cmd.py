@@ -23,6 +23,7 @@ from obsidian_rag.transports.cli.index_run import (
 from obsidian_rag.transports.cli.interrupts import stop_on_signals
 from obsidian_rag.transports.cli.meaning_text import meaning_text
 from obsidian_rag.transports.cli.output import JsonFlag, counted, print_envelope, the_daemon
+from obsidian_rag.transports.cli.sending import confirm_sending
 from obsidian_rag.transports.cli.streams import bar_console, escaped
 
 Run = Callable[[OnStep], RunOutcome]
@@ -30,6 +31,10 @@ _writing = threading.Lock()
 NdjsonFlag = Annotated[bool, typer.Option("--ndjson", help="Print progress as NDJSON lines")]
 AcceptFlag = Annotated[
     bool, typer.Option("--accept-removals", help="Missing notes are gone: take them out")
+]
+
+YesFlag = Annotated[
+    bool, typer.Option("--yes", help="Send notes to the embedder you consented to, without asking")
 ]
 
 
@@ -40,12 +45,14 @@ def index(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until all meaning vectors are added")
     ] = False,
+    yes: YesFlag = False,
 ) -> int:
     """Index the whole vault, checking the content of every file
 
     Example:  obsidian-rag index
     """
-    return _run(RunRequest("full", accept_removals, wait), json_output, ndjson)
+    confirm_sending("full", yes)
+    return run_command(RunRequest("full", accept_removals, wait), json_output, ndjson)
 
 
 def sync(
@@ -63,11 +70,14 @@ def sync(
 
     Example:  obsidian-rag sync | jq .
     """
-    return _run(RunRequest("sync", accept_removals, deep_vectors), json_output, ndjson)
+    return run_command(RunRequest("sync", accept_removals, deep_vectors), json_output, ndjson)
 
 
 def reindex(
-    json_output: JsonFlag = False, ndjson: NdjsonFlag = False, accept_removals: AcceptFlag = False
+    json_output: JsonFlag = False,
+    ndjson: NdjsonFlag = False,
+    accept_removals: AcceptFlag = False,
+    yes: YesFlag = False,
 ) -> int:
     """Build a new index beside the old one, then swap
 
@@ -75,10 +85,12 @@ def reindex(
 
     Example:  obsidian-rag reindex
     """
-    return _run(RunRequest("reindex", accept_removals), json_output, ndjson)
+    confirm_sending("reindex", yes)
+    return run_command(RunRequest("reindex", accept_removals), json_output, ndjson)
 
 
-def _run(wanted: RunRequest, json_output: bool, ndjson: bool) -> int:
+def run_command(wanted: RunRequest, json_output: bool, ndjson: bool) -> int:
+    """Do a run, and show it as the flags and the terminal want it; returns the exit code."""
     if json_output and ndjson:
         raise InvalidArgument("--json and --ndjson exclude each other.", "Choose one.")
     stop = stop_on_signals("notes")
@@ -133,6 +145,7 @@ def _with_bar(run: Run) -> RunOutcome:
         TextColumn("{task.description:<11}"),
         BarColumn(),
         MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
     with Bars(*columns, console=bar_console(), transient=True) as bars:
@@ -140,8 +153,13 @@ def _with_bar(run: Run) -> RunOutcome:
 
         def draw(step: RunStep) -> None:
             if step.phase not in tasks:
-                tasks[step.phase] = bars.add_task(step.phase, total=None)
-            bars.update(tasks[step.phase], completed=step.current, total=step.total or None)
+                tasks[step.phase] = bars.add_task(step.phase, total=None, rate="")
+            task = tasks[step.phase]
+            speed = next(
+                (one.finished_speed or one.speed for one in bars.tasks if one.id == task), None
+            )
+            rate = f"{speed:,.0f}/s" if speed else ""
+            bars.update(task, completed=step.current, total=step.total or None, rate=rate)
 
         return run(draw)
 

@@ -45,11 +45,15 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A run: what it looks at, whether missing notes are gone, and whether to wait for meaning."""
+    """A run: what it looks at, whether missing notes are gone, and whether to wait for meaning.
+
+    With `link_id`, the name or link id of a vault, that vault alone is looked at.
+    """
 
     mode: str
     accept_removals: bool = False
     waits_for_meaning: bool = False
+    link_id: str | None = None
 
 
 OnStep = Callable[[RunStep], None]
@@ -65,6 +69,7 @@ def run_here(wanted: RunRequest, on_step: OnStep, stop: threading.Event) -> RunO
             stop.is_set,
             accepts_removals=wanted.accept_removals,
             waits_for_meaning=wanted.waits_for_meaning,
+            vault=wanted.link_id,
         )
         return _outcome(fields, tools.index_outcome(opened, fields), meaning, wanted, stop)
 
@@ -97,16 +102,7 @@ def run_there(
     while True:
         with contextlib.closing(daemon.events()) as events:
             next(events)  # from here on nothing is missed
-            asked = answered(
-                daemon.call(
-                    "obsidian_rag_index",
-                    {
-                        "mode": wanted.mode,
-                        **({"accept_removals": True} if wanted.accept_removals else {}),
-                    },
-                    is_owner=True,
-                )
-            )
+            asked = _requested(daemon, wanted)
             job: Any = asked["data"]
             # A sync is part of every other run; anything else has to wait for its turn.
             is_wanted = wanted.mode in ("sync", job["mode"])
@@ -119,6 +115,16 @@ def run_there(
         if is_wanted or stop.is_set():
             envelope, meaning = _afterwards(daemon, asked)
             return replace(_outcome(ended, envelope, meaning, wanted, stop), is_in_daemon=True)
+
+
+def _requested(daemon: RunningDaemon, wanted: RunRequest) -> "Envelope":
+    """The job that the daemon has begun, or will."""
+    if wanted.link_id is not None:
+        arguments: dict[str, object] = {"link_id": wanted.link_id}
+        return answered(daemon.call("obsidian_sync_now", arguments, is_owner=True))
+    accepting = {"accept_removals": True} if wanted.accept_removals else {}
+    arguments = {"mode": wanted.mode, **accepting}
+    return answered(daemon.call("obsidian_rag_index", arguments, is_owner=True))
 
 
 def _afterwards(

@@ -14,10 +14,11 @@ def meaning_text(meaning: Any) -> str:
     if meaning["is_paused"] and meaning["done"] < meaning["total"]:
         return f"meaning vectors: {share} (paused)"
     left = meaning["seconds_left"]
-    return f"meaning vectors: {share}" + (f" ({_duration(left)} left)" if left else "")
+    return f"meaning vectors: {share}" + (f" ({about_duration(left)} left)" if left else "")
 
 
-def _duration(seconds: float) -> str:
+def about_duration(seconds: float) -> str:
+    """Roughly how long."""
     if seconds < _MINUTE_S:
         return f"about {max(1, round(seconds))} s"
     if seconds < 2 * _HOUR_S:

@@ -10,6 +10,9 @@ import os
 import re
 import sqlite3
 from collections import Counter
+from typing import Annotated
+
+import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.errors import ObsidianRagError
@@ -21,8 +24,35 @@ _ALIKE = 0.6
 _SHOWN = 3
 
 
+def complete_vault(incomplete: str) -> list[str]:
+    """Names of vaults that begin with what was typed."""
+    names = _read("SELECT name FROM vault_link ORDER BY is_primary DESC, name")
+    typed = incomplete.casefold()
+    return _quoted([name for name in names if name.casefold().startswith(typed)])
+
+
+VaultOption = Annotated[
+    str | None,
+    typer.Option(
+        "--vault", help="The vault it is in, by name or link id", autocompletion=complete_vault
+    ),
+]
+VaultsOption = Annotated[
+    list[str] | None,
+    typer.Option("--vault", help="Only this vault", autocompletion=complete_vault),
+]
+
+
 def note_names() -> list[str]:
     """The path of each indexed note, without `.md`; none if that cannot be told quickly."""
+    paths = _read(
+        "SELECT rel_path FROM vault_file_index_state"
+        " WHERE embedding_status = 'indexed' ORDER BY rel_path"
+    )
+    return [path.removesuffix(".md") for path in paths]
+
+
+def _read(query: str) -> list[str]:
     try:
         database = load().database
     except ObsidianRagError:
@@ -30,11 +60,7 @@ def note_names() -> list[str]:
     with contextlib.suppress(sqlite3.Error):
         connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=1)
         with contextlib.closing(connection):
-            rows = connection.execute(
-                "SELECT rel_path FROM vault_file_index_state"
-                " WHERE embedding_status = 'indexed' ORDER BY rel_path"
-            )
-            return [str(path).removesuffix(".md") for (path,) in rows]
+            return [str(value) for (value,) in connection.execute(query)]
     return []
 
 
@@ -43,7 +69,11 @@ def complete_note(incomplete: str) -> list[str]:
     names = note_names()
     stems = Counter(name.rpartition("/")[2] for name in names)
     known = dict.fromkeys([*names, *(stem for stem, count in stems.items() if count == 1)])
-    found = sorted(name for name in known if name.startswith(incomplete))[:_MOST]
+    return _quoted(sorted(name for name in known if name.startswith(incomplete))[:_MOST])
+
+
+def _quoted(found: list[str]) -> list[str]:
+    """As the shell that asks wants it."""
     if os.environ.get(_COMPLETING) == "complete_bash":  # other shells quote by themselves
         found = [_BASH_SPECIAL.sub(r"\\\g<0>", name) for name in found]
     return found

@@ -66,7 +66,7 @@ def _asked(tool: str, arguments: "Mapping[str, object]") -> "Envelope":
 
     def here() -> "Envelope":
         with contextlib.closing(open_engine()) as opened:
-            return tools.run(opened, tool, arguments, is_owner=True)
+            return tools.run(opened, tool, arguments, tools.OWNER)
 
     return daemon_or_here(the_daemon(load()), there, here)
 

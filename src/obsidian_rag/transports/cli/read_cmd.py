@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.transports.cli.note_names import complete_note
+from obsidian_rag.transports.cli.note_names import VaultOption, complete_note
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, open_engine, print_envelope
 from obsidian_rag.transports.lazy import engine
 
@@ -28,6 +28,7 @@ def read(
             help="Path in the vault, or a unique file name", autocompletion=complete_note
         ),
     ],
+    vault: VaultOption = None,
     heading: Annotated[
         str | None, typer.Option(help="Only the section under this heading; 'A > B' for B under A")
     ] = None,
@@ -48,6 +49,7 @@ def read(
     first, last = _range(lines)
     arguments = {
         "note": note,
+        "vault": vault,
         "heading": heading,
         "start_line": first,
         "end_line": last,
@@ -62,16 +64,16 @@ def read(
         print(data["text"])
     else:
         is_whole = heading is None and lines is None
-        _write_raw((_bytes_of(data["source_file"]) if is_whole else None) or _encoded(data["text"]))
+        _write_raw((_bytes_of(data) if is_whole else None) or _encoded(data["text"]))
     if data["sensitive_detected"] and sys.stderr.isatty():
         print(f"sensitive: {', '.join(data['sensitive_categories'])}", file=sys.stderr)
     return 0
 
 
-def _bytes_of(path: str) -> bytes | None:
+def _bytes_of(note: Any) -> bytes | None:
     """The note byte by byte, so that `read NOTE > file` is a copy of it."""
     with contextlib.closing(open_engine()) as opened:
-        file = engine.NoteFiles(opened).read(path)
+        file = engine.NoteFiles(opened, note["link_id"]).read(note["source_file"])
     return file.data if file is not None else None
 
 

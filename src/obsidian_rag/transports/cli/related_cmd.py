@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.transports.cli.note_names import complete_note
+from obsidian_rag.transports.cli.note_names import VaultOption, complete_note
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, counted, print_envelope
 from obsidian_rag.transports.cli.related_text import plain, print_related
 
@@ -27,6 +27,7 @@ def related(
             help="Path in the vault, or a unique file name", autocompletion=complete_note
         ),
     ] = None,
+    vault: VaultOption = None,
     text: Annotated[str | None, typer.Option("--text", help="A text instead of a note")] = None,
     top: Annotated[
         int | None,
@@ -58,6 +59,7 @@ def related(
         )
     arguments: dict[str, object] = {
         "note": note,
+        "vault": vault,
         "text": text,
         "max_results": top,
         "hide_linked": hide_linked,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from obsidian_rag.transports.cli.note_names import VaultsOption
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     ask_tool,
@@ -21,6 +22,7 @@ _FLAGS = {
     "max_results": "--top",
     "directory_filter": "--folder",
     "properties": "--prop",
+    "vaults": "--vault",
     "tags": "--tags",
     "date_range.from": "--from",
     "date_range.to": "--to",
@@ -44,6 +46,7 @@ def search(
     folder: Annotated[
         list[str] | None, typer.Option("--folder", help="Only below this folder")
     ] = None,
+    vault: VaultsOption = None,
     since: Annotated[str | None, typer.Option("--from", help="First day, YYYY-MM-DD")] = None,
     until: Annotated[str | None, typer.Option("--to", help="Last day, YYYY-MM-DD")] = None,
     prop: Annotated[list[str] | None, typer.Option("--prop", help="Only with key=value")] = None,
@@ -68,7 +71,12 @@ def search(
         arguments["date_range"] = {
             name: day for name, day in (("from", since), ("to", until)) if day is not None
         }
-    for name, values in (("tags", tags), ("directory_filter", folder), ("properties", prop)):
+    for name, values in (
+        ("tags", tags),
+        ("directory_filter", folder),
+        ("properties", prop),
+        ("vaults", vault),
+    ):
         if values:
             arguments[name] = values
     envelope = ask_tool("obsidian_rag_search", arguments, _FLAGS)
@@ -80,8 +88,7 @@ def search(
         print_trouble(error, sys.stderr)
         print(file=sys.stderr)
     _print_suggestion(data.get("suggested_filter"))
-    if corrected := data.get("searched_for"):
-        print(f"Searched for: {plain(corrected)}\n", file=sys.stderr)
+    _print_remarks(data, explain)
     if data["results"] and data.get("is_weak"):
         print(
             "Nothing in your notes seems to answer this. The nearest passages:\n", file=sys.stderr
@@ -91,6 +98,13 @@ def search(
     if not data["results"]:
         print("Nothing found. Try fewer filters or other words.", file=sys.stderr)
     return 0
+
+
+def _print_remarks(data: Any, explain: bool) -> None:
+    if corrected := data.get("searched_for"):
+        print(f"Searched for: {plain(corrected)}\n", file=sys.stderr)
+    if explain and (notice := data.get("embedder_notice")):
+        print(f"{plain(notice)}\n", file=sys.stderr)
 
 
 def _print_suggestion(suggested: Any) -> None:
@@ -113,7 +127,9 @@ def _print_result(number: int, result: Any, explain: bool) -> None:
     terms: list[str] = result["why"]["terms"]
     columns = width() - len(_INDENT)
     score = score_text(result["score"])
-    print(f"{number}. {style(place, bold=True)}  {score}{style(mark, fg='yellow')}")
+    # The primary vault needs no name.
+    vault = "" if result["vault_label"].startswith("Primary") else f"  in {plain(result['vault'])}"
+    print(f"{number}. {style(place, bold=True)}{vault}  {score}{style(mark, fg='yellow')}")
     print(f"{_INDENT}{style(wrapped(headings, columns, 1)[0], fg='cyan')}")
     for line in excerpt(_without_heading(result), terms, columns):
         print(f"{_INDENT}{_highlighted(line, terms)}")

@@ -58,14 +58,14 @@ def serve(
     if not detach:
         return serve_http(config, options)
     before = find_daemon(config.home)
-    daemon = _started(config, options)
+    daemon = started(config, options)
     _show(daemon, json_output, is_new=daemon != before)
     return 0
 
 
-def _started(config: Config, options: ServeOptions) -> RunningDaemon:
+def started(config: Config, options: ServeOptions) -> RunningDaemon:
     """The daemon that runs already with these settings, or a new one once it answers."""
-    roots = config.vault_roots
+    roots = config.vault_roots if config.has_vault else ()
     daemon, differs = usable_daemon(config)
     if daemon is not None:
         if not (changed := restart_needed(daemon, config)):

@@ -62,6 +62,7 @@ def _print(data: Any) -> None:
         ("last sync", f"{local_time(last)} ({_ago(last)})" if last else "never"),
         ("to index", _unindexed(data)),
         ("embedder", data["embedder"]),
+        *([("", plain(data["embedder_notice"]))] if data["embedder_notice"] else []),
         *([("", plain(meaning_text(data["meaning"])))] if data["meaning"] else []),
         ("daemon", _daemon(data)),
     ]

@@ -43,9 +43,9 @@ def check(
     Example:  obsidian-rag uuid check
     """
     with contextlib.closing(open_engine()) as opened, progress("notes") as show:
-        found = ids.check_note_ids(opened, show)
+        found = ids.check_note_ids(opened, opened.vaults.primary, show)
     if json_output:
-        print_envelope(tools.success(_fields(found)))
+        print_envelope(tools.success(ids.check_fields(found)))
     else:
         _print(found, None if show_all else _SHOWN)
     return 0 if found.is_clean else 1
@@ -85,14 +85,14 @@ def add(
 
 def _add_one(opened: "Engine", note: str, dry_run: bool, json_output: bool) -> int:
     try:
-        path = ids.note_for_id(opened, note)
+        path = ids.note_for_id(opened.vaults.primary, note)
     except NotFound:
         raise no_note(note) from None
-    (one,) = ids.add_note_ids(opened, [path], is_dry_run=dry_run)
+    (one,) = ids.add_note_ids(opened.vaults.primary, [path], is_dry_run=dry_run)
     if one.error is not None:
         raise error_from(one.error["code"], one.error["message"], one.error["suggestion"])
     if json_output:
-        print_envelope(tools.success(_added_fields(one)))
+        print_envelope(tools.success(ids.added_fields(one)))
     else:
         print(_sentence(one))
     return 0
@@ -101,9 +101,9 @@ def _add_one(opened: "Engine", note: str, dry_run: bool, json_output: bool) -> i
 def _add_all(opened: "Engine", dry_run: bool, json_output: bool) -> int:
     stop = _stop_on_interrupt()
     with progress("notes") as show:
-        paths = ids.notes_without_id(opened, show)
+        paths = ids.notes_without_id(opened, opened.vaults.primary, show)
     done: list[ids.AddedId] = []
-    adding = ids.add_note_ids(opened, paths, is_dry_run=dry_run)
+    adding = ids.add_note_ids(opened.vaults.primary, paths, is_dry_run=dry_run)
     with progress("ids") as show:
         while not stop.is_set() and (one := next(adding, None)) is not None:
             done.append(one)
@@ -113,7 +113,7 @@ def _add_all(opened: "Engine", dry_run: bool, json_output: bool) -> int:
         data = {
             "dry_run": dry_run,
             "interrupted": stop.is_set(),
-            "notes": [_added_fields(one) for one in done],
+            "notes": [ids.added_fields(one) for one in done],
         }
         print_envelope(tools.success(data))
     else:
@@ -155,34 +155,6 @@ def _summarise(done: "list[ids.AddedId]", wanted: int, dry_run: bool) -> None:
 def _sentence(one: "ids.AddedId") -> str:
     said = {"added": "got the id", "existing": "has the id", "planned": "would get an id"}
     return f"{plain(one.path)}  {said[one.outcome.value]} {one.id}".rstrip()
-
-
-def _added_fields(one: "ids.AddedId") -> dict[str, object]:
-    fields: dict[str, object] = {"note": one.path, "outcome": one.outcome.value}
-    return {**fields, "id": one.id or None, "error": one.error}
-
-
-def _fields(found: "ids.IdCheck") -> dict[str, object]:
-    report = found.report
-    return {
-        "is_clean": found.is_clean,
-        "notes": report.notes,
-        "missing": list(report.missing),
-        "invalid": [_bad(one) for one in report.invalid],
-        "not_lower_case": [_bad(one) for one in report.not_lower_case],
-        "duplicates": [
-            {"id": one.id, "kept": one.kept, "others": list(one.others)}
-            for one in report.duplicates
-        ],
-        "legacy": list(report.legacy),
-        "dangling": [{"note": one.path, "target": one.target} for one in found.dangling],
-        "cycles": None if found.cycles is None else [list(way) for way in found.cycles],
-        "unread": [{"note": path, "reason": reason} for path, reason in found.unread],
-    }
-
-
-def _bad(one: Any) -> dict[str, object]:
-    return {"note": one.path, "id": one.id.value, "field": one.id.field, "trouble": one.id.trouble}
 
 
 def _print(found: "ids.IdCheck", most: int | None) -> None:

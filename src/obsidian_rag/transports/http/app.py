@@ -1,73 +1,50 @@
-"""The routes of the door, and its outer edge where whatever happens becomes an envelope."""
+"""The routes of the door."""
 
-import asyncio
-import logging
-import time
 from collections.abc import Callable
 from functools import cached_property
 
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from obsidian_rag import __version__
-from obsidian_rag.engine import Engine
-from obsidian_rag.tools import TOOLS, call, success
+from obsidian_rag.engine import Engine, Tokens
+from obsidian_rag.tools import call, find_tool, success
+from obsidian_rag.transports.http.activity import Activity
 from obsidian_rag.transports.http.answers import (
     JSON,
-    SAFE_HEADERS,
     Refusal,
     answer,
     encoded,
     status_of,
 )
 from obsidian_rag.transports.http.body import BodyLimits, read_object
-from obsidian_rag.transports.http.browser import refusal_page
+from obsidian_rag.transports.http.edge import Edge
 from obsidian_rag.transports.http.events import Streams
-from obsidian_rag.transports.http.guard import Guard
+from obsidian_rag.transports.http.guard import CALLER, Guard
+from obsidian_rag.transports.http.mcp_path import MakeMcp, McpPath
 from obsidian_rag.transports.http.openapi import openapi, tool_list
 from obsidian_rag.transports.http.threads import ToolThreads
-
-_log = logging.getLogger(__name__)
-
-
-class Activity:
-    """When the door was last used; whoever only listens or looks at health does not use it."""
-
-    def __init__(self) -> None:
-        self._under_way = 0
-        self._at = time.monotonic()
-
-    def __enter__(self) -> None:
-        self._under_way += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._under_way -= 1
-        self.note_use()
-
-    def note_use(self) -> None:
-        """Count as used now."""
-        self._at = time.monotonic()
-
-    @property
-    def idle_s(self) -> float:
-        """How long nobody has used it."""
-        return 0 if self._under_way else time.monotonic() - self._at
+from obsidian_rag.transports.http.web import Sessions, WebPage
 
 
 class Door:
     """The ASGI application of a living engine.
 
-    `on_shutdown` is called when a client asks the daemon to stop.
+    `on_shutdown` is called when a client asks the daemon to stop; `make_mcp` makes what speaks MCP.
     """
 
     def __init__(
-        self, engine: Engine, port: int, token: str, on_shutdown: Callable[[], None]
+        self,
+        engine: Engine,
+        port: int,
+        token: str,
+        on_shutdown: Callable[[], None],
+        make_mcp: MakeMcp | None = None,
     ) -> None:
         live = engine.live
         if live is None:
@@ -79,11 +56,16 @@ class Door:
         self._engine = engine
         self._health = live.health
         self._on_shutdown = on_shutdown
+        sessions = Sessions(engine.config.home)
+        self._page = WebPage(engine, sessions, self.threads, self.activity)
+        self._mcp = McpPath(engine, make_mcp, self.activity) if make_mcp is not None else None
         guard = Middleware(
             Guard,
             port=port,
             token=token,
+            tokens=Tokens(engine.config.home),
             per_second=settings.max_requests_per_s,
+            sessions=sessions,
         )
         self._app = Starlette(
             routes=self._routes(),
@@ -105,23 +87,31 @@ class Door:
             Route("/healthz", self._tell_health, methods=["GET"]),
             Route("/openapi.json", self._describe, methods=["GET"]),
             Route("/shutdown", self._stop, methods=["POST"]),
+            *([Route("/mcp", self._mcp, methods=["POST"])] if self._mcp is not None else []),
+            *self._page.routes(),
         ]
         for route in routes:
             (route.methods or set()).discard("HEAD")  # Starlette adds it to GET
         return routes
 
+    def close(self) -> None:
+        """Take no more work; what runs comes to its end by itself."""
+        self.threads.close()
+        if self._mcp is not None:
+            self._mcp.close()
+
     async def _call_tool(self, request: Request) -> Response:
         name = request.path_params["name"]
-        is_owner = request.headers.get("x-obsidian-rag-caller") == "owner"
-        if name not in TOOLS:
-            return answer(call(self._engine, name, {}), 404)
+        caller = request.scope[CALLER]
+        if find_tool(name, caller) is None:
+            return answer(call(self._engine, name, {}, caller), 404)
         with self.activity:
             limits = self._engine.config.settings.server
             most = BodyLimits(limits.max_body_kb * 1024, limits.read_timeout_s)
             arguments = await read_object(request.headers, request.receive, most)
 
             def work() -> Response:
-                envelope = call(self._engine, name, arguments, is_owner=is_owner)
+                envelope = call(self._engine, name, arguments, caller)
                 return Response(encoded(envelope), status_of(envelope), media_type=JSON)
 
             return await self.threads.run(work, request.receive)
@@ -147,45 +137,6 @@ class Door:
     @cached_property
     def _openapi(self) -> bytes:
         return encoded(openapi())
-
-
-class Edge:
-    """ASGI middleware around all others: safe headers on every response, envelopes for failures."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and answer for what fails."""
-        is_started = False
-
-        async def send_safely(message: Message) -> None:
-            nonlocal is_started
-            if message["type"] == "http.response.start":
-                is_started = True
-                headers = MutableHeaders(scope=message)
-                for name, value in SAFE_HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        try:
-            await self.app(scope, receive, send_safely)
-        except Refusal as refusal:
-            page = refusal_page(scope, refusal)
-            await (page or refusal.response)(scope, receive, send_safely)
-        except ClientDisconnect:
-            pass
-        except asyncio.CancelledError:  # the daemon waits no longer for requests under way
-            if not is_started:
-                stopped = Refusal(503, "The daemon has stopped.", "Try again.")
-                await stopped.response(scope, receive, send_safely)
-            raise
-        except Exception:
-            _log.exception("%s %r failed", scope["method"], scope["path"])
-            if is_started:
-                raise
-            failed = Refusal(500, "Something unexpected went wrong.", "Look at logs/daemon.log.")
-            await failed.response(scope, receive, send_safely)
 
 
 async def _unroutable(request: Request, error: Exception) -> Response:

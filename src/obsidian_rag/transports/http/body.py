@@ -35,13 +35,28 @@ async def read_object(headers: Headers, receive: Receive, limits: BodyLimits) ->
         Refusal: it is too large, too slow, of another type, or not a JSON object.
         ClientDisconnect: there is nobody to answer.
     """
+    content = await read_bytes(headers, receive, limits)
+    if not content:
+        return {}
+    if not _JSON_TYPE.fullmatch(headers.get("content-type", "").strip()):
+        raise Refusal(415, "The body is not application/json in UTF-8.", _AS_JSON)
+    return _object(content)
+
+
+async def read_bytes(headers: Headers, receive: Receive, limits: BodyLimits) -> bytes:
+    """All that a request carries.
+
+    Raises:
+        Refusal: it is too large or too slow.
+        ClientDisconnect: there is nobody to answer.
+    """
     declared = headers.get("content-length", "0")
     # h11 lets only digits pass, up to 20 of them.
     if int(declared) > limits.most_bytes:
         raise _too_large(limits)
     try:
         async with asyncio.timeout(limits.most_s):
-            content = await _read(receive, limits)
+            return await _read(receive, limits)
     except TimeoutError:
         raise Refusal(
             408,
@@ -49,11 +64,6 @@ async def read_object(headers: Headers, receive: Receive, limits: BodyLimits) ->
             "Send it at once.",
             {"Connection": "close"},
         ) from None
-    if not content:
-        return {}
-    if not _JSON_TYPE.fullmatch(headers.get("content-type", "").strip()):
-        raise Refusal(415, "The body is not application/json in UTF-8.", _AS_JSON)
-    return _object(content)
 
 
 async def until_gone(receive: Receive) -> None:

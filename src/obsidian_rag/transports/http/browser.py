@@ -16,12 +16,9 @@ _PAGE = """<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>obsidian-rag</title>
 <h1>obsidian-rag is running</h1>
-<p>This address is for programs and agents on this machine. It answers only requests with the
-token from <code>daemon.json</code> in the data folder, so a browser gets no further than here.</p>
-<p>To ask your notes, type in a terminal:</p>
-<pre>obsidian-rag search "your question"</pre>
-<p><code>obsidian-rag status</code> tells how it is doing, <code>obsidian-rag serve --stop</code>
-stops it. To let an agent ask, run <code>obsidian-rag mcp --help</code>.</p>
+<p>This address is for programs. To see your notes in this browser, type in a terminal:</p>
+<pre>obsidian-rag open</pre>
+<p>To ask from the terminal instead: <code>obsidian-rag search "your question"</code></p>
 </html>
 """
 

@@ -16,9 +16,10 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from obsidian_rag.engine import Bus, Event
-from obsidian_rag.tools import without_files
+from obsidian_rag.tools import Caller, without_files
 from obsidian_rag.transports.http.answers import Refusal
 from obsidian_rag.transports.http.body import until_gone
+from obsidian_rag.transports.http.guard import CALLER
 
 _MOST_LISTENERS = 32
 _MOST_WAITING = 512
@@ -94,7 +95,11 @@ class Streams:
         """Stream until the client goes or the daemon stops."""
         headers = Headers(scope=scope)
         after = _last_seen(headers)
-        is_owner = headers.get("x-obsidian-rag-caller") == "owner"
+        caller: Caller = scope[CALLER]
+        if caller.is_limited:
+            raise Refusal(
+                403, "Events are about all notes, and you know of some only.", "Ask the tools."
+            )
         if self.listeners >= _MOST_LISTENERS:
             raise Refusal(
                 429,
@@ -110,7 +115,7 @@ class Streams:
                 await send(_START)
                 await send(_part(b"event: ready\ndata: {}\n\n"))
                 while not self._is_closed and not client.done():
-                    for text in _texts(*await mailbox.take(self._heartbeat_s), is_owner):
+                    for text in _texts(*await mailbox.take(self._heartbeat_s), caller.is_owner):
                         await send(_part(text))
                 await send({"type": "http.response.body", "body": b""})
             finally:
@@ -140,14 +145,14 @@ def _part(body: bytes) -> dict[str, object]:
     return {"type": "http.response.body", "body": body, "more_body": True}
 
 
-def _texts(missed: int, events: list[Event], is_owner: bool) -> Iterator[bytes]:
+def _texts(missed: int, events: list[Event], with_files: bool) -> Iterator[bytes]:
     """The events as they go over the wire; a comment when there are none."""
     if missed:
         yield f'event: missed\ndata: {{"count": {missed}}}\n\n'.encode()
     elif not events:
         yield b":\n\n"
     for event in events:
-        told = event.data if is_owner else without_files(event.data)
+        told = event.data if with_files else without_files(event.data)
         data = json.dumps({**told, "at": event.at}, default=str)
         yield f"id: {event.number}\nevent: {event.kind}\ndata: {data}\n\n".encode()
 

@@ -3,8 +3,10 @@
 Threat: any web page can make the user's browser send requests to 127.0.0.1, and by DNS rebinding
 (its own name suddenly meaning 127.0.0.1) even read the answers. Any program of another user on
 this machine can connect too. So the Host must be ours, a request that a foreign page caused is
-refused, and everything but health and schemas needs the token, which only the owner of the data
-folder can read. Rates are limited per kind of caller: who has no token cannot slow who has one.
+refused, and everything but health, schemas and the page's own files needs a token or a session: the
+daemon's token, which only the owner of the data folder can read, one that the user made for an
+agent, which is worth what they said, or the session of somebody who signed in (`web.sessions`).
+Rates are limited per kind of caller: who has no token cannot slow who has one.
 """
 
 import math
@@ -15,9 +17,19 @@ from collections.abc import Callable
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from obsidian_rag.engine import Tokens
+from obsidian_rag.tools import AGENT, OWNER, Caller
 from obsidian_rag.transports.http.answers import Refusal
+from obsidian_rag.transports.http.web.assets import is_page_path
+from obsidian_rag.transports.http.web.sessions import Sessions, may_change
+from obsidian_rag.transports.limits import LIMITS_HEADER, limits_from
 
 OPEN_PATHS = frozenset({"/healthz", "/openapi.json"})
+_PAGE = "/page/"
+SIGN_IN = f"{_PAGE}signin"
+# Where in the scope of a request its caller stands.
+CALLER = "obsidian_rag.caller"
+_AGENT_PATHS = frozenset({"/tools", "/events", "/mcp"})
 _FRIENDLY_SITES = {"same-origin", "none"}
 
 
@@ -45,8 +57,18 @@ class Pace:
 class Guard:
     """ASGI middleware; raises a Refusal instead of passing a request on."""
 
-    def __init__(self, app: ASGIApp, port: int, token: str, per_second: float) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        port: int,
+        token: str,
+        tokens: Tokens,
+        sessions: Sessions,
+        per_second: float,
+    ) -> None:
         self.app = app
+        self._tokens = tokens
+        self._sessions = sessions
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
         self._origins = {f"http://127.0.0.1:{port}", f"http://localhost:{port}"}
         self._token = token.encode()
@@ -56,10 +78,17 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check, then pass on."""
         headers = Headers(scope=scope)
-        self._check_place(headers)
-        is_open = scope["path"] in OPEN_PATHS
-        if not is_open:
-            self._check_token(headers)
+        is_page = scope["method"] == "GET" and is_page_path(scope["path"])
+        self._check_host(headers)
+        # A link on another site may lead to the page, which shows nothing by itself.
+        if not (is_page and headers.get("sec-fetch-mode") == "navigate"):
+            self._check_origin(headers)
+        is_open = is_page or scope["path"] in OPEN_PATHS
+        if scope["path"] == SIGN_IN:
+            self._check_page(headers)
+            is_open = True
+        elif not is_open:
+            scope[CALLER] = self._caller(scope, headers)
         if wait_s := (self._pace_without_token if is_open else self._pace).take():
             raise Refusal(
                 429,
@@ -69,12 +98,29 @@ class Guard:
             )
         await self.app(scope, receive, send)
 
-    def _check_place(self, headers: Headers) -> None:
+    def _caller(self, scope: Scope, headers: Headers) -> Caller:
+        """Who asks: a program with a token, or else the person who signed in on the page."""
+        if "authorization" in headers or not self._sessions.knows(headers):
+            caller = self._token_caller(headers, scope["path"])
+            if scope["path"].startswith(_PAGE) and not caller.is_owner:
+                raise Refusal(403, "The page is for the owner of the notes.", "Ask the tools.")
+            return caller
+        if scope["method"] != "GET":
+            self._check_page(headers)
+        return OWNER
+
+    def _check_page(self, headers: Headers) -> None:
+        if not may_change(headers):
+            raise Refusal(403, "Only the page itself may ask this.", "Reload the page.")
+
+    def _check_host(self, headers: Headers) -> None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             raise Refusal(
                 403, "The Host header names another server.", "Use the address in daemon.json."
             )
+
+    def _check_origin(self, headers: Headers) -> None:
         if not set(headers.getlist("origin")) <= self._origins or not (
             set(headers.getlist("sec-fetch-site")) <= _FRIENDLY_SITES
         ):
@@ -82,16 +128,37 @@ class Guard:
                 403, "Pages of other sites may not call this server.", "Ask from this machine."
             )
 
-    def _check_token(self, headers: Headers) -> None:
+    def _token_caller(self, headers: Headers, path: str) -> Caller:
+        """With the daemon's token whom the headers name, else the agent of the token."""
         given = headers.getlist("authorization")
-        kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        kind, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         # Header text is Latin-1; compare_digest takes no str that is not ASCII.
-        if kind.lower() != "bearer" or not secrets.compare_digest(
-            token.strip().encode("latin-1"), self._token
-        ):
+        token = text.strip().encode("latin-1")
+        if kind.lower() == "bearer" and secrets.compare_digest(token, self._token):
+            return _named(headers)
+        agent = self._tokens.find(token.decode("latin-1")) if kind.lower() == "bearer" else None
+        if agent is None:
             raise Refusal(
                 401,
                 "The token is missing or wrong.",
-                "Send `Authorization: Bearer TOKEN` with the token of daemon.json.",
+                "Send `Authorization: Bearer TOKEN` with the token of daemon.json, or with one that"
+                " `obsidian-rag token create` made.",
                 {"WWW-Authenticate": "Bearer"},
             )
+        if path not in _AGENT_PATHS and not path.startswith("/tools/"):
+            raise Refusal(403, "An agent's token is for tools only.", "Ask the user to do it.")
+        return Caller(scope=agent.scope, is_read_only=agent.is_read_only)
+
+
+def _named(headers: Headers) -> Caller:
+    """Whom a program with the daemon's token, which may do everything, says that it asks for."""
+    limits = headers.getlist(LIMITS_HEADER)
+    if not limits:
+        return OWNER if headers.get("x-obsidian-rag-caller") == "owner" else AGENT
+    try:
+        (told,) = limits
+        return limits_from(told).caller()
+    except (ValueError, RecursionError):
+        raise Refusal(
+            400, f"{LIMITS_HEADER} cannot be understood.", "Send it once, or leave it out."
+        ) from None

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import psutil
 
-from obsidian_rag.transports.http.app import Activity
+from obsidian_rag.transports.http.activity import Activity
 
 # A reason to end, or None to stay; asked about once a second.
 Reason = Callable[[], str | None]

@@ -1,4 +1,7 @@
-"""The MCP door: the tools, the notes and the protocol of asking, on stdin and stdout."""
+"""The MCP door: tools, notes and the protocol of asking, on stdin and stdout.
+
+Over HTTP it is part of the daemon's door: `over_http`.
+"""
 
 from obsidian_rag.transports.mcp.server import speak
 

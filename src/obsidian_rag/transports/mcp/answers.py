@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from mcp_types import CallToolResult, ListResourcesResult, ReadResourceResult, Tool
 
-from obsidian_rag.config import Config
-from obsidian_rag.transports.backend import ResidentBackend
+from obsidian_rag.transports.backend import Backend
 from obsidian_rag.transports.mcp.notes import list_resources, read_resource
 from obsidian_rag.transports.mcp.offer import offered_tools, result_of
 
@@ -13,8 +12,8 @@ from obsidian_rag.transports.mcp.offer import offered_tools, result_of
 class Answers:
     """The answers that need the engine; any thread may ask."""
 
-    def __init__(self, config: Config) -> None:
-        self._backend = ResidentBackend(config)
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
 
     def tools(self) -> list[Tool]:
         """Every tool there is."""
@@ -25,8 +24,11 @@ class Answers:
         return result_of(self._backend.call(name, arguments))
 
     def notes(self, cursor: str | None) -> ListResourcesResult:
-        """A page of notes; read here even while a daemon runs."""
-        return list_resources(self._backend.engine, cursor)
+        """A page of notes: of the daemon while one runs, as with the tools."""
+        told = self._backend.ask_daemon("resources/list", {"cursor": cursor} if cursor else {})
+        if told is not None:
+            return ListResourcesResult.model_validate(told)
+        return list_resources(self._backend.engine, cursor, self._backend.caller)
 
     def note(self, uri: str) -> ReadResourceResult:
         """One note.

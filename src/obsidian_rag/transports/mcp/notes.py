@@ -13,7 +13,7 @@ from mcp_types import ListResourcesResult, ReadResourceResult, Resource, TextRes
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.tools import Envelope, listed_notes, media_type
+from obsidian_rag.tools import Caller, Envelope, listed_notes, media_type
 from obsidian_rag.transports.mcp.refusal import refused
 from obsidian_rag.transports.mcp.template import PREFIX
 
@@ -24,14 +24,14 @@ _FACTS = ("title", "tags", "date", "sensitive_detected", "sensitive_categories",
 Call = Callable[[str, Mapping[str, object]], Envelope]
 
 
-def list_resources(engine: Engine, cursor: str | None) -> ListResourcesResult:
-    """A page of the notes that agents may know of.
+def list_resources(engine: Engine, cursor: str | None, caller: Caller) -> ListResourcesResult:
+    """A page of the notes that the agent may know of.
 
     Raises:
         InvalidArgument: the cursor is none of ours.
         IndexCorrupted: the index cannot be read.
     """
-    notes, last = listed_notes(engine, _path_after(cursor), PAGE)
+    notes, last = listed_notes(engine, _path_after(cursor), PAGE, caller)
     shown = [_resource(path, name) for path, name in notes]
     return ListResourcesResult(resources=shown, next_cursor=_cursor(last) if last else None)
 

@@ -10,7 +10,7 @@ from obsidian_rag.tools import Tool as OwnTool
 
 
 def offered_tools() -> list[Tool]:
-    """Every tool there is; an output schema for each, always the same, would double the list."""
+    """Every tool there is, without what would make the list long: an output schema, a title."""
     by_name = schemas()
     return [_offer(tool, by_name[tool.name]) for tool in TOOLS.values()]
 
@@ -28,17 +28,16 @@ def result_of(envelope: Envelope) -> CallToolResult:
 
 
 def _offer(tool: OwnTool[Any], parameters: dict[str, Any]) -> Tool:
-    title = tool.name.removeprefix("obsidian_").removeprefix("rag_").replace("_", " ")
     return Tool(
         name=tool.name,
-        title=f"Obsidian vault: {title}",
         description=tool.description,
         input_schema=parameters,
         annotations=ToolAnnotations(
             read_only_hint=tool.is_read_only,
             # A relation is added to a note, nothing is taken away; asking twice is asking once.
-            destructive_hint=False,
-            idempotent_hint=True,
+            # Who only reads has nothing to say about it.
+            destructive_hint=None if tool.is_read_only else False,
+            idempotent_hint=None if tool.is_read_only else True,
             open_world_hint=False,
         ),
     )

@@ -9,36 +9,18 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import anyio
-from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    INTERNAL_ERROR,
-    CallToolRequestParams,
-    CallToolResult,
-    GetPromptRequestParams,
-    GetPromptResult,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-)
 
-from obsidian_rag import __version__
 from obsidian_rag.config import Config
-from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.transports.limits import NO_LIMITS, Limits
+from obsidian_rag.transports.mcp.handlers import Handlers
 from obsidian_rag.transports.mcp.log import keep_log
 from obsidian_rag.transports.mcp.malformed import mended, refusal_of
-from obsidian_rag.transports.mcp.prompts import INSTRUCTIONS, get_prompt, offered_prompts
-from obsidian_rag.transports.mcp.refusal import refusal
-from obsidian_rag.transports.mcp.template import TEMPLATE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable
@@ -47,16 +29,14 @@ if TYPE_CHECKING:
 
     from obsidian_rag.transports.mcp.answers import Answers
 
-_MOST_AT_ONCE = 8
 _INTERRUPTED = 130
 _log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
-def speak(config: Config) -> int:
+def speak(config: Config, limits: Limits = NO_LIMITS) -> int:
     """Serve one MCP client; returns the exit code once its end of the line is closed."""
     keep_log(config.logs / "mcp.log")
-    door = _Door(config)
+    door = _Door(config, limits)
     try:
         anyio.run(_serve, door)
     finally:
@@ -106,30 +86,17 @@ async def _end_on_signal(door: "_Door") -> None:
 
 
 class _Door:
-    """What is answered to each request; the context of a request tells us nothing we need."""
+    """The answers for the one client, made with its first request."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, limits: Limits) -> None:
         self._config = config
+        self._limits = limits
         self._lock = threading.Lock()
         self._made: Answers | None = None
-        self._limiter = anyio.CapacityLimiter(_MOST_AT_ONCE)
 
     def server(self) -> Server[Any]:
         """The server with all that it answers."""
-        return Server(
-            "obsidian-rag",
-            version=__version__,
-            title="Obsidian vault",
-            description="Searches an Obsidian vault by meaning and by word, on this machine",
-            instructions=INSTRUCTIONS,
-            on_list_tools=self.list_tools,
-            on_call_tool=self.call_tool,
-            on_list_resources=self.list_resources,
-            on_list_resource_templates=self.list_templates,
-            on_read_resource=self.read_resource,
-            on_list_prompts=self.list_prompts,
-            on_get_prompt=self.get_prompt,
-        )
+        return Handlers(lambda _: self._answers()).server()
 
     def close(self) -> None:
         """End what was started for the answers; nothing if nothing was asked."""
@@ -137,58 +104,12 @@ class _Door:
             if self._made is not None:
                 self._made.close()
 
-    async def list_tools(self, _: Any, __: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=await self._answer(lambda answers: answers.tools()))
-
-    async def call_tool(self, _: Any, asked: CallToolRequestParams) -> CallToolResult:
-        arguments = asked.arguments or {}
-        return await self._answer(lambda answers: answers.tool(asked.name, arguments))
-
-    async def list_resources(
-        self, _: Any, asked: PaginatedRequestParams | None
-    ) -> ListResourcesResult:
-        cursor = asked.cursor if asked else None
-        return await self._answer(lambda answers: answers.notes(cursor))
-
-    async def list_templates(
-        self, _: Any, __: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
-        return ListResourceTemplatesResult(resource_templates=[TEMPLATE])
-
-    async def read_resource(self, _: Any, asked: ReadResourceRequestParams) -> ReadResourceResult:
-        return await self._answer(lambda answers: answers.note(asked.uri))
-
-    async def list_prompts(self, _: Any, __: PaginatedRequestParams | None) -> ListPromptsResult:
-        return ListPromptsResult(prompts=offered_prompts())
-
-    async def get_prompt(self, _: Any, asked: GetPromptRequestParams) -> GetPromptResult:
-        return get_prompt(asked.name, asked.arguments or {})
-
-    async def _answer(self, ask: "Callable[[Answers], T]") -> T:
-        """Off the event loop; what nobody expected is told by its kind: its text may quote a note.
-
-        Raises:
-            MCPError: the request cannot be answered.
-        """
-        try:
-            return await anyio.to_thread.run_sync(
-                lambda: ask(self._answers()), limiter=self._limiter
-            )
-        except MCPError:
-            raise
-        except ObsidianRagError as error:
-            raise refusal(error) from error
-        except Exception as error:  # noqa: BLE001  (the outer edge: a traceback is for the log)
-            _log.exception("a request failed")
-            kind = type(error).__name__
-            raise MCPError(INTERNAL_ERROR, f"Something unexpected went wrong ({kind}).") from None
-
     def _answers(self) -> "Answers":
         with self._lock:
             if self._made is None:
-                from obsidian_rag.transports.mcp.answers import (  # noqa: PLC0415  (see the module)
-                    Answers,
-                )
+                # Heavy, and not needed for the first answer that a client waits for.
+                from obsidian_rag.transports.backend import ResidentBackend  # noqa: PLC0415
+                from obsidian_rag.transports.mcp.answers import Answers  # noqa: PLC0415
 
-                self._made = Answers(self._config)
+                self._made = Answers(ResidentBackend(self._config, self._limits))
             return self._made

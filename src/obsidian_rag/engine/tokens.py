@@ -1,0 +1,206 @@
+"""Tokens for agents: who may ask over HTTP, and what is there for them.
+
+Threat: whoever reads the data folder's backup must not be able to ask. Only a digest of a token is
+kept; the token is shown once. It has 256 random bits, so a plain digest tells nothing of it.
+"""
+
+import contextlib
+import hashlib
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from obsidian_rag.config import write_atomically
+from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.query import has_folder
+from obsidian_rag.errors import ConfigInvalid, IndexNotFound, InvalidArgument, NotFound
+from obsidian_rag.notes import EVERYTHING, Scope
+from obsidian_rag.store import now, own_folder
+from obsidian_rag.vault import check_relative
+
+_FILE = "tokens.json"
+_LOCK = "tokens.lock"
+_PREFIX = "orag_"
+_LONGEST_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class AgentToken:
+    """A token that was given out, without the token itself."""
+
+    name: str
+    scope: Scope
+    is_read_only: bool
+    created_at: str
+
+
+class Tokens:
+    """The tokens of one data folder; whoever asks sees what another process has just changed."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._file = home / _FILE
+        self._seen: tuple[int, int, int] | None = None
+        self._by_digest: Mapping[str, AgentToken] = {}
+
+    def all(self) -> list[AgentToken]:
+        """Every token, in the order in which they were made.
+
+        Raises:
+            ConfigInvalid: the file is damaged.
+        """
+        return list(self._read().values())
+
+    def find(self, token: str) -> AgentToken | None:
+        """What is kept of this token; None if it was never given out, or was revoked.
+
+        Raises:
+            ConfigInvalid: the file is damaged.
+        """
+        try:
+            found = self._file.stat()
+            seen = found.st_mtime_ns, found.st_size, found.st_ino
+        except OSError:
+            return None
+        if seen != self._seen:
+            self._by_digest = self._read()
+            self._seen = seen
+        return self._by_digest.get(_digest(token))
+
+    @staticmethod
+    def scope_of(
+        engine: Engine, vaults: tuple[str, ...] | None, folders: tuple[str, ...] | None
+    ) -> Scope:
+        """A scope by link ids and folders as they are written in the index.
+
+        Raises:
+            InvalidArgument: a list is empty.
+            IndexNotFound: nothing is indexed yet.
+            NotFound: there is no such vault, or no file is known below such a folder.
+            SecurityViolation: a folder is outside the vault.
+        """
+        if () in (vaults, folders):
+            raise InvalidArgument(
+                "A list of vaults or folders is empty.", "Name one, or leave it out."
+            )
+        if vaults is None and folders is None:
+            return EVERYTHING
+        names = {vault.link_id: vault.name for vault in engine.vaults if vault.link_id}
+        if not names:
+            raise IndexNotFound(
+                "There is no index yet to find vaults and folders in.", "Run `obsidian-rag index`."
+            )
+        for name in vaults or ():
+            if not Scope((name,)).named(names).vaults:
+                known = ", ".join(f"'{one}'" for one in names.values())
+                raise NotFound(f"No vault is called '{name}'.", f"There are: {known}.")
+        # A folder without a vault is one of the primary vault.
+        wanted = vaults or (engine.vaults.primary.link_id,)
+        scope = Scope(wanted, None if folders is None else tuple(map(_plain, folders))).named(names)
+        for folder in scope.folders or ():
+            if folder and not has_folder(engine, folder, scope):
+                raise NotFound(
+                    f"No file is known below the folder '{folder}'.",
+                    "Write it as in the vault, or run `obsidian-rag sync` if it is new.",
+                )
+        return scope
+
+    def create(self, name: str, scope: Scope, *, is_read_only: bool) -> str:
+        """Make a token; this is the only time that it is shown.
+
+        Raises:
+            InvalidArgument: the name is taken, empty or too long.
+            ConfigInvalid: the file is damaged.
+        """
+        name = name.strip()
+        if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+            raise InvalidArgument(
+                f"A token's name has 1 to {_LONGEST_NAME} printable characters.",
+                "Name it after the agent that will use it.",
+            )
+        token = _PREFIX + secrets.token_urlsafe(32)
+        with self._changing() as known:
+            if any(one.name == name for one in known.values()):
+                raise InvalidArgument(
+                    f"There is a token called '{name}' already.",
+                    f"Choose another name, or run `obsidian-rag token revoke {name}` first.",
+                )
+            known[_digest(token)] = AgentToken(name, scope, is_read_only, now())
+        return token
+
+    def revoke(self, name: str) -> None:
+        """Let a token be worth nothing from now on.
+
+        Raises:
+            NotFound: there is none of this name.
+            ConfigInvalid: the file is damaged.
+        """
+        with self._changing() as known:
+            digest = next((key for key, one in known.items() if one.name == name), None)
+            if digest is None:
+                raise NotFound(f"No token is called '{name}'.", "See `obsidian-rag token list`.")
+            del known[digest]
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[dict[str, AgentToken]]:
+        """The tokens by digest, to change; kept if nothing is raised."""
+        own_folder(self._home)
+        with FileLock(self._home / _LOCK):
+            known = self._read()
+            yield known
+            written = [_written(digest, one) for digest, one in known.items()]
+            # The temporary file is made with mode 0600, and the rename keeps it.
+            write_atomically(self._file, json.dumps({"tokens": written}, indent=2) + "\n")
+
+    def _read(self) -> dict[str, AgentToken]:
+        try:
+            found = json.loads(self._file.read_text(encoding="utf-8"))
+            return dict(_token(one) for one in found["tokens"])
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError):
+            # Not an empty list: what is written next would forget every token.
+            raise ConfigInvalid(
+                f"{self._file} cannot be read.", "Remove it, and make the tokens anew."
+            ) from None
+
+
+def _plain(folder: str) -> str:
+    """A folder without what people write around it; "/" is the whole vault."""
+    name = folder.strip().replace("\\", "/").strip("/")
+    return check_relative(name) if name not in ("", ".") else ""
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _written(digest: str, one: AgentToken) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "sha256": digest,
+        "vaults": one.scope.vaults,
+        "folders": one.scope.folders,
+        "read_only": one.is_read_only,
+        "created_at": one.created_at,
+    }
+
+
+def _token(found: Mapping[str, Any]) -> tuple[str, AgentToken]:
+    scope = Scope(*(_names(found[key]) for key in ("vaults", "folders")))
+    return str(found["sha256"]), AgentToken(
+        str(found["name"]), scope, bool(found["read_only"]), str(found["created_at"])
+    )
+
+
+def _names(found: Any) -> tuple[str, ...] | None:
+    if found is None:
+        return None
+    if not isinstance(found, list):
+        raise TypeError("a list of names is needed")
+    return tuple(map(str, found))

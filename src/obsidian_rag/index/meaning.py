@@ -1,0 +1,432 @@
+"""The background pass: adds the transformer's vector to every chunk that has none.
+
+What is to be done is always the difference between the chunk table and the store, so that a kill
+at any point costs a few vectors that are made again. The pass stops between two texts when
+somebody else wants to work, and goes on later. Changed notes come first, then the newest ones.
+"""
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from obsidian_rag.config import Config
+from obsidian_rag.embed import Embedder
+from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
+from obsidian_rag.index.meaning_state import MeaningState
+from obsidian_rag.index.run import INDEX_VERSION
+from obsidian_rag.index.transformer import Transformer
+from obsidian_rag.notes import text_parts
+from obsidian_rag.store import (
+    ChunkPlace,
+    ChunkStore,
+    Database,
+    EmbeddedChunk,
+    IndexState,
+    MeaningStore,
+    chunk_places,
+    embedded_chunks,
+    packed_ids,
+    stored_vectors,
+    text_digest,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# What is written at once: so much is lost by a kill at most.
+_AT_ONCE = 16
+_LONGEST_S = 1.0
+_NOTES_AT_ONCE = 16
+# More are found faster by reading all of them.
+_FEW_NOTES = 2000
+_TOLD_EVERY_S = 1.0
+_RATE_OVER = 30
+# Texts in a row that the transformer fails on before it is taken for broken.
+_MOST_FAILURES = 3
+_Note = tuple[str, str]
+MeaningListener = Callable[[MeaningState], None]
+
+
+class MeaningPlace(Protocol):
+    """One installation, as its meaning vectors see it."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def database(self) -> Database: ...
+    @property
+    def chunks(self) -> ChunkStore: ...
+    @property
+    def transformer(self) -> Transformer: ...
+
+    def relate_meanings(self, notes: Collection[tuple[str, str]] | None) -> None:
+        """Take up vectors that were added to these notes, or to any, into the related notes."""
+        ...
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What the last look at the table found."""
+
+    key: tuple[str, str]
+    seen_until: str = ""
+    total: int = 0
+    # Notes with chunks that lack a vector, how many, and their place in the order.
+    waiting: dict[_Note, int] = field(default_factory=dict)
+    ranks: dict[_Note, tuple[bool, str]] = field(default_factory=dict)
+    # Those of them that an earlier look found, and that have not changed since.
+    carried: set[_Note] = field(default_factory=set)
+    failed: int = 0
+    is_whole: bool = False
+
+    @property
+    def lacking(self) -> int:
+        """How many chunks lack a vector."""
+        return sum(self.waiting.values()) + self.failed
+
+    def in_order(self) -> list[_Note]:
+        """Changed notes first, then the newest."""
+        return sorted(self.waiting, key=lambda note: self.ranks[note], reverse=True)
+
+
+class MeaningPass:
+    """Adds meaning vectors until all are there; may be stopped and run again at any time."""
+
+    def __init__(self, place: MeaningPlace, listener: MeaningListener, since: str = "") -> None:
+        """`since`: chunks of notes that were read before have their vectors, or none at all."""
+        self._place = place
+        self._listener = listener
+        self._since = since
+        self._plan: _Plan | None = None
+        self._finished: set[_Note] = set()  # what related notes have not heard of
+        self._told_at = 0.0
+        self._rates: deque[tuple[float, int]] = deque(maxlen=_RATE_OVER)
+
+    def is_due(self) -> bool:
+        """Whether there may be something to do; cheap."""
+        store = self._place.transformer.store
+        if store is None or not self._place.chunks.exists():
+            return False
+        plan = self._plan
+        if plan is None or not plan.is_whole or plan.key != self._key(store):
+            return True
+        return bool(plan.waiting) and not self._place.config.settings.meaning.is_paused
+
+    def run(self, stop: Callable[[], bool], *, adds: bool = True) -> MeaningState | None:
+        """Add what is missing; without `adds`, only what other chunks with the same text have.
+
+        None where there is no transformer. A trouble is told in the state, never raised.
+        """
+        place = self._place
+        embedder, store = place.transformer.embedder, place.transformer.store
+        if embedder is None or store is None or not place.chunks.exists():
+            return self._tell(is_over=True)
+        self._rates.clear()
+        self._tell()
+        try:
+            with store.writing():
+                self._settle(store, stop)
+                if self._plan is not None and self._plan.is_whole and not self._is_held(adds):
+                    self._add(embedder, store, stop)
+        except ObsidianRagError as error:
+            self._plan = None
+            return self._tell(is_over=True, trouble=error.message)
+        is_over = not stop() or not self._is_waiting()
+        with contextlib.suppress(ObsidianRagError):  # the next run takes up what is left
+            place.relate_meanings(None if is_over else self._finished)
+        self._finished.clear()
+        if is_over:
+            embedder.close()  # a hundred megabytes that nobody needs for now
+        return self._tell(is_over=is_over)
+
+    def tell_end(self) -> None:
+        """Say that it cannot go on, for a trouble that the transformer knows."""
+        self._plan = None
+        self._tell(is_over=True)
+
+    def _is_waiting(self) -> bool:
+        plan = self._plan
+        return plan is None or not plan.is_whole or bool(plan.waiting)
+
+    def _is_held(self, adds: bool) -> bool:
+        return self._place.config.settings.meaning.is_paused or not adds
+
+    def _key(self, store: MeaningStore) -> tuple[str, str]:
+        return store.fingerprint, self._place.database.get(INDEX_VERSION) or "0"
+
+    # What is to be done.
+
+    def _settle(self, store: MeaningStore, stop: Callable[[], bool]) -> None:
+        """Compare the table with the store: take over known texts, forget what is gone."""
+        key = self._key(store)
+        before = self._plan
+        if before is not None and before.is_whole and before.key == key:
+            return
+        if before is None or not before.is_whole or before.key[0] != key[0]:
+            before = _Plan(key, self._since)
+        plan = self._plan = _Plan(key)
+        self._place.chunks.close()
+        ids: list[NDArray[np.uint64]] = []
+        is_quick = bool(before.seen_until)
+        started = _moment(store.created_ns)
+        looked = self._changed(store, plan, before, ids) if is_quick else self._all(plan, ids)
+        for batch in looked:
+            _examine(store, plan, batch, started)
+            if stop():
+                return
+        plan.total = sum(map(len, ids))
+        plan.is_whole = True
+        store.keep_only(ids)
+
+    def _all(self, plan: _Plan, ids: "list[NDArray[np.uint64]]") -> Iterator[list[EmbeddedChunk]]:
+        for batch in embedded_chunks(self._place.chunks):
+            ids.append(_ids([chunk.place for chunk in batch]))
+            plan.seen_until = max([plan.seen_until, *(chunk.place.indexed_at for chunk in batch)])
+            yield batch
+
+    def _changed(
+        self, store: MeaningStore, plan: _Plan, before: _Plan, ids: "list[NDArray[np.uint64]]"
+    ) -> Iterator[list[EmbeddedChunk]]:
+        """The chunks of notes that were read since the last look, or that lack a vector.
+
+        Texts are read of these alone; `ids` takes up those of all chunks.
+        """
+        suspects: dict[_Note, None] = {}
+        plan.seen_until = before.seen_until
+        for places in chunk_places(self._place.chunks):
+            packed = _ids(places)
+            ids.append(packed)
+            for place, is_there in zip(places, store.has(packed), strict=True):
+                note = (place.link_id, place.source_file)
+                plan.seen_until = max(plan.seen_until, place.indexed_at)
+                if place.indexed_at > before.seen_until:
+                    suspects[note] = None
+                elif note in before.waiting:
+                    plan.carried.add(note)
+                elif not is_there:
+                    suspects[note] = None
+        for note in plan.carried:
+            plan.waiting[note], plan.ranks[note] = before.waiting[note], before.ranks[note]
+        if suspects:
+            some = suspects if len(suspects) <= _FEW_NOTES else None
+            yield from embedded_chunks(self._place.chunks, some)
+
+    # Doing it.
+
+    def _add(self, embedder: Embedder, store: MeaningStore, stop: Callable[[], bool]) -> None:
+        plan = self._plan
+        assert plan is not None
+        self._rates.append((time.monotonic(), plan.total - plan.lacking))
+        order = iter(plan.in_order())
+        with contextlib.closing(_Batch(store)) as batch:
+            failures = _Failures(self._place.transformer)
+            while notes := list(islice(order, _NOTES_AT_ONCE)):
+                for note, chunks in self._texts_of(notes).items():
+                    if not self._add_note(embedder, batch, chunks, failures, stop):
+                        return
+                    plan.waiting.pop(note, None)
+                    self._finished.add(note)
+        if not plan.failed:
+            store.remove_others()
+
+    def _texts_of(self, notes: Sequence[_Note]) -> dict[_Note, list[EmbeddedChunk]]:
+        """The chunks of these notes, in the order of the notes."""
+        found: dict[_Note, list[EmbeddedChunk]] = {note: [] for note in notes}
+        try:
+            batches = list(embedded_chunks(self._place.chunks, notes))
+        except IndexCorrupted:  # another process has dropped the version we read
+            self._place.chunks.close()
+            batches = list(embedded_chunks(self._place.chunks, notes))
+        for chunk in (chunk for batch in batches for chunk in batch):
+            found[chunk.place.link_id, chunk.place.source_file].append(chunk)
+        return found
+
+    def _add_note(
+        self,
+        embedder: Embedder,
+        batch: "_Batch",
+        chunks: list[EmbeddedChunk],
+        failures: "_Failures",
+        stop: Callable[[], bool],
+    ) -> bool:
+        """Add the vectors of a note; false if it was stopped."""
+        plan = self._plan
+        assert plan is not None
+        for chunk, digest in batch.lacking(chunks):
+            if stop():
+                return False
+            try:
+                vectors = embedder.embed_documents(
+                    [chunk.text, *text_parts(chunk.text, chunk.head_chars)]
+                )
+            except ObsidianRagError as error:
+                plan.failed += 1
+                failures.add(error)
+            else:
+                failures.in_a_row = 0
+                batch.add((chunk.place.chunk_id, digest), vectors)
+            self._count(chunk.place)
+        return True
+
+    def _count(self, place: ChunkPlace) -> None:
+        plan = self._plan
+        assert plan is not None
+        note = (place.link_id, place.source_file)
+        plan.waiting[note] = max(0, plan.waiting.get(note, 0) - 1)
+        if time.monotonic() - self._told_at >= _TOLD_EVERY_S:
+            self._tell()
+
+    # Telling of it.
+
+    def _tell(self, *, is_over: bool = False, trouble: str | None = None) -> MeaningState | None:
+        """Say how far it is; at its end, and at most once a second."""
+        place, plan = self._place, self._plan
+        embedder, store = place.transformer.embedder, place.transformer.store
+        now = time.monotonic()
+        self._told_at = now
+        if trouble is None and place.transformer.trouble is not None:
+            trouble = place.transformer.trouble.message
+        if (embedder is None or store is None) and trouble is None:
+            return None
+        if plan is not None and plan.is_whole:
+            total, done = plan.total, plan.total - plan.lacking
+        else:
+            total = IndexState(place.database).totals()[1] if place.chunks.exists() else 0
+            done = min(total, store.count()) if store else 0
+        self._rates.append((now, done))
+        took, made = now - self._rates[0][0], done - self._rates[0][1]
+        is_paused = place.config.settings.meaning.is_paused
+        state = MeaningState(
+            model=embedder.model if embedder else place.config.settings.meaning.model,
+            done=done,
+            total=total,
+            is_paused=is_paused,
+            is_over=is_over,
+            per_second=round(made / took, 2) if took > 0 and made > 0 and not is_over else None,
+            trouble=trouble,
+        )
+        self._listener(state)
+        return state
+
+
+def _examine(store: MeaningStore, plan: _Plan, batch: list[EmbeddedChunk], started: str) -> None:
+    """Note which of these chunks lack a vector, after taking over what is known of their texts."""
+    rows = [(chunk.place.chunk_id, text_digest(chunk.text)) for chunk in batch]
+    if not rows:
+        return
+    lacking = np.flatnonzero(store.lacking(rows))
+    if store.adopt([rows[place] for place in lacking]):
+        lacking = np.flatnonzero(store.lacking(rows))
+    for position in lacking:
+        place = batch[position].place
+        note = (place.link_id, place.source_file)
+        if note not in plan.carried:
+            plan.waiting[note] = plan.waiting.get(note, 0) + 1
+            plan.ranks[note] = (place.indexed_at > started, place.modified_at)
+
+
+class _Failures:
+    """Texts that could not be embedded; many in a row mean that none can be."""
+
+    def __init__(self, transformer: Transformer) -> None:
+        self.in_a_row = 0
+        self._transformer = transformer
+
+    def add(self, error: ObsidianRagError) -> None:
+        self.in_a_row += 1
+        if self.in_a_row >= _MOST_FAILURES:
+            self._transformer.fail(error)
+            raise error
+
+
+class _Batch:
+    """Vectors that are written together, a few at a time."""
+
+    def __init__(self, store: MeaningStore) -> None:
+        self._store = store
+        self._rows: list[tuple[str, bytes]] = []
+        self._vectors: list[NDArray[np.float32]] = []
+        self._since = time.monotonic()
+
+    def lacking(self, chunks: list[EmbeddedChunk]) -> list[tuple[EmbeddedChunk, bytes]]:
+        """Those of the chunks that lack a vector, each with its digest."""
+        if not chunks:
+            return []
+        digests = [text_digest(chunk.text) for chunk in chunks]
+        ids = [chunk.place.chunk_id for chunk in chunks]
+        lacking = np.flatnonzero(self._store.lacking(list(zip(ids, digests, strict=True))))
+        return [(chunks[position], digests[position]) for position in lacking]
+
+    def add(self, row: tuple[str, bytes], vectors: "NDArray[np.float32]") -> None:
+        self._rows.append(row)
+        self._vectors.append(vectors)
+        if len(self._rows) >= _AT_ONCE or time.monotonic() - self._since >= _LONGEST_S:
+            self.close()
+
+    def close(self) -> None:
+        """Write what waits."""
+        if self._rows:
+            self._store.put(self._rows, self._vectors)
+        self._rows, self._vectors = [], []
+        self._since = time.monotonic()
+
+
+def _ids(places: Sequence[ChunkPlace]) -> "NDArray[np.uint64]":
+    return packed_ids([place.chunk_id for place in places])
+
+
+def _moment(nanoseconds: int | None) -> str:
+    """A time as the table writes it; one that nothing is later than, if there is none."""
+    if nanoseconds is None:
+        return "9"
+    at = time.gmtime(nanoseconds // 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', at)}.{nanoseconds // 1000 % 1_000_000:06}Z"
+
+
+def meaning_state(place: MeaningPlace, told: MeaningState | None = None) -> MeaningState | None:
+    """How far the meaning vectors are; None where there is no transformer. Cheap.
+
+    `told` is what a worker process that adds them said last.
+    """
+    transformer = place.transformer
+    embedder, store, trouble = transformer.embedder, transformer.store, transformer.trouble
+    if store is None and trouble is None:
+        return None
+    _, total = IndexState(place.database).totals()
+    settings = place.config.settings.meaning
+    count = store.count() if store else stored_vectors(place.config.home / "meaning")
+    if trouble is None and told is not None and told.trouble is not None:
+        message: str | None = told.trouble
+    else:
+        message = trouble.message if trouble else None
+    return MeaningState(
+        model=embedder.model if embedder else settings.model,
+        done=min(count, total),
+        total=total,
+        is_paused=settings.is_paused,
+        per_second=told.per_second if told and count < total else None,
+        trouble=message,
+    )
+
+
+def settle_meaning(place: MeaningPlace, since: str) -> None:
+    """After an index run: take over the vectors of known texts, forget those of chunks that are
+    gone, and add none; chunks of notes that were read before `since` are taken to be as they were.
+    """
+    MeaningPass(place, lambda _: None, since).run(lambda: False, adds=False)
+
+
+def add_meaning(
+    place: MeaningPlace, listener: MeaningListener, stop: Callable[[], bool]
+) -> MeaningState | None:
+    """Add all meaning vectors that are missing; None where there is no transformer."""
+    state = MeaningPass(place, listener).run(stop)
+    if state is None or state.trouble is not None:
+        return state
+    return meaning_state(place)

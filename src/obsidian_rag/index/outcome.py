@@ -1,0 +1,51 @@
+"""sync-result.json: how the last index run ended, for everyone who asks later."""
+
+import json
+from collections.abc import Mapping
+
+from obsidian_rag.config import Config, write_atomically
+from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.index.progress import Mode
+from obsidian_rag.store import now
+
+RESULT_FILE = "sync-result.json"
+_MOST_RECENT = 30
+_TOLD = ("status", "mode", "duration_ms", "added", "changed", "removed")
+
+
+def read_outcome(config: Config) -> dict[str, object] | None:
+    """How the last run ended, if there was one."""
+    try:
+        found = json.loads((config.home / RESULT_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def record_outcome(config: Config, outcome: dict[str, object]) -> None:
+    """A failed run keeps the time of the last good one, which says how old the index is."""
+    at = now()
+    before = read_outcome(config) or {}
+    last = before.get("last_sync") if outcome["status"] == "failed" else at
+    recent = [*recent_outcomes(before), {"finished_at": at, **_brief(outcome)}][-_MOST_RECENT:]
+    outcome = {**outcome, "finished_at": at, "last_sync": last, "recent": recent}
+    write_atomically(config.home / RESULT_FILE, json.dumps(outcome, indent=2) + "\n")
+
+
+def recent_outcomes(result: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """How the last runs ended, in brief, the latest last."""
+    recent = result.get("recent")
+    return [one for one in recent if isinstance(one, Mapping)] if isinstance(recent, list) else []
+
+
+def _brief(outcome: Mapping[str, object]) -> dict[str, object]:
+    errors, error = outcome.get("errors"), outcome.get("error")
+    failed = len(errors) if isinstance(errors, list) else 0
+    code = {"error": error.get("code")} if isinstance(error, Mapping) else {}
+    return {name: outcome[name] for name in _TOLD if name in outcome} | {"failed": failed} | code
+
+
+def record_failure(config: Config, mode: Mode, error: ObsidianRagError) -> None:
+    """Leave word of a run that could not finish, also when it could not say so itself."""
+    failure = {"code": error.code, "message": error.message}
+    record_outcome(config, {"status": "failed", "mode": mode.value, "error": failure})

@@ -1,0 +1,106 @@
+"""Where the vault of an index is: there, away, or another one at its place."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from obsidian_rag.index.brake import (
+    REPLACE_WITH,
+    Away,
+    MadeOf,
+    Root,
+    away_before,
+    compare_roots,
+    is_away,
+    made_of,
+)
+from obsidian_rag.index.run import FINGERPRINT
+from obsidian_rag.store import Database, LinkFacts, Links, Manifest
+from obsidian_rag.vault import Vault, find_files, root_identity
+
+_NOTES_LOOKED_AT = 100
+_NOTES_AT_EACH_END = 4
+
+
+class VaultPlace(StrEnum):
+    """Where a vault is, seen from the index."""
+
+    THERE = "there"
+    AWAY = "away"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class VaultFacts:
+    """A vault, the one its index was made of, and how many notes a look found."""
+
+    place: VaultPlace = VaultPlace.THERE
+    path: str = ""
+    made_of: str = ""
+    is_replacing: bool = False
+    # None: the folder itself is not there.
+    counted: Away | None = None
+    # Of a linked vault; the primary one needs none.
+    link_id: str = ""
+    name: str = ""
+    is_paused: bool = False
+    # Its first index is not finished, and so many of its notes are searchable.
+    is_unfinished: bool = False
+    indexed: int = 0
+
+
+def vault_facts(vault: Vault, database: Database) -> VaultFacts:
+    """Where a vault is: its folder, and a few of its notes where the folder leaves a doubt."""
+    root, books = vault.root, LinkFacts(database, vault.link_id).all()
+    link = Links(database).get(vault.link_id)
+    before = str(link.root_path) if link is not None and link.last_scan_at is not None else None
+    made = made_of(books, before)
+    facts = VaultFacts(path=str(root))
+    if not vault.is_primary:
+        facts = replace(facts, link_id=vault.link_id, name=vault.name)
+    elif made is None or database.get(FINGERPRINT) is None:
+        return facts
+    is_replacing = vault.is_primary and database.get(REPLACE_WITH) == str(root)
+    made_path = made.path if made is not None else ""
+    facts = replace(facts, made_of=made_path, is_replacing=is_replacing)
+    identity = root_identity(root)
+    if identity is None:
+        return replace(facts, place=VaultPlace.AWAY)
+    if made is None:
+        return facts
+    away = away_before(books, str(root))
+    if away is not None and len(find_files(root, away.missing)) < len(away.missing):
+        return replace(facts, place=VaultPlace.AWAY, counted=away)
+    if identity == made.identity and _has_notes(database, root, vault.link_id):
+        return facts
+    return _compared(database, facts, made, vault.link_id)
+
+
+def is_worth_a_try(vault: Vault, database: Database) -> bool:
+    """Whether a sync could find more of the vault than the look that found too little."""
+    away = away_before(LinkFacts(database, vault.link_id).all(), str(vault.root))
+    return away is None or bool(find_files(vault.root, away.missing))
+
+
+def _compared(database: Database, facts: VaultFacts, made: MadeOf, link_id: str) -> VaultFacts:
+    """Another folder than the one that was indexed: is it the vault all the same?"""
+    root = Path(facts.path)
+    known = Manifest(database).some(link_id, _NOTES_LOOKED_AT)
+    found = find_files(root, known)
+    match compare_roots(made, facts.path, root_identity(root), known, found):
+        case Root.OTHER:
+            return replace(facts, place=VaultPlace.OTHER)
+        case kind:
+            missing = [path for path in known if path not in found]
+            if not known and facts.path != made.path:
+                return replace(facts, place=VaultPlace.OTHER)
+            if is_away(len(known), len(missing), kind):
+                counted = Away.seen(facts.path, len(known), missing)
+                return replace(facts, place=VaultPlace.AWAY, counted=counted)
+            return facts
+
+
+def _has_notes(database: Database, root: Path, link_id: str) -> bool:
+    """Whether the folder is not all empty; its number alone may be that of one made anew."""
+    ends = Manifest(database).ends(link_id, _NOTES_AT_EACH_END)
+    return not ends or bool(find_files(root, ends))

@@ -1,0 +1,305 @@
+"""`obsidian_link_*` and `obsidian_sync_now`: vaults elsewhere that are searched where they are.
+
+Threat: an agent is talked into linking a folder that it should not read. These tools say that they
+change something, so that clients ask the user first, and a limited caller cannot use them. To whom
+a vault is outside, it answers as one that nobody linked.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import Field, StringConstraints
+
+from obsidian_rag.engine import (
+    Engine,
+    Job,
+    add_link,
+    change_link,
+    link_status,
+    links,
+    remove_link,
+    result_fields,
+    run_index,
+    sync_link,
+)
+from obsidian_rag.errors import NotFound
+from obsidian_rag.tools.citation import known_files
+from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
+from obsidian_rag.tools.envelope import Envelope, success
+from obsidian_rag.tools.guard import AGENT, Caller
+from obsidian_rag.tools.index import started_job
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Texts = Annotated[tuple[Text, ...], Field(max_length=50)]
+Mode = Literal["read_only", "read_write"]
+_WHICH = "Its link id or name"
+
+
+class Link(Protocol):
+    """What is told of a vault."""
+
+    @property
+    def link_id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def root_path(self) -> Path: ...
+    @property
+    def mode(self) -> str: ...
+    @property
+    def is_primary(self) -> bool: ...
+    @property
+    def enabled(self) -> bool: ...
+    @property
+    def is_paused(self) -> bool: ...
+    @property
+    def include(self) -> Sequence[str]: ...
+    @property
+    def exclude(self) -> Sequence[str]: ...
+    @property
+    def created_at(self) -> str: ...
+    @property
+    def last_scan_at(self) -> str | None: ...
+    @property
+    def last_error(self) -> str | None: ...
+
+
+class LinkAddParams(Params):
+    """Which folder, and how much of it."""
+
+    root_path: Text = Field(description="Absolute path of its folder")
+    mode: Mode = Field("read_only", description="read_write is refused for now")
+    include: Texts | None = Field(None, description="Only these folders")
+    exclude: Texts | None = Field(None, description="Without these folders")
+    name: Annotated[str, StringConstraints(max_length=100)] | None = Field(
+        None, description="What to call it"
+    )
+
+
+class LinkListParams(Params):
+    """Nothing to choose."""
+
+
+class LinkParams(Params):
+    """Which vault."""
+
+    link_id: Text = Field(description=_WHICH)
+
+
+class LinkModeParams(LinkParams):
+    """What is to change."""
+
+    mode: Mode | None = Field(None, description="read_write is refused for now")
+    paused: bool | None = Field(None, description="True leaves it alone, false goes on")
+
+
+class SyncNowParams(Params):
+    """Which vault."""
+
+    link_id: Text | None = Field(None, description=f"{_WHICH}; all vaults without it")
+
+
+class LinkSyncStatusParams(LinkParams):
+    """Which vault, and how much of its queue."""
+
+    limit: int = Field(20, ge=0, le=500, description="Most files to list")
+
+
+def link_add(engine: Engine, params: LinkAddParams, _: Caller = AGENT) -> Envelope:
+    """Link a vault; a daemon begins to import it.
+
+    Raises:
+        InvalidArgument: the folder cannot be a linked vault.
+        ReadOnly: it should be written to.
+    """
+    started = time.perf_counter()
+    link = add_link(
+        engine,
+        params.root_path,
+        params.mode,
+        params.include or (),
+        params.exclude or (),
+        params.name,
+    )
+    # Who has no daemon asks for the import.
+    data = {**_fields(link), "warnings": list(link.warnings), "importing": engine.live is not None}
+    return success(data, answer_meta(engine, started))
+
+
+def link_list(engine: Engine, _: LinkListParams | None = None, caller: Caller = AGENT) -> Envelope:
+    """Every vault that the caller may know of, the primary one first."""
+    started = time.perf_counter()
+    found = [
+        _told(link_status(engine, link.link_id, 0), caller)
+        for link in links(engine)
+        if _is_there(link, caller)
+    ]
+    return success({"links": found}, answer_meta(engine, started))
+
+
+def link_remove(engine: Engine, params: LinkParams, caller: Caller = AGENT) -> Envelope:
+    """Forget a linked vault; its files stay as they are.
+
+    Raises:
+        NotFound: there is no such vault.
+        InvalidArgument: it is the primary one.
+        Busy: another process writes the index.
+    """
+    started = time.perf_counter()
+    link = _found(engine, params.link_id, caller)
+    removed = remove_link(engine, link.link_id)
+    data = {**_fields(link), "removed": asdict(removed), "files_untouched": True}
+    return success(data, answer_meta(engine, started))
+
+
+def link_set_mode(engine: Engine, params: LinkModeParams, caller: Caller = AGENT) -> Envelope:
+    """Change the mode of a linked vault, pause it or go on with it.
+
+    Raises:
+        NotFound: there is no such vault.
+        ReadOnly: it should be written to.
+        InvalidArgument: it is the primary one.
+    """
+    started = time.perf_counter()
+    link = _found(engine, params.link_id, caller)
+    changed = change_link(engine, link.link_id, params.mode, params.paused)
+    return success(_fields(changed), answer_meta(engine, started))
+
+
+def sync_now(engine: Engine, params: SyncNowParams, caller: Caller = AGENT) -> Envelope:
+    """Make the index agree with a vault, or with all of them, now.
+
+    Raises:
+        NotFound: there is no such vault.
+        InvalidArgument: it is paused.
+        Busy: another process writes the index.
+    """
+    started = time.perf_counter()
+    if params.link_id is not None:
+        done = sync_link(engine, _found(engine, params.link_id, caller).link_id)
+    elif engine.live is not None:
+        done = engine.live.jobs.request("sync")
+    else:
+        done = run_index(engine, "sync")
+    if isinstance(done, Job):
+        return success(started_job(done), answer_meta(engine, started))
+    fields = result_fields(done)
+    shown = {**fields, "errors": known_files(engine, fields["errors"], caller)}
+    return success({"status": "completed", "mode": "sync", **shown}, answer_meta(engine, started))
+
+
+def link_sync_status(
+    engine: Engine, params: LinkSyncStatusParams, caller: Caller = AGENT
+) -> Envelope:
+    """How far the import of a vault is, and what waits or failed.
+
+    Raises:
+        NotFound: there is no such vault.
+    """
+    started = time.perf_counter()
+    link = _found(engine, params.link_id, caller)
+    found = link_status(engine, link.link_id, params.limit)
+    waiting = [{**asdict(row), "file": row.rel_path} for row in found.queue]
+    data = {**_told(found, caller), "queue": known_files(engine, waiting, caller)}
+    return success(data, answer_meta(engine, started))
+
+
+def _found(engine: Engine, wanted: str, caller: Caller) -> Link:
+    for link in links(engine):
+        is_meant = wanted == link.link_id or wanted.casefold() == link.name.casefold()
+        if is_meant and _is_there(link, caller):
+            return link
+    raise NotFound(f"No vault '{wanted}'.", "Run `obsidian-rag link list`.")
+
+
+def _is_there(link: Link, caller: Caller) -> bool:
+    """Whether a vault is there for the caller."""
+    return caller.scope.admits_vault(link.link_id)
+
+
+def _fields(link: Link) -> dict[str, Any]:
+    return {
+        "link_id": link.link_id,
+        "name": link.name,
+        "root_path": str(link.root_path),
+        "mode": link.mode,
+        "is_primary": link.is_primary,
+        "enabled": link.enabled,
+        "paused": link.is_paused,
+        "include": list(link.include),
+        "exclude": list(link.exclude),
+        "created_at": link.created_at,
+        "last_scan_at": link.last_scan_at,
+        "last_error": link.last_error,
+    }
+
+
+def _told(found: Any, caller: Caller) -> dict[str, Any]:
+    """A vault and how far it is; a limited caller is told what it is, not how large or where."""
+    link = _fields(found.link)
+    if caller.is_limited:
+        kept = ("link_id", "name", "mode", "is_primary")
+        return {**{key: link[key] for key in kept}, "label": found.label}
+    error = found.health.error
+    return {
+        **link,
+        "label": found.label,
+        "health": found.health.state,
+        "trouble": error.body if error else None,
+        "progress": asdict(found.progress),
+        "totals": asdict(found.totals),
+    }
+
+
+LINK_ADD = Tool(
+    name="obsidian_link_add",
+    description=(
+        "Make another vault on this machine searchable where it is; its files are only read."
+        " Only if the user asked for it."
+    ),
+    params=LinkAddParams,
+    run=link_add,
+    is_read_only=False,
+    is_of_installation=True,
+)
+LINK_LIST = Tool(
+    name="obsidian_link_list",
+    description="The vaults that are searched: names, modes, how far each is indexed.",
+    params=LinkListParams,
+    run=link_list,
+    is_read_only=True,
+)
+LINK_REMOVE = Tool(
+    name="obsidian_link_remove",
+    description="Stop searching a linked vault and drop its index; its files stay. Ask the user.",
+    params=LinkParams,
+    run=link_remove,
+    is_read_only=False,
+    is_of_installation=True,
+)
+LINK_SET_MODE = Tool(
+    name="obsidian_link_set_mode",
+    description="Change the mode of a linked vault, pause its import or go on with it.",
+    params=LinkModeParams,
+    run=link_set_mode,
+    is_read_only=False,
+    is_of_installation=True,
+)
+SYNC_NOW = Tool(
+    name="obsidian_sync_now",
+    description="Index what changed in one vault, or in all, now.",
+    params=SyncNowParams,
+    run=sync_now,
+    is_read_only=False,
+    is_of_installation=True,
+)
+LINK_SYNC_STATUS = Tool(
+    name="obsidian_link_sync_status",
+    description="How far the import of one vault is, and which of its files wait or failed.",
+    params=LinkSyncStatusParams,
+    run=link_sync_status,
+    is_read_only=True,
+)

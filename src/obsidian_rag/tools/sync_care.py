@@ -1,0 +1,131 @@
+"""LiveSync conflicts and trash as the page shows them: for the owner alone, never for agents."""
+
+from collections.abc import Iterator
+
+from obsidian_rag.engine import Engine
+from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.livesync import (
+    conflict_versions,
+    find_hunks,
+    finish_resolving,
+    merge_conflict,
+    resolve_conflict,
+    restore_trashed,
+    trashed_files,
+    waiting_conflicts,
+)
+from obsidian_rag.tools.envelope import Envelope, success
+
+_MOST_SHOWN_BYTES = 500_000
+
+
+def sync_conflicts(engine: Engine) -> Envelope:
+    """The notes that were changed in two places and wait, the oldest first.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up.
+    """
+    waiting = (one.conflict for one in waiting_conflicts(engine.config))
+    return success({"conflicts": [{"path": one.path, "since": one.since} for one in waiting]})
+
+
+def sync_conflict(engine: Engine, path: str) -> Envelope:
+    """Both sides of a conflict, and in which lines they differ.
+
+    Raises:
+        NotFound: the note is in no conflict.
+        ObsidianRagError: the database cannot be reached or used.
+    """
+    conflict, versions = conflict_versions(engine.config, path)
+    sides = [
+        {
+            "is_ours": one.is_ours,
+            "rev": one.rev,
+            "mtime_ms": one.mtime_ms,
+            "is_deleted": one.content is None,
+            "text": _text(one.content),
+        }
+        for one in versions
+    ]
+    texts = [_text(one.content) for one in versions]
+    rows = None
+    if len(texts) == 2 and texts[0] is not None and texts[1] is not None:
+        rows = list(_rows(texts[0], texts[1]))
+    data = {"path": conflict.path, "since": conflict.since, "sides": sides, "rows": rows}
+    return success(data)
+
+
+def sync_resolve(engine: Engine, path: str, keep: str, text: str | None = None) -> Envelope:
+    """Settle a conflict: keep ours, theirs, both or a revision, or `merge` with this text.
+
+    Raises:
+        InvalidArgument: there is no text to merge with.
+        ObsidianRagError: as for `sync_conflict`.
+    """
+    config = engine.config
+    if keep == "merge":
+        if text is None:
+            raise InvalidArgument("A merge needs its text.", "Send the merged text.")
+        done = merge_conflict(config, path, text.encode("utf-8"))
+    else:
+        done = resolve_conflict(config, path, keep)
+    trouble = None
+    try:
+        finish_resolving(config)
+    except ObsidianRagError as error:  # it goes over with the next sync
+        trouble = error
+    data = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
+    return success(data, trouble=trouble)
+
+
+def sync_trash(engine: Engine) -> Envelope:
+    """What sync took out of the vault and can be restored, the latest first.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up.
+    """
+    files = [
+        {
+            "id": one.trash_id,
+            "path": one.path,
+            "size": one.size,
+            "removed_at": one.removed_at,
+            "reason": one.reason,
+        }
+        for one in trashed_files(engine.config)
+    ]
+    return success({"files": files})
+
+
+def sync_restore(engine: Engine, trash_id: int) -> Envelope:
+    """Put a file of the trash back into the vault; beside the file that has its name by now.
+
+    Raises:
+        NotFound: the trash has none.
+        ObsidianRagError: it cannot be written.
+    """
+    done = restore_trashed(engine.config, str(trash_id))
+    return success({"path": done.path, "was": done.file.path})
+
+
+def _text(content: bytes | None) -> str | None:
+    if content is None or len(content) > _MOST_SHOWN_BYTES:
+        return None
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _rows(ours: str, theirs: str) -> Iterator[dict[str, object]]:
+    """Both texts side by side: stretches of lines that are alike, or not."""
+    old, new = tuple(ours.splitlines()), tuple(theirs.splitlines())
+    at = 0
+    for hunk in find_hunks(old, new):
+        if at < hunk.start:
+            yield {"is_same": True, "ours": list(old[at : hunk.start]), "theirs": []}
+        changed = list(old[hunk.start : hunk.end])
+        yield {"is_same": False, "ours": changed, "theirs": list(hunk.lines)}
+        at = hunk.end
+    if at < len(old):
+        yield {"is_same": True, "ours": list(old[at:]), "theirs": []}

@@ -1,0 +1,231 @@
+"""link add, list, remove, mode, sync, status, pause and resume: vaults beside the primary one."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from obsidian_rag.config import load
+from obsidian_rag.transports.cli.index_cmd import NdjsonFlag, run_command
+from obsidian_rag.transports.cli.index_run import RunRequest
+from obsidian_rag.transports.cli.link_text import print_link, print_queue
+from obsidian_rag.transports.cli.note_names import complete_vault
+from obsidian_rag.transports.cli.output import (
+    JsonFlag,
+    ask_tool,
+    counted,
+    paint,
+    print_envelope,
+    the_daemon,
+)
+from obsidian_rag.transports.cli.related_text import plain
+
+if TYPE_CHECKING:
+    from obsidian_rag.tools import Envelope
+
+_FLAGS = {
+    "link_id": "the vault",
+    "root_path": "the path",
+    "mode": "the mode",
+    "include": "--include",
+    "exclude": "--exclude",
+    "name": "--name",
+    "limit": "--limit",
+}
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Search other vaults too, where they are, read-only",
+    rich_markup_mode=None,
+)
+VaultArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="VAULT",
+        help="Its name or link id",
+        autocompletion=complete_vault,
+        show_default=False,
+    ),
+]
+
+
+@app.command("add")
+def add(
+    path: Annotated[Path, typer.Argument(help="The vault's folder", show_default=False)],
+    include: Annotated[
+        list[str] | None, typer.Option(help="Only this folder of it; may be repeated")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="Without this folder; may be repeated")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="What to call it, if not as its folder")] = None,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait/--background", help="Stay until it is imported, or leave at once"),
+    ] = True,
+    json_output: JsonFlag = False,
+    ndjson: NdjsonFlag = False,
+) -> int:
+    """Make another vault searchable, without a copy and without a write
+
+    Its newest notes are found first. Ctrl-C ends the import tidily; `link sync` goes on with it.
+
+    Example:  obsidian-rag link add ~/Work/Wiki --exclude Archive
+    """
+    arguments: dict[str, object] = {"root_path": str(path.expanduser().absolute())}
+    for key, value in (("include", include), ("exclude", exclude), ("name", name)):
+        if value:
+            arguments[key] = value
+    envelope = ask_tool("obsidian_link_add", arguments, _FLAGS)
+    link: Any = envelope["data"]
+    if not json_output and not ndjson:
+        _tell_added(link)
+    if wait:
+        return run_command(RunRequest("sync", link_id=link["link_id"]), json_output, ndjson)
+    if json_output:
+        print_envelope(envelope)
+    elif the_daemon(load()) is not None:
+        _say(f"The daemon imports it; `obsidian-rag link status {link['name']}` tells how far.")
+    else:
+        _say(f"No daemon runs: `obsidian-rag link sync {link['name']}` imports it.")
+    return 0
+
+
+@app.command("list")
+def list_(json_output: JsonFlag = False) -> int:
+    """Show every vault that is searched, the primary one first
+
+    Example:  obsidian-rag link list
+    """
+    envelope = ask_tool("obsidian_link_list", {})
+    if json_output:
+        print_envelope(envelope)
+        return 0
+    data: Any = envelope["data"]
+    for link in data["links"]:
+        print_link(link)
+    if not data["links"]:
+        _say("No vault is indexed yet; run `obsidian-rag index`.")
+    return 0
+
+
+@app.command("remove")
+def remove(
+    vault: VaultArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
+    json_output: JsonFlag = False,
+) -> int:
+    """Stop searching a linked vault; its files stay as they are
+
+    Example:  obsidian-rag link remove wiki
+    """
+    found: Any = ask_tool("obsidian_link_sync_status", {"link_id": vault, "limit": 0}, _FLAGS)
+    link = found["data"]
+    if not yes and sys.stdin.isatty() and not link["is_primary"]:
+        _say(f"What was made of {counted(link['totals']['indexed'], 'note')} is dropped.")
+        _say(f"The files in {plain(link['root_path'])} stay as they are.")
+        typer.confirm(f"Stop searching '{link['name']}'?", abort=True, err=True)
+    envelope = ask_tool("obsidian_link_remove", {"link_id": link["link_id"]}, _FLAGS)
+    if json_output:
+        print_envelope(envelope)
+        return 0
+    removed: Any = envelope["data"]
+    counts = removed["removed"]
+    print(
+        f"Removed '{removed['name']}' from the index:"
+        f" {counted(counts['files'], 'note')}, {counted(counts['chunks'], 'chunk')}"
+    )
+    _say(f"Its files in {plain(removed['root_path'])} are untouched.")
+    return 0
+
+
+@app.command("mode")
+def mode(
+    vault: VaultArgument,
+    mode: Annotated[str, typer.Argument(help="read_only; read_write is refused for now")],
+    json_output: JsonFlag = False,
+) -> int:
+    """Say whether a linked vault may be written to
+
+    Example:  obsidian-rag link mode wiki read_only
+    """
+    envelope = ask_tool("obsidian_link_set_mode", {"link_id": vault, "mode": mode}, _FLAGS)
+    return _told(envelope, json_output, "is {mode}")
+
+
+@app.command("sync")
+def sync(vault: VaultArgument, json_output: JsonFlag = False, ndjson: NdjsonFlag = False) -> int:
+    """Bring the index up to date with one vault
+
+    Example:  obsidian-rag link sync wiki
+    """
+    return run_command(RunRequest("sync", link_id=vault), json_output, ndjson)
+
+
+@app.command("status")
+def status(
+    vault: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="VAULT",
+            help="Its name or link id; all without it",
+            autocompletion=complete_vault,
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, max=500, help="Most files to list")] = 20,
+    json_output: JsonFlag = False,
+) -> int:
+    """Show how far a vault is, and which of its files wait or failed
+
+    Example:  obsidian-rag link status wiki
+    """
+    if vault is None:
+        return list_(json_output)
+    arguments = {"link_id": vault, "limit": limit}
+    envelope = ask_tool("obsidian_link_sync_status", arguments, _FLAGS)
+    if json_output:
+        print_envelope(envelope)
+        return 0
+    link: Any = envelope["data"]
+    print_link(link)
+    print_queue(link)
+    return 0
+
+
+@app.command("pause")
+def pause(vault: VaultArgument, json_output: JsonFlag = False) -> int:
+    """Leave a linked vault alone until `link resume`
+
+    Example:  obsidian-rag link pause wiki
+    """
+    envelope = ask_tool("obsidian_link_set_mode", {"link_id": vault, "paused": True}, _FLAGS)
+    return _told(envelope, json_output, "is paused")
+
+
+@app.command("resume")
+def resume(vault: VaultArgument, json_output: JsonFlag = False) -> int:
+    """Go on with a vault that was paused
+
+    Example:  obsidian-rag link resume wiki
+    """
+    envelope = ask_tool("obsidian_link_set_mode", {"link_id": vault, "paused": False}, _FLAGS)
+    return _told(envelope, json_output, "goes on")
+
+
+def _told(envelope: "Envelope", json_output: bool, what: str) -> int:
+    if json_output:
+        print_envelope(envelope)
+    else:
+        link: Any = envelope["data"]
+        print(f"{plain(link['name'])} {what.format(**link)}")
+    return 0
+
+
+def _tell_added(link: Any) -> None:
+    print(f"Linked {plain(link['root_path'])} as '{plain(link['name'])}' (read-only)")
+    for warning in link["warnings"]:
+        print(f"{paint('note', 'yellow')}  {plain(warning)}", file=sys.stderr)
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr)

@@ -1,0 +1,119 @@
+"""token create, list and revoke: what agents ask with over HTTP."""
+
+import contextlib
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from obsidian_rag.config import load
+from obsidian_rag.transports.cli.output import (
+    JsonFlag,
+    local_time,
+    open_engine,
+    paint,
+    print_envelope,
+)
+from obsidian_rag.transports.cli.streams import style
+from obsidian_rag.transports.lazy import engine, tools
+
+_NAME_HELP = "What you call it, such as the agent's name"
+app = typer.Typer(no_args_is_help=True, help="Let agents ask over HTTP", rich_markup_mode=None)
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Option("--name", help=_NAME_HELP)],
+    vaults: Annotated[
+        str | None, typer.Option(help="Only these vaults, by name, with commas between them")
+    ] = None,
+    folders: Annotated[
+        str | None, typer.Option(help="Only notes below these folders, with commas between them")
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Refuse every tool that changes something")
+    ] = False,
+    json_output: JsonFlag = False,
+) -> int:
+    """Make a token for one agent; it is shown once and works at once
+
+    What lies outside its vaults and folders does not exist for the agent.
+
+    Example:  obsidian-rag token create --name writer --folders Projects/A,Inbox --read-only
+    """
+    with contextlib.closing(open_engine()) as opened:
+        scope = engine.Tokens.scope_of(opened, _list(vaults), _list(folders))
+        names = {vault.link_id: vault.name for vault in opened.vaults}
+    tokens = engine.Tokens(load().home)
+    token = tokens.create(name, scope, is_read_only=read_only)
+    made = next(one for one in tokens.all() if one.name == name.strip())
+    if json_output:
+        print_envelope(tools.success({**_fields(made, names), "token": token}))
+        return 0
+    print(token)
+    print(f"{paint('note', 'yellow')}  This is the only time it is shown.", file=sys.stderr)
+    print(f"      {_may(made, names)}", file=sys.stderr)
+    return 0
+
+
+@app.command("list")
+def list_(json_output: JsonFlag = False) -> int:
+    """Show every token by name, and what it is worth
+
+    Example:  obsidian-rag token list
+    """
+    with contextlib.closing(open_engine()) as opened:
+        names = {vault.link_id: vault.name for vault in opened.vaults}
+    found = engine.Tokens(load().home).all()
+    if json_output:
+        print_envelope(tools.success({"tokens": [_fields(one, names) for one in found]}))
+        return 0
+    for one in found:
+        print(f"{style(one.name, bold=True)}  {local_time(one.created_at)[:10]}")
+        print(f"  {_may(one, names)}")
+    if not found:
+        print("No tokens. `obsidian-rag token create --name …` makes one.", file=sys.stderr)
+    return 0
+
+
+@app.command("revoke")
+def revoke(
+    name: Annotated[str, typer.Argument(help="The token's name")], json_output: JsonFlag = False
+) -> int:
+    """Let a token be worth nothing, from now on
+
+    Example:  obsidian-rag token revoke writer
+    """
+    engine.Tokens(load().home).revoke(name)
+    if json_output:
+        print_envelope(tools.success({"revoked": True, "name": name}))
+    else:
+        print(f"Revoked {name}")
+    return 0
+
+
+def _list(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _fields(one: Any, names: dict[str, str]) -> dict[str, Any]:
+    vaults = one.scope.vaults
+    return {
+        "name": one.name,
+        "vaults": None if vaults is None else [names.get(vault, vault) for vault in vaults],
+        "folders": None if one.scope.folders is None else list(one.scope.folders),
+        "read_only": one.is_read_only,
+        "created_at": one.created_at,
+    }
+
+
+def _may(one: Any, names: dict[str, str]) -> str:
+    """What a token is worth, in words."""
+    told = _fields(one, names)
+    where = [
+        f"in {' and '.join(told['vaults'])}" if told["vaults"] is not None else "in every vault",
+        *([f"below {' and '.join(told['folders'])}"] if told["folders"] is not None else []),
+    ]
+    return f"{'Reads' if one.is_read_only else 'Reads and writes'} notes {', '.join(where)}."

@@ -1,0 +1,80 @@
+// Asks the daemon. Every answer is an envelope; one without data is thrown as a Problem.
+
+/** @typedef {{code: string, message: string, recoverable: boolean, suggestion: string}} ErrorBody */
+/** @typedef {{status: string, data: any, error: ErrorBody | null, meta: any}} Envelope */
+
+export class Problem extends Error {
+  /** @param {ErrorBody} body @param {number} status */
+  constructor(body, status) {
+    super(body.message);
+    this.code = body.code;
+    this.suggestion = body.suggestion;
+    this.status = status;
+  }
+}
+
+const GONE = { code: '', message: 'obsidian-rag does not answer.', recoverable: true, suggestion: 'Start it with `obsidian-rag serve --detach`; this page goes on by itself.' };
+
+/** @type {() => void} */
+let onVisitor = () => {};
+
+/** What to do when there is no session (any more). @param {() => void} act */
+export function whenVisitor(act) {
+  onVisitor = act;
+}
+
+/** @param {string} path @param {RequestInit} init @returns {Promise<Envelope>} */
+async function ask(path, init) {
+  /** @type {Response} */
+  let response;
+  /** @type {Envelope} */
+  let envelope;
+  try {
+    response = await fetch(path, { credentials: 'same-origin', ...init });
+    envelope = await response.json();
+  } catch (error) {
+    if (/** @type {Error} */ (error).name === 'AbortError') throw error;
+    throw new Problem(GONE, 0);
+  }
+  if (response.status === 401) onVisitor();
+  if (envelope.data === null || envelope.data === undefined) {
+    throw new Problem(envelope.error ?? GONE, response.status);
+  }
+  return envelope;
+}
+
+/**
+ * Read something of the page's own routes: `get('note', {path})` asks `/page/note?path=…`.
+ * @param {string} name @param {Record<string, string>} [query] @param {{signal?: AbortSignal}} [options]
+ */
+export function get(name, query = {}, options = {}) {
+  const asked = new URLSearchParams(query).toString();
+  return ask(`/page/${name}${asked ? `?${asked}` : ''}`, { headers: { 'X-Obsidian-Rag-Page': '1' }, ...options });
+}
+
+/**
+ * Change something by the page's own routes.
+ * @param {string} name @param {object} [body] @param {{signal?: AbortSignal}} [options]
+ */
+export function post(name, body = {}, options = {}) {
+  return ask(`/page/${name}`, written(body, options));
+}
+
+/**
+ * Ask a tool, as the owner of the notes: `call('search', {query})` asks `obsidian_rag_search`.
+ * @param {string} tool @param {object} [args] @param {{signal?: AbortSignal}} [options]
+ */
+export function call(tool, args = {}, options = {}) {
+  return ask(`/tools/${tool.startsWith('obsidian_') ? tool : `obsidian_rag_${tool}`}`, written(args, options));
+}
+
+/** @param {object} body @param {object} options @returns {RequestInit} */
+function written(body, options) {
+  const headers = { 'Content-Type': 'application/json', 'X-Obsidian-Rag-Page': '1' };
+  return { method: 'POST', headers, body: JSON.stringify(body), ...options };
+}
+
+/** Whether an error only says that nobody waits any more. @param {any} error */
+export function isAborted(error) {
+  return error?.name === 'AbortError';
+}

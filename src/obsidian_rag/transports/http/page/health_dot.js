@@ -1,0 +1,31 @@
+// The dot beside Health in the rail: filled, half or hollow, and a word.
+
+import { listen } from './events.js';
+
+const WORDS = /** @type {Record<string, string>} */ ({
+  healthy: 'healthy',
+  degraded: 'degraded',
+  unavailable: 'not available',
+  starting: 'starting',
+  away: 'the daemon does not answer',
+});
+
+/** Show the health of now and of later. @param {{state: string, error: any}} health */
+export function watchHealth(health) {
+  let last = health.state;
+  show(health.state, health.error?.message);
+  listen('health', (data) => show((last = data.state), data.message));
+  listen('away', () => show('away'));
+  listen('ready', () => show(last));
+}
+
+/** @param {string} state @param {string} [reason] */
+function show(state, reason) {
+  const dot = document.getElementById('health-dot');
+  const link = dot?.closest('a');
+  if (!dot || !link) return;
+  dot.dataset.health = state;
+  const words = `Health: ${WORDS[state] ?? state}`;
+  link.setAttribute('aria-label', words);
+  link.title = reason ? `${words}. ${reason}` : words;
+}

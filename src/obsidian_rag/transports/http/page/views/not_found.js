@@ -1,0 +1,11 @@
+// An address that shows nothing.
+
+import { h, replace, state } from '../dom.js';
+
+/** @type {import('../router.js').View} */
+export const view = {
+  title: 'Not here',
+  render(main) {
+    replace(main, h('div', { class: 'column' }, state('There is nothing at this address.', 'It may be of another version.', [h('a', { class: 'button', href: '/search' }, 'Search your notes')])));
+  },
+};

@@ -1,0 +1,149 @@
+"""The first run: a door without an engine, until a vault is chosen.
+
+GET  /page/start                  no vaults yet
+GET  /page/welcome                the vaults that Obsidian knows
+POST /page/welcome {path, replace}    choose a folder; the daemon then begins its work
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from obsidian_rag import __version__, config
+from obsidian_rag.config_edit import existing_folder
+from obsidian_rag.engine import Bus, Tokens, accept_replacement, offered_vaults, replaced_vault
+from obsidian_rag.errors import ConfigInvalid, InvalidArgument, ObsidianRagError
+from obsidian_rag.tools import Envelope, failure, success
+from obsidian_rag.transports.http.activity import Activity
+from obsidian_rag.transports.http.answers import JSON, answer, encoded, status_of
+from obsidian_rag.transports.http.body import BodyLimits, read_object
+from obsidian_rag.transports.http.edge import Edge
+from obsidian_rag.transports.http.events import Streams
+from obsidian_rag.transports.http.guard import Guard
+from obsidian_rag.transports.http.threads import ToolThreads
+from obsidian_rag.transports.http.web.routes import SignIn, shell_routes
+from obsidian_rag.transports.http.web.sessions import Sessions
+
+_LIMITS = BodyLimits(16 * 1024, 10.0)
+_NO_VAULT = "Choose one on the page (`obsidian-rag open`), or run `obsidian-rag init --vault …`."
+
+
+class FirstRunDoor:
+    """An ASGI application that knows the page, sign-in, and how to choose a vault."""
+
+    def __init__(
+        self,
+        settings: config.Config,
+        port: int,
+        token: str,
+        on_shutdown: Callable[[], None],
+        on_chosen: Callable[[], None],
+    ) -> None:
+        self.activity = Activity()
+        self.streams = Streams(Bus())
+        self.threads = ToolThreads()
+        self._config = settings
+        self._on_shutdown = on_shutdown
+        self._on_chosen = on_chosen
+        sessions = Sessions(settings.home)
+        per_second = settings.settings.server.max_requests_per_s
+        guard = Middleware(
+            Guard,
+            port=port,
+            token=token,
+            tokens=Tokens(settings.home),
+            sessions=sessions,
+            per_second=per_second,
+        )
+        routes = [
+            *shell_routes(),
+            *SignIn(sessions).routes(),
+            Route("/page/start", self._start),
+            Route("/page/welcome", self._offer),
+            Route("/page/welcome", self._choose, methods=["POST"]),
+            Route("/tools/{name}", self._refuse, methods=["POST"]),
+            Route("/events", self.streams),
+            Route("/healthz", self._health),
+            Route("/shutdown", self._stop, methods=["POST"]),
+        ]
+        self._app = Starlette(routes=routes, middleware=[Middleware(Edge), guard])
+        self._app.router.redirect_slashes = False
+
+    def close(self) -> None:
+        """Take no more work; what runs comes to its end by itself."""
+        self.threads.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http":
+            await self._app(scope, receive, send)
+
+    async def _start(self, _: Request) -> Response:
+        error = _no_vault().body
+        health = {"state": "unavailable", "error": error}
+        return answer(success({"version": __version__, "vaults": [], "health": health}))
+
+    async def _offer(self, _: Request) -> Response:
+        offered = [{"path": str(root), "name": root.name} for root in offered_vaults()]
+        return answer(success({"vaults": offered}))
+
+    async def _choose(self, request: Request) -> Response:
+        asked = await read_object(request.headers, request.receive, _LIMITS)
+        choose = partial(self._chosen, str(asked.get("path", "")), asked.get("replace") is True)
+        envelope = await self.threads.run(choose, request.receive)
+        if envelope["data"] is not None:
+            self._on_chosen()
+        return Response(encoded(envelope), status_of(envelope), media_type=JSON)
+
+    def _chosen(self, path: str, may_replace: bool) -> Envelope:
+        try:
+            return success({"vault_path": choose_vault(self._config, path, may_replace)})
+        except ObsidianRagError as error:
+            return failure(error)
+
+    async def _refuse(self, _: Request) -> Response:
+        refused = failure(_no_vault())
+        return answer(refused, status_of(refused))
+
+    async def _health(self, _: Request) -> Response:
+        return answer({"status": "unavailable", "version": __version__})
+
+    async def _stop(self, _: Request) -> Response:
+        self._on_shutdown()
+        return answer(success({"stopping": True}), 202)
+
+
+def choose_vault(settings: config.Config, path: str, may_replace: bool) -> str:
+    """Write this folder into the config file as the vault; other settings are kept.
+
+    Raises:
+        NotFound: there is no such folder.
+        InvalidArgument: the index of another vault would be replaced.
+        ConfigInvalid: the data folder lies inside it.
+    """
+    if not path.strip():
+        raise InvalidArgument("No folder was named.", "Type the path of your vault.")
+    root = existing_folder(path.strip())
+    tree = config.read_file(settings.file)
+    tree.setdefault("version", config.CONFIG_VERSION)
+    tree["vault_path"] = str(root)
+    chosen = config.Config(settings.home, settings.file, config.validate(tree, settings.file))
+    other = replaced_vault(chosen)
+    if other is not None and not may_replace:
+        raise InvalidArgument(
+            f"The index holds {other.notes:,} notes of another vault, {other.path}.",
+            "Choose again to replace it.",
+        )
+    accept_replacement(chosen, is_accepted=other is not None)
+    config.save(tree, settings.file)
+    return str(root)
+
+
+def _no_vault() -> ConfigInvalid:
+    return ConfigInvalid("No vault is configured.", _NO_VAULT)

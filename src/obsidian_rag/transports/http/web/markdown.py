@@ -1,0 +1,282 @@
+"""A note's text as HTML that can do nothing but be read.
+
+Threat: notes come from anywhere, and a note that ran script here could read all others. So raw HTML
+and all else passes nh3 as the very last step: no script, style, form or frame, no address but our
+own, the web's and mail's, no picture from elsewhere (it would tell who reads), no id or class that
+means something to the page. The page's Content-Security-Policy stands behind this.
+"""
+
+import hashlib
+import html
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.footnote import footnote_plugin
+from mdit_py_plugins.front_matter import front_matter_plugin
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+from obsidian_rag.transports.http.web.wiki_syntax import CALLOUTS, use_wiki_syntax
+
+MOST_CHARS = 1_000_000
+_MOST_HTML = 6_000_000
+_MOST_CODE = 20_000
+_KEPT = 48
+_DEEPEST = 100
+_FILE = "/page/file?"
+_OWN = ("/note/", "/search?", _FILE, "#")
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp")
+_SOUNDS = (".mp3", ".wav", ".m4a", ".ogg", ".flac", ".opus")
+_SIZE = re.compile(r"(\d{1,4})(?:x\d{1,4})?")
+_ID = re.compile(r"fn(?:ref)?[\w:-]{1,80}")
+_CLASS = re.compile(r"[a-z][a-z0-9]{0,2}")
+_CLASSES = frozenset(
+    {
+        "callout", "callout-title", "embed", "embed-title", "footnote-backref", "footnote-ref",
+        "footnotes", "footnotes-list", "footnote-item", "inline", "block", "math", "missing", "tag",
+        "task", "task-item", "wikilink", "elsewhere", "code",
+    }
+    | {f"callout-{kind}" for kind in CALLOUTS}
+)  # fmt: skip
+_TAGS = {
+    "a", "abbr", "aside", "audio", "b", "blockquote", "br", "caption", "cite", "code", "col",
+    "colgroup", "dd", "del", "details", "dfn", "div", "dl", "dt", "em", "figcaption", "figure",
+    "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd", "li", "mark", "ol", "p",
+    "pre", "q", "s", "samp", "section", "small", "span", "strong", "sub", "summary", "sup", "table",
+    "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul", "var", "wbr",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What links and embeds mean: addresses, and the text of embedded notes."""
+
+    # The address of a note, and of a file that the note shows; None if there is none.
+    note: Callable[[str], str | None]
+    file: Callable[[str], str]
+    # Title, address and text of an embedded note, or a section of it, and what its links mean.
+    embedded: "Callable[[str, str], tuple[str, str, str, Links] | None]"
+
+
+class Renderer:
+    """Renders notes; the last few are kept by their content. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, str] = OrderedDict()
+
+    def html(self, text: str, links: Links, state: str) -> str:
+        """The note as HTML; `state` changes when what links mean may have changed."""
+        key = hashlib.sha256(f"{state}\0{text}".encode("utf-8", "replace")).hexdigest()
+        with self._lock:
+            if (kept := self._kept.get(key)) is not None:
+                self._kept.move_to_end(key)
+                return kept
+        made = render(text, links)
+        with self._lock:
+            self._kept[key] = made
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return made
+
+
+def render(text: str, links: Links, *, is_embedded: bool = False) -> str:
+    """The text as sanitised HTML; what is too long is cut."""
+    env: dict[str, Any] = {"links": links, "is_embedded": is_embedded}
+    made = str(_parser().render(text[:MOST_CHARS], env))
+    if len(made) > _MOST_HTML:
+        made = f"<pre>{html.escape(text[: MOST_CHARS // 4])}</pre>"
+    return _cleaner().clean(made)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    md = MarkdownIt("commonmark", {"html": True, "highlight": _highlighted})
+    # Deeper text would be lost without a word.
+    md.options["maxNesting"] = _DEEPEST
+    md.enable(["table", "strikethrough"])
+    md.use(front_matter_plugin).use(footnote_plugin)
+    md.use(dollarmath_plugin, allow_space=False, double_inline=True)
+    use_wiki_syntax(md)
+    md.core.ruler.push("lines", _number_lines)
+    for name, rule in _RULES.items():
+        md.add_render_rule(name, rule)
+    return md
+
+
+def _number_lines(state: Any) -> None:
+    """Every block says on which lines of the file it stands."""
+    for token in state.tokens:
+        if token.map and token.nesting >= 0 and token.type != "inline":
+            token.attrSet("data-line", str(token.map[0] + 1))
+            token.attrSet("data-end", str(token.map[1]))
+
+
+def _highlighted(code: str, language: str, _: str) -> str:
+    if not language or len(code) > _MOST_CODE:
+        return ""
+    try:
+        lexer = get_lexer_by_name(language.split()[0])
+    except (ClassNotFound, IndexError):
+        return ""
+    return str(highlight(code, lexer, HtmlFormatter(nowrap=True)))
+
+
+Env = MutableMapping[str, Any]
+
+
+def _wikilink(_: Any, tokens: Sequence[Token], place: int, __: Any, env: Env) -> str:
+    meta = tokens[place].meta
+    heading = f"#{quote(meta['heading'])}" if meta["heading"] else ""
+    label = meta["label"] or " › ".join(filter(None, (meta["target"], meta["heading"])))
+    if not meta["target"]:
+        return f'<a class="wikilink" href="{heading or "#"}">{html.escape(label)}</a>'
+    if _is_file(meta["target"]):
+        href: str | None = env["links"].file(meta["target"])
+    else:
+        href = env["links"].note(meta["target"])
+    if href is None:
+        return f'<span class="wikilink missing">{html.escape(label)}</span>'
+    return f'<a class="wikilink" href="{html.escape(href + heading)}">{html.escape(label)}</a>'
+
+
+def _embed(_: Any, tokens: Sequence[Token], place: int, __: Any, env: Env) -> str:
+    meta = tokens[place].meta
+    target, label = meta["target"], meta["label"] or ""
+    if _is_file(target):
+        return _shown_file(env["links"].file(target), target, label)
+    found = None if env["is_embedded"] else env["links"].embedded(target, meta["heading"])
+    if found is None:
+        return _wikilink(_, tokens, place, __, env)
+    title, href, text, links = found
+    inside = render(text, links, is_embedded=True)
+    head = f'<a class="embed-title" href="{html.escape(href)}">{html.escape(title)}</a>'
+    return f'<aside class="embed">{head}{inside}</aside>'
+
+
+def _image(self: Any, tokens: Sequence[Token], place: int, options: Any, env: Env) -> str:
+    token = tokens[place]
+    source = str(token.attrs.get("src", ""))
+    label = self.renderInlineAsText(token.children or [], options, env)
+    parts = urlsplit(source)
+    if parts.scheme in ("http", "https") or source.startswith("//"):
+        shown = html.escape(f"{label or 'Picture'} ({parts.hostname or 'elsewhere'})")
+        return f'<a class="elsewhere" href="{html.escape(source)}">{shown}</a>'
+    if parts.scheme:
+        return html.escape(label)
+    return _shown_file(env["links"].file(unquote(parts.path)), unquote(parts.path), label)
+
+
+def _shown_file(href: str, name: str, label: str) -> str:
+    """A picture or a sound in its place; a link to anything else."""
+    size = _SIZE.fullmatch(label.strip())
+    shown, source = html.escape(name if size or not label else label), html.escape(href)
+    lower = name.lower()
+    if lower.endswith(_IMAGES):
+        width = f' width="{size[1]}"' if size else ""
+        return f'<img src="{source}" alt="{shown}" loading="lazy"{width}>'
+    if lower.endswith(_SOUNDS):
+        return f'<audio controls preload="none" src="{source}"></audio>'
+    return f'<a class="elsewhere" href="{source}">{shown}</a>'
+
+
+def _link_open(self: Any, tokens: Sequence[Token], place: int, options: Any, env: Env) -> str:
+    token = tokens[place]
+    href = str(token.attrs.get("href", ""))
+    parts = urlsplit(href)
+    if not parts.scheme and not href.startswith(("#", "//")):
+        target = unquote(parts.path)
+        own = env["links"].file(target) if _is_file(target) else env["links"].note(target)
+        if own is None:
+            token.attrs.pop("href", None)
+            token.attrSet("class", "wikilink missing")
+        else:
+            token.attrSet("href", own + (f"#{parts.fragment}" if parts.fragment else ""))
+            token.attrSet("class", "wikilink")
+    return str(self.renderToken(tokens, place, options, env))
+
+
+def _tag(_: Any, tokens: Sequence[Token], place: int, __: Any, ___: Env) -> str:
+    name = tokens[place].content
+    return f'<a class="tag" href="/search?tag={quote(name)}">#{html.escape(name)}</a>'
+
+
+def _task(_: Any, tokens: Sequence[Token], place: int, __: Any, ___: Env) -> str:
+    mark = tokens[place].content
+    done = "done" if mark in "xX" else "open" if mark == " " else "other"
+    words = {"done": "Done: ", "open": "To do: "}.get(done, f"{html.escape(mark)}: ")
+    return f'<span class="task" data-task="{done}" title="{words[:-2]}"></span>'
+
+
+def _quote_open(self: Any, tokens: Sequence[Token], place: int, options: Any, env: Env) -> str:
+    opened = str(self.renderToken(tokens, place, options, env))
+    title = tokens[place].meta.get("title")
+    return f'{opened}<p class="callout-title">{html.escape(title)}</p>' if title else opened
+
+
+_RULES = {
+    "wikilink": _wikilink,
+    "embed": _embed,
+    "image": _image,
+    "link_open": _link_open,
+    "tag": _tag,
+    "task": _task,
+    "blockquote_open": _quote_open,
+}
+
+
+def _is_file(target: str) -> bool:
+    """Whether a link leads to a file that is no note."""
+    name = target.rpartition("/")[2].lower()
+    return name.endswith((*_IMAGES, *_SOUNDS, ".pdf", ".svg"))
+
+
+@cache
+def _cleaner() -> nh3.Cleaner:
+    everywhere = {"class", "id", "data-line", "data-end", "dir", "lang", "title"}
+    return nh3.Cleaner(
+        tags=_TAGS,
+        clean_content_tags={"script", "style", "title", "textarea", "noscript", "template"},
+        attributes={
+            "*": everywhere,
+            "a": {"href"},
+            "audio": {"src", "controls", "preload"},
+            "col": {"span"},
+            "details": {"open"},
+            "img": {"src", "alt", "width", "height", "loading"},
+            "ol": {"start"},
+            "span": {"data-task"},
+            "td": {"colspan", "rowspan", "align"},
+            "th": {"colspan", "rowspan", "align", "scope"},
+        },
+        attribute_filter=_attribute,
+        url_schemes={"http", "https", "mailto", "obsidian"},
+        link_rel="noopener noreferrer",
+    )
+
+
+def _attribute(tag: str, name: str, value: str) -> str | None:
+    """An attribute's value if it may stay."""
+    if name == "href":
+        scheme = urlsplit(value).scheme if ":" in value else ""
+        return value if scheme or value.startswith(_OWN) else None
+    if name == "src":
+        return value if value.startswith(_FILE) else None
+    if name == "id":
+        return value if _ID.fullmatch(value) else None
+    if name == "class":
+        kept = [one for one in value.split() if one in _CLASSES or _CLASS.fullmatch(one)]
+        return " ".join(kept) or None
+    return value

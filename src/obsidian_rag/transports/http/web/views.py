@@ -1,0 +1,93 @@
+"""What Health, Memory and LiveSync of the page ask besides the tools; all for the owner."""
+
+from collections.abc import Mapping
+
+from obsidian_rag import config
+from obsidian_rag.config_edit import set_value
+from obsidian_rag.engine import Engine
+from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.tools import (
+    Envelope,
+    memory_forget,
+    memory_list,
+    success,
+    sync_conflict,
+    sync_conflicts,
+    sync_resolve,
+    sync_restore,
+    sync_trash,
+)
+
+
+def facts(engine: Engine, _: Mapping[str, str]) -> Envelope:
+    """Everything that is remembered, the latest first."""
+    return memory_list(engine)
+
+
+def forget(engine: Engine, asked: Mapping[str, object]) -> Envelope:
+    """Remove a fact.
+
+    Raises:
+        NotFound: there is none with this key.
+    """
+    return memory_forget(engine, _text(asked, "key"))
+
+
+def pause_meaning(engine: Engine, asked: Mapping[str, object]) -> Envelope:
+    """Add no more meaning vectors for now, or go on."""
+    is_paused = asked.get("is_paused") is True
+    file = engine.config.file
+    tree = config.read_file(file)
+    set_value(tree, "meaning.paused", "true" if is_paused else "false")
+    config.save(tree, file)
+    engine.follow_settings()
+    return success({"is_paused": is_paused})
+
+
+def conflicts(engine: Engine, asked: Mapping[str, str]) -> Envelope:
+    """The conflicts that wait or, with `path`, both sides of one.
+
+    Raises:
+        ObsidianRagError: LiveSync is not set up, or its database cannot be reached.
+    """
+    path = asked.get("path")
+    return sync_conflict(engine, path) if path else sync_conflicts(engine)
+
+
+def resolve(engine: Engine, asked: Mapping[str, object]) -> Envelope:
+    """Settle a conflict.
+
+    Raises:
+        ObsidianRagError: as for `conflicts`.
+    """
+    text = asked.get("text")
+    merged = text if isinstance(text, str) else None
+    return sync_resolve(engine, _text(asked, "path"), _text(asked, "keep"), merged)
+
+
+def trash(engine: Engine, _: Mapping[str, str]) -> Envelope:
+    """What sync took out of the vault.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up.
+    """
+    return sync_trash(engine)
+
+
+def restore(engine: Engine, asked: Mapping[str, object]) -> Envelope:
+    """Put a file of the trash back.
+
+    Raises:
+        NotFound: the trash has it no more.
+    """
+    number = asked.get("id")
+    if not isinstance(number, int):
+        raise InvalidArgument("'id' is missing.", "Send the number of a file in the trash.")
+    return sync_restore(engine, number)
+
+
+def _text(asked: Mapping[str, object], name: str) -> str:
+    value = asked.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidArgument(f"'{name}' is missing.", "Send it as text.")
+    return value

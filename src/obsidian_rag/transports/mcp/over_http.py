@@ -1,0 +1,58 @@
+"""MCP over HTTP, behind the daemon's door: each request by itself, answered as one of an agent.
+
+The door has checked the token and knows whose request it is. Nothing is kept between two requests,
+so there is no session to steal, to lose or to end.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.types import Receive, Scope, Send
+
+from obsidian_rag.engine import Engine
+from obsidian_rag.tools import AGENT, Caller
+from obsidian_rag.transports.backend import DaemonBackend
+from obsidian_rag.transports.mcp.answers import Answers
+from obsidian_rag.transports.mcp.handlers import Handlers
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+
+class McpOverHttp:
+    """An ASGI application; it begins with its first request and ends with `close`."""
+
+    def __init__(self, engine: Engine, caller_of: Callable[[Scope], Caller]) -> None:
+        def answers(context: Any) -> Answers:
+            request: Request = context.request
+            caller = caller_of(request.scope)
+            # Whoever speaks MCP is an agent, also with the owner's token.
+            return Answers(DaemonBackend(engine, AGENT if caller.is_owner else caller))
+
+        self._manager = StreamableHTTPSessionManager(
+            Handlers(answers).server(), json_response=True, stateless=True
+        )
+        self._starting = asyncio.Lock()
+        self._over = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        async with self._starting:
+            if self._task is None:
+                running = asyncio.Event()
+                self._task = asyncio.create_task(self._run(running))
+                await running.wait()
+        await self._manager.handle_request(scope, receive, send)
+
+    def close(self) -> None:
+        """Let go of what is kept ready."""
+        self._over.set()
+
+    async def _run(self, running: asyncio.Event) -> None:
+        # Begun and ended in one task, as its task group wants it.
+        async with self._manager.run():
+            running.set()
+            await self._over.wait()

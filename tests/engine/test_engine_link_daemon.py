@@ -1,0 +1,134 @@
+"""Linked vaults while a daemon runs: watched, imported in the background, overtaken by edits."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.folders import write_notes
+from tests.waiting import PATIENCE_S, until
+
+from obsidian_rag.config import load
+from obsidian_rag.engine import Daemon, run_index
+from obsidian_rag.engine.job import Job, JobStatus
+from obsidian_rag.engine.linking import (
+    add_link,
+    link_status,
+    pause,
+    remove_link,
+    resume,
+    sync_link,
+)
+from obsidian_rag.tools import call
+
+Make = Callable[[Mapping[str, str]], Path]
+QUICK = {"watcher.debounce_s": 0.05, "watcher.collect_s": 0.05, "watcher.reconcile_s": 3600}
+MANY = {f"{n:04}.md": f"# Note {n}\n\nmoss and lichen number {n}" for n in range(3000)}
+
+
+@pytest.fixture
+def daemon(
+    make_vault: Make, configure: Callable[[Path, Mapping[str, object]], None]
+) -> Iterator[Daemon]:
+    configure(make_vault({"Pond.md": "# Pond\n\nnewts"}), QUICK)
+    one = Daemon(load())
+    run_index(one.engine, "sync")
+    one.start()
+    try:
+        yield one
+    finally:
+        one.stop()
+
+
+def found(daemon: Daemon, query: str) -> list[tuple[str, str]]:
+    envelope: Any = call(daemon.engine, "obsidian_rag_search", {"query": query, "max_results": 9})
+    return [(one["vault"], one["source_file"]) for one in envelope["data"]["results"]]
+
+
+def test_a_link_is_imported_and_watched_at_once_and_no_more_when_removed(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    root = tmp_path / "Stones"
+    write_notes(root, {"Granite.md": "# Granite\n\ncoarse"})
+    link = add_link(daemon.engine, str(root))
+    until(lambda: ("Stones", "Granite.md") in found(daemon, "coarse granite"))
+    until(lambda: link_status(daemon.engine, link.link_id).progress.phase == "done")
+    (root / "Basalt.md").write_text("# Basalt\n\nvolcanic")
+    until(lambda: ("Stones", "Basalt.md") in found(daemon, "volcanic basalt"))
+    remove_link(daemon.engine, link.link_id)
+    assert found(daemon, "volcanic basalt") == [("vault", "Pond.md")] or not any(
+        vault == "Stones" for vault, _ in found(daemon, "volcanic basalt")
+    )
+    assert not daemon._watching_links
+
+
+def test_an_edit_of_the_primary_vault_overtakes_an_import(daemon: Daemon, tmp_path: Path) -> None:
+    root = tmp_path / "Many"
+    write_notes(root, MANY)
+    link = add_link(daemon.engine, str(root))
+    until(lambda: _stored(daemon, link.link_id) > 0)
+    (daemon.engine.vaults.primary.root / "New.md").write_text("# New\n\nzymurgy")
+    until(lambda: ("vault", "New.md") in found(daemon, "zymurgy"))
+    status = link_status(daemon.engine, link.link_id)
+    assert status.totals.pending > 0, "the import was over before the edit"
+    until(lambda: link_status(daemon.engine, link.link_id).health.error is None)
+    assert link_status(daemon.engine, link.link_id).totals.indexed == len(MANY)
+    # Each file once, although the import gave way.
+    job = daemon.live.jobs.latest
+    assert job is not None
+
+
+def test_an_import_can_be_paused_resumed_and_removed(daemon: Daemon, tmp_path: Path) -> None:
+    root = tmp_path / "Many"
+    write_notes(root, MANY)
+    link = add_link(daemon.engine, str(root))
+    until(lambda: _stored(daemon, link.link_id) > 0)
+    pause(daemon.engine, link.link_id)
+    assert daemon.live.jobs.for_link(link.link_id) is None
+    paused = link_status(daemon.engine, link.link_id).totals
+    assert 0 < paused.indexed < len(MANY)
+    resume(daemon.engine, link.link_id)
+    until(lambda: link_status(daemon.engine, link.link_id).totals.indexed > paused.indexed)
+    removed = remove_link(daemon.engine, link.link_id)
+    assert removed.files >= paused.indexed
+    assert daemon.engine.chunks.paths(link.link_id) == set()
+    assert [path.name for path in root.iterdir() if path.name not in MANY] == []
+    assert found(daemon, "newts")[0] == ("vault", "Pond.md")
+
+
+def test_a_linked_vault_that_goes_away_is_told_and_loses_nothing(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    root = tmp_path / "Stones"
+    write_notes(root, {"Granite.md": "# Granite\n\ncoarse"})
+    link = add_link(daemon.engine, str(root))
+    until(lambda: link_status(daemon.engine, link.link_id).health.error is None)
+    until(lambda: daemon.live.health.state == "healthy")
+    root.rename(tmp_path / "away")
+    until(lambda: daemon.live.health.state == "degraded")
+    trouble = daemon.live.health.trouble()
+    assert trouble is not None
+    assert (trouble.code, "'Stones'" in trouble.message) == ("VAULT_AWAY", True)
+    (daemon.engine.vaults.primary.root / "New.md").write_text("# New\n\nzymurgy")
+    until(lambda: ("vault", "New.md") in found(daemon, "zymurgy"))
+    assert ("Stones", "Granite.md") in found(daemon, "coarse granite")
+    (tmp_path / "away").rename(root)
+    until(lambda: daemon.live.health.state == "healthy")
+    assert ("Stones", "Granite.md") in found(daemon, "coarse granite")
+
+
+def test_a_sync_that_is_asked_for_is_a_job(daemon: Daemon, tmp_path: Path) -> None:
+    root = tmp_path / "Stones"
+    write_notes(root, {"Granite.md": "# Granite\n\ncoarse"})
+    link = add_link(daemon.engine, str(root))
+    job = sync_link(daemon.engine, link.link_id)
+    assert isinstance(job, Job)
+    assert job.link_id == link.link_id
+    done = daemon.live.jobs.wait(job.id, PATIENCE_S)
+    assert done.status is JobStatus.COMPLETED
+    assert link_status(daemon.engine, link.link_id).totals.indexed == 1
+
+
+def _stored(daemon: Daemon, link_id: str) -> int:
+    job = daemon.live.jobs.for_link(link_id)
+    return job.stored.current if job is not None and job.stored is not None else 0

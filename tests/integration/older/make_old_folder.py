@@ -1,0 +1,65 @@
+"""Makes `data-of-bb99bbc.tar.gz`: a vault and a data folder as commit bb99bbc left them behind.
+
+It was run once, with the code of that commit, and is kept to tell what the archive holds:
+
+    git worktree add /tmp/old bb99bbc
+    cd tests/integration/older && PYTHONPATH=/tmp/old/src python make_old_folder.py .
+"""
+
+import os
+import runpy
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from obsidian_rag.store import Database, LivesyncRecords, SyncedFile
+
+NOTES = {
+    "Boiler.md": "# Boiler\n\nThe pressure is 1.5 bar. #heating\n\nCall Martha in March 2024.\n",
+    "Garden/Tomatoes.md": "---\nstatus: open\ntags: [garden]\n---\n# Tomatoes\n\n"
+    'Water them every morning. See [[Boiler]].\n\n```python\nprint("hidden")\n```\n',
+    "2024-03-05.md": "# Tuesday\n\nMartha repaired the boiler and the tomatoes were planted.\n",
+}
+REMOTE = "0123456789abcdef"
+
+
+def command(*words: str) -> None:
+    """Run one command of that time."""
+    sys.argv = ["obsidian-rag", *words]
+    try:
+        runpy.run_module("obsidian_rag", run_name="__main__")
+    except SystemExit as end:
+        assert end.code in (0, None), (words, end.code)
+
+
+def make(folder: Path) -> None:
+    """Write the vault and the data folder."""
+    vault, home = folder / "vault", folder / "home"
+    for name, text in NOTES.items():
+        (vault / name).parent.mkdir(parents=True, exist_ok=True)
+        (vault / name).write_text(text, encoding="utf-8")
+    os.environ["OBSIDIAN_RAG_HOME"] = str(home)
+    command("init", "--vault", str(vault))
+    command("config", "set", "watcher.debounce_s", "3")
+    command("index")
+    command("memory", "store", "plumber", "Martha, on weekdays", "--source", "Boiler.md")
+    database = Database(home / "state.db")
+    records = LivesyncRecords(database, REMOTE)
+    records.put_fact("since", "42-abc")
+    records.put(
+        SyncedFile("boiler.md", "Boiler.md", "2-b", "c0ffee", 71, 1_700_000_000_000_000_000)
+    )
+    records.quarantine("odd.md", "1-o", "Odd.md", "LIVESYNC_UNREADABLE", "no chunks")
+    records.add_conflict("two.md", "Two.md", ("3-x", "3-y"), "Two (conflict).md")
+    records.add_trash("Gone.md", "0001-Gone.md", 5, "2024-03-05T10:00:00.000000Z", "deleted")
+    database.close()
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1]).absolute()
+    with tempfile.TemporaryDirectory() as name:
+        make(Path(name))
+        with tarfile.open(target / "data-of-bb99bbc.tar.gz", "w:gz") as archive:
+            archive.add(Path(name) / "vault", "vault")
+            archive.add(Path(name) / "home", "home")

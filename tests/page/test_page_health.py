@@ -1,0 +1,128 @@
+"""Health and Memory by clicking them: what is told, what can be done, what happens live."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+from tests.page.site import Site
+from tests.page.visits import Visit, served, visiting
+
+NOTES: dict[str, str | bytes] = {
+    "Debts.md": "# Debts\n\nI owe Sreenivas two hundred dollars.\n",
+    "Plan.md": "# Plan\n\nDig the rain garden.\n",
+    "broken.md": b"\xff\xff\x00",
+    "Private/diary.md": "---\nrag: false\n---\nsecret\n",
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with served(tmp_path_factory.mktemp("health"), NOTES) as one:
+        yield one
+
+
+@pytest.fixture
+def visit(browser: Browser, site: Site) -> Iterator[Visit]:
+    with visiting(browser, site) as one:
+        yield one
+
+
+def test_health_tells_state_counts_and_every_file_that_is_left_out(visit: Visit) -> None:
+    page = visit.go("/health")
+    expect(page.locator(".health-state")).to_contain_text("Healthy")
+    expect(page.locator(".health-state")).to_contain_text("since")
+    facts = page.locator(".facts")
+    expect(facts).to_contain_text("2 searchable")
+    expect(facts).to_contain_text("hash:")
+    expect(facts).to_contain_text("no model")
+    page.get_by_text("1 file failed").wait_for()
+    expect(page.locator(".file-list").first).to_contain_text("broken.md")
+    page.get_by_text("1 file skipped").click()
+    expect(page.get_by_label("Files")).to_contain_text("diary.md")
+    assert visit.violations() == []
+    visit.shoot("health")
+
+
+def test_a_sync_is_started_and_shows_in_the_chart(visit: Visit, site: Site) -> None:
+    page = visit.go("/health")
+    bars = page.locator(".sync-bar")
+    bars.first.wait_for()
+    before = bars.count()
+    (site.vault / "Fresh.md").write_text("# Fresh\n\nnew\n")
+    page.get_by_role("button", name="Sync now").click()
+    expect(page.locator(".facts")).to_contain_text("3 searchable")
+    expect(bars.nth(before)).to_be_visible()
+    bars.nth(before).focus()
+    expect(page.get_by_label("Last syncs")).to_contain_text("1 added")
+
+
+def test_a_reindex_asks_first(visit: Visit) -> None:
+    page = visit.go("/health")
+    page.get_by_role("button", name="Reindex…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Reindex…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Reindex", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("Reindex started")
+    expect(page.get_by_label("Last syncs")).to_contain_text("Reindex")
+
+
+def test_progress_never_goes_back_and_tells_the_time_left(visit: Visit) -> None:
+    page = visit.go("/health")
+    page.locator(".facts").wait_for()
+    script = """async (told) => {
+      const base = document.querySelector('script[type=module]').src.replace(/app.js$/, '');
+      const { ProgressLine } = await import(base + 'views/health.js');
+      const line = new ProgressLine('Adding meaning vectors');
+      const seen = [];
+      for (const one of told) { line.update(one); seen.push(line.bar.style.width); }
+      return [seen, line.far.textContent]; }"""
+    told = [
+        {"phase": "meaning", "current": current, "total": 100, "seconds_left": 240, "unit": "x"}
+        for current in (10, 40, 30)
+    ]
+    assert page.evaluate(script, told) == [["10%", "40%", "40%"], "30 of 100 x · 4 min left"]
+
+
+def test_the_background_pass_is_paused_and_goes_on(visit: Visit, site: Site) -> None:
+    file = site.home / "config.json"
+    assert visit.ask("/page/meaning", {"is_paused": True}) == {"is_paused": True}
+    assert json.loads(file.read_text())["meaning"] == {"paused": True}
+    assert visit.ask("/page/meaning", {"is_paused": False}) == {"is_paused": False}
+    assert json.loads(file.read_text())["meaning"] == {"paused": False}
+
+
+def test_a_fact_is_listed_found_and_forgotten(visit: Visit, site: Site) -> None:
+    page = visit.go("/memory")
+    expect(page.locator(".state")).to_contain_text("Nothing is remembered yet")
+    for key, value in (("debt", "I owe Sreenivas 200 dollars."), ("garden", "Dig in autumn.")):
+        fact = {"key": key, "value": value, "source": "Debts.md"}
+        visit.ask("/tools/obsidian_rag_memory_store", fact)
+    page.reload()
+    expect(page.locator(".facts-list li")).to_have_count(2)
+    assert visit.violations() == []
+    visit.shoot("memory")
+    field = page.get_by_label("Search what is remembered")
+    field.fill("Sreenivas dollars")
+    expect(page.locator(".facts-list li").first).to_contain_text("debt")
+    page.get_by_role("button", name="Forget debt").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    expect(page.locator(".toast")).to_contain_text("Forgot")
+    field.fill("")
+    expect(page.locator(".facts-list li")).to_have_count(1)
+    expect(page.locator(".facts-list")).to_contain_text("garden")
+
+
+def test_a_vault_that_is_away_is_told_with_the_reason(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with (
+        served(tmp_path_factory.mktemp("away"), {"a.md": "# A\n\ntext\n"}) as site,
+        visiting(browser, site) as visit,
+    ):
+        site.vault.rename(site.vault.with_name("elsewhere"))
+        page = visit.go("/health")
+        expect(page.locator(".health-head")).to_contain_text("VAULT_AWAY", timeout=60_000)
+        expect(page.locator(".health-state")).to_contain_text("Degraded")
+        visit.shoot("health-away")
