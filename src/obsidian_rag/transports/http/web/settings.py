@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from obsidian_rag import config
 from obsidian_rag.config_edit import check_name, setting_choices, unset_value
 from obsidian_rag.engine import Engine
-from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.errors import ConfigInvalid, InvalidArgument
 from obsidian_rag.tools import Envelope, success
 
 # Chosen elsewhere on the page, or not for people at all.
@@ -41,17 +41,14 @@ def change_settings(engine: Engine, asked: Mapping[str, object]) -> Envelope:
     """Try changes together, say what they mean, and save them if that is asked.
 
     Raises:
-        InvalidArgument: there is no such setting, or it cannot be changed here.
-        ConfigInvalid: a value does not fit; nothing is changed.
+        InvalidArgument: there is no such setting, it cannot be changed here, or a value does not
+            fit; nothing is changed.
     """
     changes = asked.get("changes")
     if not isinstance(changes, Mapping):
         raise InvalidArgument("'changes' must be an object.", "Send {name: value}.")
     file = engine.config.file
-    tree = config.read_file(file)
-    for name, value in changes.items():
-        _put(tree, str(name), value)
-    after = engine.config.renewed(tree)
+    after = _tried(engine.config, changes)
     changed = [name for name in changes if after.value(name) != engine.config.value(name)]
     notes = list(_consequences(engine, after, changed))
     if asked.get("save") is True:
@@ -61,6 +58,16 @@ def change_settings(engine: Engine, asked: Mapping[str, object]) -> Envelope:
         config.save(saved, file)
         engine.follow_settings()
     return success({"changed": changed, "notes": notes, "saved": asked.get("save") is True})
+
+
+def _tried(now: config.Config, changes: Mapping[str, object]) -> config.Config:
+    tree = config.read_file(now.file)
+    try:
+        for name, value in changes.items():
+            _put(tree, str(name), value)
+        return now.renewed(tree)
+    except ConfigInvalid as error:
+        raise InvalidArgument(error.message, error.suggestion) from error
 
 
 def _put(tree: dict[str, Any], name: str, value: object) -> None:

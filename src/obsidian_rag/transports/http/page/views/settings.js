@@ -37,6 +37,8 @@ class Settings {
   constructor(place, data) {
     /** @type {Map<string, any>} */
     this.changes = new Map();
+    /** @type {AbortController | undefined} */
+    this.tried = undefined;
     this.notes = h('ul', { class: 'notes' });
     this.save = h('button', { type: 'button', class: 'primary', onclick: () => this.keep() }, 'Save');
     this.bar = h('div', { class: 'save-bar', hidden: true, role: 'region', 'aria-label': 'Unsaved changes' }, this.notes, h('div', { class: 'row' }, this.save, h('button', { type: 'button', onclick: () => this.reload() }, 'Discard')));
@@ -104,25 +106,31 @@ class Settings {
   }
 
   async try() {
+    this.tried?.abort();
     this.bar.hidden = this.changes.size === 0;
     if (!this.changes.size) return;
+    this.tried = new AbortController();
     try {
-      const { data } = await post('settings', { changes: Object.fromEntries(this.changes) });
+      const { data } = await post('settings', { changes: Object.fromEntries(this.changes) }, { signal: this.tried.signal });
       replace(this.notes, data.notes.map((/** @type {string} */ note) => h('li', {}, icon('warning'), note)), !data.notes.length && h('li', {}, icon('check'), 'Takes effect at once.'));
       this.save.disabled = false;
     } catch (error) {
+      if (isAborted(error)) return;
       replace(this.notes, h('li', { class: 'bad' }, icon('warning'), `${/** @type {any} */ (error).message} ${/** @type {any} */ (error).suggestion ?? ''}`));
       this.save.disabled = true;
     }
   }
 
+  /** Nothing can be changed meanwhile: it would be lost with the form that is replaced. */
   async keep() {
-    this.save.disabled = true;
+    this.place.inert = true;
     try {
       await post('settings', { changes: Object.fromEntries(this.changes), save: true });
-      toast('Saved');
       await this.reload();
+      toast('Saved');
     } catch (error) {
+      this.place.inert = false;
+      this.save.disabled = true;
       replace(this.notes, h('li', { class: 'bad' }, icon('warning'), /** @type {any} */ (error).message));
     }
   }
@@ -130,6 +138,7 @@ class Settings {
   async reload() {
     const { data } = await get('settings');
     new Settings(this.place, data);
+    this.place.inert = false;
   }
 
   /** @param {string} typed */
