@@ -5,9 +5,10 @@ consumer that is new, was damaged, or admits other notes than before is compared
 all vaults: what another vault's notes lack is left to the next run over that vault.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from obsidian_rag.index.consumer import NoteConsumer, NoteRef, Stop, differences
+from obsidian_rag.index.plan import spread
 from obsidian_rag.index.prepare import may_pass
 from obsidian_rag.store import (
     Change,
@@ -60,15 +61,24 @@ class Handover:
                 known = self._known_links()
                 self._consumer.keep_only(known)
                 for link_id in known:
-                    self._queue.add(link_id, self._lacking(self._consumer, link_id))
+                    self._queue.add(link_id, spread(self._lacking(self._consumer, link_id)))
                 self._must_compare = False
                 if self._consumer.is_lost:
                     self._consumer.start_over()
             self._queue.add(self._link_id, work)
 
-    def owed(self) -> list[Change]:
-        """All that the consumer has not got yet."""
-        return self._queue.owed(self._link_id) if self._consumer is not None else []
+    def size(self) -> int:
+        """How many files the consumer has not got yet."""
+        return self._queue.size(self._link_id) if self._consumer is not None else 0
+
+    def owed_at(self, paths: Sequence[str]) -> list[Change]:
+        """What the consumer has not got yet of the files at these paths."""
+        return self._queue.owed_at(self._link_id, paths) if self._consumer is not None else []
+
+    def pages(self, size: int, *, is_alone: bool) -> Iterator[list[Change]]:
+        """All that it has not got yet, or what is owed to nobody else, some files at a time."""
+        if self._consumer is not None:
+            yield from self._queue.pages(self._link_id, size, is_alone=is_alone)
 
     def finish(self, chunks: ChunkStore, do_owed: Callable[[], None], stop: Stop) -> None:
         """Let the consumer do what depends on all notes, until it wants none of them again."""

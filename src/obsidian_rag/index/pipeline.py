@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _GROUPS_AHEAD = 2
 _MOST_CHUNKS = 2048
 _FEWEST_CHUNKS = 64
+# Between two of these it can stop.
+_CHUNKS_AT_ONCE = 256
 _BRISK_S = 1.0
 _SLOW_S = 8.0
 
@@ -94,7 +96,7 @@ class Pipeline:
         self._width: int | None = None
         self.commits = 0
 
-    def run(self, tasks: list[Task], listener: Listener, stop: Stop) -> None:
+    def run(self, tasks: Sequence[Task], listener: Listener, stop: Stop) -> None:
         """Do every task, or as many as there are until `stop` says so."""
         total = len(tasks)
         paths = [task.path for task in tasks]
@@ -111,22 +113,22 @@ class Pipeline:
                 yield group
 
         done = 0
-        groups = counted(self._preparer.groups(tasks), Phase.PARSING)
-        with Ahead(self._embedded(groups), _GROUPS_AHEAD) as ready:
+        groups = counted(self._preparer.groups(tasks, stop), Phase.PARSING)
+        with Ahead(self._embedded(groups, stop), _GROUPS_AHEAD, stop) as ready:
             for item in ready:
-                if stop():
-                    self._tally.is_cancelled = True
-                    return
                 listener(Progress(Phase.EMBEDDING, done + item.group.files, total))
                 self._store(item)
                 self._stored()
                 done += item.group.files
                 listener(Progress(Phase.STORING, done, total))
+        self._tally.is_cancelled |= done < total
 
-    def _embedded(self, groups: Iterator[Group]) -> Iterator[_Embedded]:
+    def _embedded(self, groups: Iterator[Group], stop: Stop) -> Iterator[_Embedded]:
         for group in groups:
             started = time.monotonic()
-            embedded = self._embed(group)
+            embedded = self._embed(group, stop)
+            if embedded is None:
+                return
             self._adapt(time.monotonic() - started)
             yield embedded
 
@@ -136,7 +138,8 @@ class Pipeline:
         elif seconds > _SLOW_S:
             self._preparer.group_chunks = max(self._preparer.group_chunks // 2, _FEWEST_CHUNKS)
 
-    def _embed(self, group: Group) -> _Embedded:
+    def _embed(self, group: Group, stop: Stop) -> _Embedded | None:
+        """The group with its vectors; None if it is time to stop."""
         fresh = [
             (note, chunk)
             for note in group.notes
@@ -144,14 +147,17 @@ class Pipeline:
             if chunk.vector is None and not self._is_withheld(note, chunk)
         ]
         made: dict[int, NDArray[np.float32]] = {}
-        try:
-            vectors = self._embedder.embed_documents([chunk.embedded for _, chunk in fresh])
-        except InputsRejected as error:
-            rejected = {id(fresh[position][0]) for position in error.positions}
-            return self._embed(_without(group, rejected, error.message))
-        self._check_width(vectors)
-        for (_, chunk), vector in zip(fresh, vectors, strict=True):
-            made[id(chunk)] = vector
+        for start in range(0, len(fresh), _CHUNKS_AT_ONCE):
+            if stop():
+                return None
+            some = fresh[start : start + _CHUNKS_AT_ONCE]
+            try:
+                vectors = self._embedder.embed_documents([chunk.embedded for _, chunk in some])
+            except InputsRejected as error:
+                rejected = {id(some[position][0]) for position in error.positions}
+                return self._embed(_without(group, rejected, error.message), stop)
+            self._check_width(vectors)
+            made |= {id(chunk): vector for (_, chunk), vector in zip(some, vectors, strict=True)}
         return self._placed(group, made)
 
     def _check_width(self, vectors: "NDArray[np.float32]") -> None:

@@ -1,7 +1,8 @@
 """Which files changed: pure comparison of what is on disk with what we remember."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from obsidian_rag.store import Change, ChangeType, KnownFile
 from obsidian_rag.vault import FileEntry
@@ -11,6 +12,11 @@ from obsidian_rag.vault import FileEntry
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
 UNSETTLED = 0
+# Of very many files so many come first in their order, the newest of a new vault; then so many
+# from all over the vault: what many notes share is known early then.
+_FIRST = 256
+_SAMPLE = 1024
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,15 @@ def changes(
     found += (Change(entry.rel_path, ChangeType.UPDATE) for entry in difference.updated)
     found += (Change(path, ChangeType.DELETE) for path in difference.vanished if path not in moved)
     return found
+
+
+def spread(files: Sequence[T]) -> Sequence[T]:
+    """The same files; of very many, the first ones are followed by some from all over."""
+    step = (len(files) - _FIRST) // _SAMPLE
+    if step < 2:
+        return files
+    first, rest = files[:_FIRST], files[_FIRST:]
+    return [*first, *rest[::step], *(one for at, one in enumerate(rest) if at % step)]
 
 
 def _vanished_by(

@@ -7,14 +7,14 @@ Chunks whose text stands already in the index keep their id; those whose whole e
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import xxhash
 
-from obsidian_rag.index.consumer import Delivery, NoteConsumer, ParsedNote
+from obsidian_rag.index.consumer import Delivery, NoteConsumer, ParsedNote, Stop
 from obsidian_rag.index.plan import settled_mtime
 from obsidian_rag.index.reader import Read, Request, Source, Wanted, read_files
 from obsidian_rag.notes import Chunk, RagPolicy, embedding_text
@@ -164,14 +164,19 @@ class Preparer:
         self._held: Mapping[str, str] = {}
         self.group_chunks = 256
 
-    def groups(self, tasks: list[Task]) -> Iterator[Group]:
-        """Groups of about `group_chunks` chunks, which the consumer may change as it goes."""
+    def groups(self, tasks: Sequence[Task], stop: Stop) -> Iterator[Group]:
+        """Groups of about `group_chunks` chunks, which the consumer may change as it goes.
+
+        When `stop` says so there are no more of them.
+        """
         if self._consumer is not None:
             self._held = self._consumer.contents(
                 self._source.link_id, [one.path for one in tasks if one.for_consumer]
             )
         group, read, waiting = Group(), list[tuple[Change, Read]](), 0
         for task, found in self._found(tasks):
+            if stop():
+                return
             group.files += 1
             if task.for_consumer is not None:
                 if task.for_consumer.old_path is not None:
@@ -195,7 +200,7 @@ class Preparer:
             group.notes = self._match(read)
             yield group
 
-    def _found(self, tasks: list[Task]) -> Iterator[tuple[Task, Read | SkippedFile]]:
+    def _found(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Read | SkippedFile]]:
         yield from ((task, SkippedFile(task.path, "missing")) for task in tasks if task.is_gone)
         present = [task for task in tasks if not task.is_gone]
         requests = [

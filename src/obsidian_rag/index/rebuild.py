@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from obsidian_rag.index.fingerprint import fingerprint, is_outdated
-from obsidian_rag.index.plan import changes, compare, settled_mtime
+from obsidian_rag.index.plan import changes, compare, settled_mtime, spread
 from obsidian_rag.index.prepare import Task, joined
 from obsidian_rag.index.progress import (
     Cancelled,
@@ -31,7 +31,6 @@ from obsidian_rag.index.run import (
     IndexRun,
     Workplace,
     finish_promotion,
-    spread,
 )
 from obsidian_rag.index.target import RebuildTarget
 from obsidian_rag.index.vault_check import FIRST_UNFINISHED
@@ -164,7 +163,7 @@ class Rebuild:
         successor.create(self._place.embedder.dimensions)
         return False
 
-    def _tasks(self, part: _Part, *, is_resumed: bool) -> list[Task]:
+    def _tasks(self, part: _Part, *, is_resumed: bool) -> Sequence[Task]:
         link_id = part.vault.link_id
         done = self._built.hashes(link_id)
         # An interrupted build may have stored rows that it had no time to note down.

@@ -5,8 +5,8 @@ a second index beside it and swaps it in is `rebuild`.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from obsidian_rag.embed import Embedder
 from obsidian_rag.errors import NoteChanged, NotFound, SecurityViolation
@@ -14,7 +14,7 @@ from obsidian_rag.index.consumer import NoteConsumer
 from obsidian_rag.index.fingerprint import check, fingerprint
 from obsidian_rag.index.handover import Handover
 from obsidian_rag.index.pipeline import Guarded, Pipeline
-from obsidian_rag.index.plan import changes, compare
+from obsidian_rag.index.plan import changes, compare, spread
 from obsidian_rag.index.prepare import Task, joined
 from obsidian_rag.index.progress import (
     Cancelled,
@@ -70,10 +70,9 @@ _COMMITS_TOLERATED = 64
 _BULK_CHUNKS = 4096
 _SWEEP_AFTER_S = 86_400.0
 _TOLD_EVERY_S = 2.0
-# Of very many files so many come first in the order they wait, the newest of a new vault; then so
-# many from all over the vault: what many notes share is known early then.
-_FIRST = 256
-_SAMPLE = 1024
+# Files taken from the queue at a time: a run that is told to end, and one that goes on, are soon
+# where they want to be.
+_PAGE = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class _Look:
 
     found: Scan
     known: dict[str, KnownFile]
-    work: list[Change]
+    work: Sequence[Change]
     unchanged: int
     is_whole: bool
 
@@ -187,11 +186,11 @@ class IndexRun:
         if is_afresh:
             self._start_afresh(wanted)
             look = self._compared(look.found, {}, is_whole=True)
-        if is_unfinished:
-            _newest_first(look)
         self.tally.unchanged = look.unchanged
+        work = _newest_first(look) if is_unfinished else look.work
         if is_thorough:
-            look.work.extend(self._altered(look))
+            work = [*work, *self._altered(look)]
+        look = replace(look, work=spread(work))
         self.handover.begin(
             wanted, is_rebuild=mode is Mode.REINDEX, is_whole=look.is_whole, is_doubted=is_thorough
         )
@@ -208,13 +207,25 @@ class IndexRun:
         self.finish()
 
     def _do_owed(self, *, is_for_chunks: bool = True, with_failed: bool = True) -> None:
-        for_chunks = (
-            self._queue.owed(self._link_id, with_failed=with_failed) if is_for_chunks else []
-        )
-        tasks = joined(for_chunks, self.handover.owed())
-        if tasks:
-            target = LiveTarget(self._place.database, self._place.chunks, self._link_id)
-            self.process(target, spread(tasks))
+        target = LiveTarget(self._place.database, self._place.chunks, self._link_id)
+        counted = self._queue.size(self._link_id) if is_for_chunks else 0
+        done, total = 0, max(counted, self.handover.size())
+        for tasks in self._owed(is_for_chunks=is_for_chunks, with_failed=with_failed):
+            if self._stop():
+                self.tally.is_cancelled = True
+            if self.tally.is_cancelled:
+                return
+            self.process(target, tasks, done, max(total, done + len(tasks)))
+            done += len(tasks)
+
+    def _owed(self, *, is_for_chunks: bool, with_failed: bool) -> Iterator[list[Task]]:
+        """What waits, a page at a time; then what is owed to the consumer alone."""
+        if is_for_chunks:
+            for page in self._queue.pages(self._link_id, _PAGE, with_failed=with_failed):
+                paths = [change.rel_path for change in page]
+                yield joined(page, self.handover.owed_at(paths))
+        for page in self.handover.pages(_PAGE, is_alone=is_for_chunks):
+            yield joined((), page)
 
     def finish(self) -> None:
         """Let the consumer come to an end, too."""
@@ -363,8 +374,10 @@ class IndexRun:
                 ),
             )
 
-    def process(self, target: Target, tasks: list[Task]) -> None:
-        """Do these tasks, into this index."""
+    def process(
+        self, target: Target, tasks: Sequence[Task], done: int = 0, total: int | None = None
+    ) -> None:
+        """Do these tasks, into this index; `done` of `total` were done before them."""
         if any(task.for_chunks is not None and not task.is_gone for task in tasks):
             self._place.embedder.probe()
         consumer = self._place.consumer
@@ -382,10 +395,13 @@ class IndexRun:
             lambda: self._tell_readers(target, pipeline),
         )
         try:
-            pipeline.run(tasks, self._listener, self._stop)
+            pipeline.run(tasks, self._counting_from(done, total or len(tasks)), self._stop)
         finally:
             self._told_at = 0.0
             self._tell_readers(target, pipeline)
+
+    def _counting_from(self, done: int, total: int) -> Listener:
+        return lambda told: self._listener(Progress(told.phase, done + told.current, total))
 
     def _tell_readers(self, target: Target, pipeline: Pipeline) -> None:
         """Let other processes see what is stored so far, now and then and at the end."""
@@ -413,19 +429,10 @@ class IndexRun:
             compact(database, self._place.chunks, window_s=window_s)
 
 
-def spread(tasks: list[Task]) -> list[Task]:
-    """The same tasks; of very many, the first ones are followed by some from all over the vault."""
-    step = (len(tasks) - _FIRST) // _SAMPLE
-    if step < 2:
-        return tasks
-    first, rest = tasks[:_FIRST], tasks[_FIRST:]
-    return [*first, *rest[::step], *(task for at, task in enumerate(rest) if at % step)]
-
-
-def _newest_first(look: _Look) -> None:
+def _newest_first(look: _Look) -> list[Change]:
     """What was written last is asked for first, so it is searchable first."""
     written = {entry.rel_path: entry.mtime_ns for entry in look.found.files}
-    look.work.sort(key=lambda change: -written.get(change.rel_path, 0))
+    return sorted(look.work, key=lambda change: -written.get(change.rel_path, 0))
 
 
 def _number(text: str | None) -> float:

@@ -93,11 +93,14 @@ class Manifest:
 
     def forget(self, link_id: str, paths: Iterable[str]) -> None:
         """Mark files as gone; the rows stay for a while, for diagnosis."""
-        gone = now()
+        at = now()
+        gone = [(at, link_id, path) for path in paths]
+        if not gone:
+            return
         self._database.run_many(
             'UPDATE vault_file_manifest SET "exists" = 0, deleted_at = ?'
             " WHERE link_id = ? AND rel_path = ?",
-            ((gone, link_id, path) for path in paths),
+            gone,
         )
         self._database.run(
             'DELETE FROM vault_file_manifest WHERE NOT "exists"'

@@ -6,7 +6,8 @@ failed is tried again by the next runs, and after `MOST_ATTEMPTS` of them is `fa
 change to the file, or a look at the whole vault, tries it once more.
 """
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,6 +23,9 @@ class ChangeType(StrEnum):
     UPDATE = "update"
     DELETE = "delete"
     RENAME = "rename"
+
+
+_CHANGE_TYPES = {one.value: one for one in ChangeType}
 
 
 class Consumer(StrEnum):
@@ -118,20 +122,55 @@ class Queue:
 
     def owed(self, link_id: str, *, with_failed: bool = True) -> list[Change]:
         """The work not yet done, oldest first; what has failed too often only `with_failed`."""
+        pages = self.pages(link_id, -1, with_failed=with_failed)
+        return next(pages, [])
+
+    def owed_at(self, link_id: str, paths: Sequence[str]) -> list[Change]:
+        """The work not yet done for the files at these paths."""
+        condition = "rel_path IN (SELECT value FROM json_each(?))"
+        return [change for _, change in self._found(link_id, condition, (json.dumps(paths),))]
+
+    def pages(
+        self, link_id: str, size: int, *, with_failed: bool = True, is_alone: bool = False
+    ) -> Iterator[list[Change]]:
+        """The same, so many files at a time (-1: all), each file once, however it ends.
+
+        `is_alone` leaves out the files for which any other consumer waits too.
+        """
+        condition = "queue_id > ? AND (? OR status <> 'failed')"
+        if is_alone:
+            condition += (
+                " AND NOT EXISTS (SELECT 1 FROM sync_queue AS other WHERE"
+                " other.link_id = sync_queue.link_id AND other.rel_path = sync_queue.rel_path"
+                " AND other.consumer <> sync_queue.consumer)"
+            )
+        last = 0
+        while page := self._found(
+            link_id, f"{condition} ORDER BY queue_id LIMIT ?", (last, with_failed, size)
+        ):
+            last = page[-1][0]
+            yield [change for _, change in page]
+
+    def _found(
+        self, link_id: str, condition: str, values: tuple[object, ...]
+    ) -> list[tuple[int, Change]]:
         rows = self._database.rows(
-            "SELECT rel_path, change_type, old_path, attempts FROM sync_queue"
-            " WHERE link_id = ? AND consumer = ? AND (? OR status <> 'failed') ORDER BY queue_id",
-            (link_id, self._consumer, with_failed),
+            "SELECT queue_id, rel_path, change_type, old_path, attempts FROM sync_queue"
+            f" WHERE link_id = ? AND consumer = ? AND {condition}",
+            (link_id, self._consumer, *values),
         )
         with self._database.decoding():
             return [
-                Change(
-                    str(path),
-                    ChangeType(str(kind)),
-                    None if old is None else str(old),
-                    int(str(attempts)),
+                (
+                    int(str(number)),
+                    Change(
+                        str(path),
+                        _CHANGE_TYPES[str(kind)],
+                        None if old is None else str(old),
+                        int(str(attempts)),
+                    ),
                 )
-                for path, kind, old, attempts in rows
+                for number, path, kind, old, attempts in rows
             ]
 
     def start(self, link_id: str, paths: Iterable[str]) -> None:

@@ -2,11 +2,13 @@
 
 import queue
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+# How soon it is noticed that nobody wants the rest.
+_LOOK_EVERY_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +17,15 @@ class _Ended:
 
 
 class Ahead(Generic[T]):
-    """Iterate with `with Ahead(...) as items`: leaving the block stops and joins the thread."""
+    """Iterate with `with Ahead(...) as items`: leaving the block stops and joins the thread.
 
-    def __init__(self, items: Iterator[T], depth: int) -> None:
+    The iteration ends early when `stop` says so, also while it waits for an item.
+    """
+
+    def __init__(
+        self, items: Iterator[T], depth: int, stop: Callable[[], bool] | None = None
+    ) -> None:
+        self._stop = stop
         self._items = items
         self._ready: queue.Queue[T | _Ended] = queue.Queue(maxsize=depth)
         self._left = threading.Event()
@@ -32,7 +40,7 @@ class Ahead(Generic[T]):
         while self._thread.is_alive():
             # The thread may be waiting for room: make some until it notices and ends.
             try:
-                self._ready.get(timeout=0.05)
+                self._ready.get(timeout=_LOOK_EVERY_S)
             except queue.Empty:
                 continue
         self._thread.join()
@@ -52,10 +60,19 @@ class Ahead(Generic[T]):
         self._ready.put(_Ended(error))
 
     def _drain(self) -> Iterator[T]:
-        while True:
-            item = self._ready.get()
+        while (item := self._next()) is not None:
             if isinstance(item, _Ended):
                 if item.error is not None:
                     raise item.error
                 return
             yield item
+
+    def _next(self) -> T | _Ended | None:
+        if self._stop is None:
+            return self._ready.get()
+        while not self._stop():
+            try:
+                return self._ready.get(timeout=_LOOK_EVERY_S)
+            except queue.Empty:
+                continue
+        return None
