@@ -25,7 +25,7 @@ SIDE_BY_SIDE := -n logical --dist loadfile --no-loadscope-reorder
 test test-slow: export PYTHONDONTWRITEBYTECODE =
 test test-slow: export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
-.PHONY: start stop stop-one stop-all test test-slow check fix bench bench-search bench-quality bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page page-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
+.PHONY: start stop stop-one stop-all test test-slow check fix bench bench-search bench-quality bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links page-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)" --model none $(if $(REPLACE),--replace)
@@ -139,13 +139,14 @@ $(OBSIDIAN)/node_modules/ready: $(OBSIDIAN)/package-lock.json
 	@touch $@
 
 bench-links: $(VENV)/dev
-	$(BIN)/python benchmarks/links.py --files 100000
+	$(BIN)/python -m benchmarks.links --write docs/performance.md
 
 bench-livesync: $(VENV)/dev
 	$(BIN)/python -m benchmarks.livesync --write docs/performance.md
 
 bench-page: $(VENV)/dev page-tests
-	$(BIN)/python -m benchmarks.page
+	$(BIN)/python -m benchmarks.page --write docs/performance.md
+	$(BIN)/python -m benchmarks.map --write docs/performance.md
 
 bench-openclaw: $(VENV)/dev $(OPENCLAW)/ready
 	OBSIDIAN_RAG_OPENCLAW=$(OPENCLAW) $(BIN)/python -m benchmarks.openclaw --write docs/performance.md

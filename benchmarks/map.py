@@ -1,6 +1,6 @@
 """How fast the map is: laying it out, and frames per second while it is dragged in a browser.
 
-    python -m benchmarks.map                      10,000 notes that are made up
+    python -m benchmarks.map --write FILE         10,000 notes that are made up
     python -m benchmarks.map --home FOLDER        and the layout of an installation's own vault
 
 The frames are counted beside those of an empty page, dragged in the same way by the same browser:
@@ -10,9 +10,11 @@ what the machine and a browser without a graphics card cost is in both.
 import argparse
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from benchmarks.index import put_between
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 from tests.page.site import Site, new_window, sign_in
 
@@ -22,6 +24,7 @@ from obsidian_rag.relations import MapNote, NoteGraph, Tie, vault_graph
 from obsidian_rag.transports.http.web.map import encoded_map
 
 CHROMIUM = "/usr/bin/chromium"
+MARKS = ("<!-- map benchmark -->", "<!-- end of map benchmark -->")
 GROUP = 50
 DRAG_S = 4.0
 EMPTY = "<!doctype html><title>empty</title><body style='margin:0;height:100vh'>"
@@ -46,8 +49,8 @@ def made_up(count: int, seed: int = 1) -> NoteGraph:
     return NoteGraph(tuple(notes), pairs, np.full(len(pairs), Tie.LINK))
 
 
-def timed_layout(name: str, graph: NoteGraph) -> DrawnMap:
-    """Lay a graph out, and say how long it took: anew, and after an edit."""
+def timed_layout(name: str, graph: NoteGraph) -> tuple[DrawnMap, str]:
+    """Lay a graph out; the line that says how long it took: anew, and after an edit."""
     begun = time.perf_counter()
     places = graph.laid_out()
     took = time.perf_counter() - begun
@@ -57,10 +60,10 @@ def timed_layout(name: str, graph: NoteGraph) -> DrawnMap:
     begun = time.perf_counter()
     graph.laid_out(known)
     again = time.perf_counter() - begun
-    print(
+    told = (
         f"| {name} | {len(graph.notes):,} | {len(graph.pairs):,} | {took:.1f} s | {again:.1f} s |"
     )
-    return DrawnMap(graph, places, graph.version)
+    return DrawnMap(graph, places, graph.version), told
 
 
 def dragged(page: Page) -> tuple[float, float]:
@@ -77,8 +80,8 @@ def dragged(page: Page) -> tuple[float, float]:
     return 1000 / float(gaps.mean()), float(np.percentile(gaps, 95))
 
 
-def frames(browser: Browser, drawn: DrawnMap) -> None:
-    """Count the frames of the empty page and of the map, in turn."""
+def frames(browser: Browser, drawn: DrawnMap) -> Iterator[str]:
+    """Count the frames of the empty page and of the map, in turn; a line for each turn."""
     with tempfile.TemporaryDirectory() as folder:
         site = Site(Path(folder))
         site.start()
@@ -100,7 +103,7 @@ def frames(browser: Browser, drawn: DrawnMap) -> None:
                 window.open("/map").wait_for_selector(".map[data-ready]")
                 window.page.wait_for_timeout(1000)
                 found = dragged(window.page)
-                print(
+                yield (
                     f"| {turn} | {reference[0]:.0f} fps, {reference[1]:.0f} ms"
                     f" | {found[0]:.0f} fps, {found[1]:.0f} ms |"
                 )
@@ -114,18 +117,27 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--notes", type=int, default=10_000)
     options.add_argument("--home", type=Path, help="data folder of an indexed vault")
+    options.add_argument("--write", type=Path, help="put the tables into this file")
     chosen = options.parse_args()
-    print("| layout | notes | ties | anew | after an edit |\n|---|---|---|---|---|")
-    drawn = timed_layout("made up", made_up(chosen.notes))
+    drawn, told = timed_layout("made up", made_up(chosen.notes))
+    lines = ["| layout | notes | ties | anew | after an edit |", "|---|---|---|---|---|", told]
     if chosen.home:
         engine = Engine(config.load({}, {"OBSIDIAN_RAG_HOME": str(chosen.home)}))
-        timed_layout(engine.config.vault_root.name, vault_graph(engine))
+        lines.append(timed_layout(engine.config.vault_root.name, vault_graph(engine))[1])
         engine.close()
-    print("\n| dragged | empty page, p95 of the gaps | map |\n|---|---|---|")
+    lines += [
+        "",
+        "| dragged | empty page | map (target 30 fps) |",
+        "|---|---|---|",
+    ]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        frames(browser, drawn)
+        lines += frames(browser, drawn)
         browser.close()
+    text = "\n".join([*lines, ""])
+    print(text)
+    if chosen.write:
+        put_between(chosen.write, MARKS, text)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def main() -> None:
     finally:
         shutil.rmtree(work, ignore_errors=True)
     text = "\n".join(
-        ["| Obsidian plugin | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
+        ["| | plugin |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows), ""]
     )
     print(text)
     if chosen.write:
