@@ -252,6 +252,26 @@ def test_a_cancelled_run_keeps_what_it_did_and_the_next_one_finishes(world: "Wor
     assert len(world.texts()) == 800
 
 
+def test_many_files_are_done_a_page_at_a_time_and_counted_together(
+    world: "World", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("obsidian_rag.index.run._PAGE", 10)
+    world.write({f"{number:02}.md": f"# N\n\nnote {number}" for number in range(25)})
+    world.write({"24.md": b"\xff\xfe\x00broken"})
+    stored: list[tuple[int, int]] = []
+
+    def listen(progress: Progress) -> None:
+        if progress.phase is Phase.STORING:
+            stored.append((progress.current, progress.total))
+
+    first = world.run(listener=listen, stop=lambda: len(stored) == 1)
+    assert (stored, first.tally.is_cancelled) == ([(10, 25)], True)
+    second = world.run(listener=listen)
+    assert stored[1:] == [(10, 15), (15, 15)]
+    assert (second.indexed_files, len(world.texts())) == (24, 24)
+    assert [error.file for error in second.tally.errors] == ["24.md"]
+
+
 def test_the_result_is_on_file(world: "World") -> None:
     world.write({"a.md": "alpha", "bad.md": b"\xff"})
     world.run()

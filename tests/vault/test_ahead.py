@@ -41,3 +41,23 @@ def test_leaving_early_ends_the_thread() -> None:
     with Ahead(iter(range(1000)), depth=1) as items:
         next(items)
     assert threading.active_count() == before
+
+
+def test_one_that_waits_for_an_item_hears_that_it_shall_stop() -> None:
+    is_waiting, may_go_on, stop = threading.Event(), threading.Event(), threading.Event()
+
+    def produce() -> Iterator[int]:
+        yield 1
+        is_waiting.set()
+        may_go_on.wait()
+        yield 2
+
+    def tell() -> None:
+        is_waiting.wait()
+        stop.set()
+
+    threading.Thread(target=tell).start()
+    with Ahead(produce(), 1, stop.is_set) as items:
+        # The producer has not gone on, and yet this ends.
+        assert list(items) in ([1], [])
+        may_go_on.set()
