@@ -35,8 +35,8 @@ from obsidian_rag.transports.cli.livesync_show import (
     result_fields,
     said,
 )
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
-from obsidian_rag.transports.lazy import livesync, tools
+from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done
+from obsidian_rag.transports.lazy import livesync
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -138,13 +138,10 @@ def _once(config: Config, options: "livesync.Options", json_output: bool) -> int
         is_meant = options.allows_deletions and not options.is_dry
         if not is_meant or not (held := livesync.take_held_deletions(config, options)):
             raise
-        if json_output:
-            print_envelope(tools.success({"accepted_deletions": held}))
-        else:
-            print(f"The running sync now carries out {held} deletion{'' if held == 1 else 's'}")
-        return 0
+        now = f"The running sync now carries out {held} deletion{'' if held == 1 else 's'}"
+        return print_done({"accepted_deletions": held}, now, json_output)
     if json_output:
-        print_envelope(tools.success(result_fields(result)))
+        print_data(result_fields(result))
     elif options.is_dry:
         print_plan(result)
     else:

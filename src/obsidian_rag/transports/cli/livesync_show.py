@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.cli.streams import bar_console
+from obsidian_rag.transports.cli.streams import bar_console, say
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -60,7 +60,7 @@ class _OnStderr(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         # A path may hold what moves a terminal's cursor.
-        print(plain(self.format(record)), file=sys.stderr)
+        say(plain(self.format(record)))
 
 
 @contextlib.contextmanager
@@ -115,7 +115,7 @@ def _as_lines() -> OnStep:
         # A tenth at a time, and nothing about a few files.
         if what == "files" and total > _SHOWN and (done - told) * 10 >= total:
             told = done
-            print(f"[livesync] {done} of {total} {what}", file=sys.stderr)
+            say(f"[livesync] {done} of {total} {what}")
 
     return tell
 
@@ -128,19 +128,17 @@ def print_result(result: "livesync.SyncResult") -> None:
     for line in not_synced_lines([one.fields() for one in result.not_synced]):
         print(line)
     if result.conflicts:
-        print(
+        say(
             f"{len(result.conflicts)} changed in two places;"
-            " `obsidian-rag livesync resolve` lists them.",
-            file=sys.stderr,
+            " `obsidian-rag livesync resolve` lists them."
         )
     if not result.is_complete:
-        print(
+        say(
             f"{max(result.owed, len(result.quarantined))} not synced;"
-            " `obsidian-rag livesync check` says why.",
-            file=sys.stderr,
+            " `obsidian-rag livesync check` says why."
         )
     if result.is_stopped:
-        print("Stopped early; run it again to go on.", file=sys.stderr)
+        say("Stopped early; run it again to go on.")
 
 
 def print_plan(result: "livesync.SyncResult") -> None:
