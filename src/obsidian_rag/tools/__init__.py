@@ -32,7 +32,6 @@ from obsidian_rag.tools.links import (
 from obsidian_rag.tools.memory import memory_forget, memory_list, memory_recall, memory_store
 from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.note_view import (
-    FilterChoice,
     NoteView,
     filter_choices,
     note_attachment,
@@ -70,7 +69,6 @@ __all__ = [
     "Caller",
     "Envelope",
     "Evaluated",
-    "FilterChoice",
     "LinksFound",
     "Measurement",
     "Meta",

@@ -11,11 +11,8 @@ from pydantic import Field, StringConstraints
 from obsidian_rag.engine import Engine
 from obsidian_rag.relations import (
     AddedId,
-    AddOutcome,
-    DanglingRelation,
     FoundId,
     IdCheck,
-    IdReport,
     add_note_ids,
     check_note_ids,
     has_id,
@@ -27,11 +24,8 @@ from obsidian_rag.tools.dispatch import Found, NoParams, Params, tool
 from obsidian_rag.tools.guard import Caller
 
 __all__ = [
-    "AddOutcome",
     "AddedId",
-    "DanglingRelation",
     "IdCheck",
-    "IdReport",
     "add",
     "add_note_ids",
     "added_fields",
