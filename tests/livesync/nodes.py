@@ -90,3 +90,22 @@ class TestNode:
 
 
 MakeNode = Callable[..., TestNode]
+
+
+def sync(*nodes: TestNode) -> None:
+    """One after the other."""
+    for node in nodes:
+        node.sync()
+
+
+def changed_apart(
+    make_node: MakeNode, ours: str, theirs: str, name: str = "n.md", **options: object
+) -> tuple[TestNode, TestNode]:
+    """Two devices that each changed a note which both had; the first has sent its change."""
+    one, two = make_node("one", **options), make_node("two", **options)
+    one.write(name, "a\n")
+    sync(one, two)
+    one.write(name, ours)
+    two.write(name, theirs)
+    one.sync()
+    return one, two

@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Configure
 from tests.livesync.keyrings import MemoryKeyring
 from tests.livesync.nodes import TestNode
 from tests.waiting import PATIENCE_S, until
@@ -49,7 +50,6 @@ from obsidian_rag.livesync.status import LivesyncStatus
 from obsidian_rag.store import Database, LivesyncRecords
 from obsidian_rag.tools import livesync
 
-Configure = Callable[[Path, Mapping[str, object]], None]
 Device = Callable[..., TestNode]
 
 pytestmark = pytest.mark.usefixtures("no_keyring")

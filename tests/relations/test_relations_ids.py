@@ -1,8 +1,8 @@
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import MakeVault
 
 from obsidian_rag.errors import (
     IndexerFailed,
@@ -19,7 +19,6 @@ from obsidian_rag.relations.ids import AddOutcome, DuplicateId, FoundId, add_id,
 from obsidian_rag.relations.note_edit import open_for_edit
 from obsidian_rag.vault import Rules, Vault
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 A = "550e8400-e29b-41d4-a716-446655440000"
 B = "f47ac10b-58cc-4372-a567-0e02b2c3d479"
 V1 = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"

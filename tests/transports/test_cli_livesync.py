@@ -3,22 +3,21 @@
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.fixture_types import Cli, MakeVault
 from tests.livesync.nodes import TestNode
-from tests.transports.command_line import COMMAND, Done, in_another_process, on_terminal
+from tests.transports.command_line import COMMAND, in_another_process, on_terminal
 from tests.transports.livesync_site import PASSPHRASE, device_of, forms_of, options_of
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.livesync import Tweaks
 from obsidian_rag.livesync.remote import Remote
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 FILES: dict[str, str | bytes] = {
     "Inbox/x.md": "# Inbox\n" + "Ferns like shade and wet feet.\n" * 20,
     "Ünïcode name.md": "crlf\r\nstays \U0001f331\n",
@@ -63,13 +62,6 @@ pytestmark = pytest.mark.usefixtures("no_keyring")
 def secrets_in_the_environment(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUCH_PASSWORD", remote.password or "")
     monkeypatch.setenv("NOTES_PASSPHRASE", PASSPHRASE)
-
-
-@pytest.fixture
-def device(tmp_path: Path, remote: Remote) -> Iterator[TestNode]:
-    node = device_of(tmp_path / "device", remote)
-    yield node
-    node.close()
 
 
 def contents(root: Path) -> dict[str, bytes]:

@@ -1,14 +1,9 @@
 """What users read when something is wrong: short, idiomatic, in the words of the command line."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import Done
-
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
+from tests.fixture_types import Cli, Configure, MakeVault
 
 
 @pytest.fixture

@@ -5,16 +5,13 @@ import pty
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import COMMAND, Done, in_another_process, on_terminal
+from tests.fixture_types import Cli, Configure, MakeVault
+from tests.transports.command_line import COMMAND, in_another_process, on_terminal
 from tests.waiting import PATIENCE_S
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 V4 = "550e8400-e29b-41d4-a716-44665544000"
 GOOD, OTHER, LOST = f"{V4}0", f"{V4}1", f"{V4}9"
 V1 = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"

@@ -111,17 +111,7 @@ def restore(
         return print_done({"path": done.path, "was": done.file.path}, back, json_output)
     files = livesync.trashed_files(config, options)
     if json_output:
-        listed = [
-            {
-                "id": one.trash_id,
-                "path": one.path,
-                "size": one.size,
-                "removed_at": one.removed_at,
-                "reason": one.reason,
-            }
-            for one in files
-        ]
-        print_data({"files": listed})
+        print_data({"files": [one.fields() for one in files]})
         return 0
     for one in files:
         when = one.removed_at[:16].replace("T", " ")
