@@ -99,7 +99,7 @@ def sync(*nodes: TestNode) -> None:
 
 
 def changed_apart(
-    make_node: MakeNode, ours: str, theirs: str, name: str = "n.md", **options: object
+    make_node: MakeNode, ours: str, theirs: str, *, name: str = "n.md", **options: Any
 ) -> tuple[TestNode, TestNode]:
     """Two devices that each changed a note which both had; the first has sent its change."""
     one, two = make_node("one", **options), make_node("two", **options)

@@ -557,7 +557,7 @@ def test_a_disk_that_keeps_its_spelling_gets_the_content(
 
 
 def test_a_conflict_of_a_note_with_a_long_name_is_kept(make_node: MakeNode) -> None:
-    one, two = changed_apart(make_node, "ours\n", "theirs\n", "ä" * 120 + ".md")
+    one, two = changed_apart(make_node, "ours\n", "theirs\n", name="ä" * 120 + ".md")
     sync(two, one)
     assert sorted(seen(one).values()) == [b"ours\n", b"theirs\n"]
     assert seen(one) == seen(two)

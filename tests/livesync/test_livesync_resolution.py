@@ -1,6 +1,7 @@
 """A conflict is settled as the user says, and whatever is not kept can be brought back."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.livesync.nodes import MakeNode, TestNode, changed_apart, sync
@@ -40,7 +41,7 @@ def resolve(node: TestNode, keep: str, *, is_read_only: bool = False) -> Resolve
     return resolver(node, is_read_only=is_read_only).resolve(conflict_of(node), keep)
 
 
-def two_branches(make_node: MakeNode, **options: object) -> tuple[TestNode, TestNode]:
+def two_branches(make_node: MakeNode, **options: Any) -> tuple[TestNode, TestNode]:
     """Two devices that changed the same line; the second one stored its version as a rival."""
     one, two = changed_apart(make_node, "from one\n", "from two\n", policy=BRANCH, **options)
     sync(two, two)
