@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from obsidian_rag.transports.cli.progress import new_bar
 from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.cli.streams import bar_console, say
+from obsidian_rag.transports.cli.streams import say
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -86,7 +87,8 @@ class _Bar:
         if what != "files" or (self._bars is None and total <= _SHOWN):
             return
         if self._bars is None:
-            self._bars = _new_bar(what)
+            self._bars = new_bar(what)
+            self._bars.start()
         self._bars.update(self._bars.task_ids[0], completed=done, total=total)
         if done >= total:
             self.remove()
@@ -95,16 +97,6 @@ class _Bar:
         if self._bars is not None:
             self._bars.stop()
             self._bars = None
-
-
-def _new_bar(what: str) -> "Progress":
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    bars = Progress(*columns, console=bar_console(), transient=True)
-    bars.add_task(what, total=None)
-    bars.start()
-    return bars
 
 
 def _as_lines() -> OnStep:

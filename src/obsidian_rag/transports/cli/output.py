@@ -13,6 +13,7 @@ from obsidian_rag.config import Config, load
 from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError, error_from
 from obsidian_rag.transports.backend import daemon_or_here, usable_daemon
 from obsidian_rag.transports.cli.note_names import similar_notes
+from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import escaped, say, style
 from obsidian_rag.transports.daemon_client import RunningDaemon
 from obsidian_rag.transports.lazy import engine, tools
@@ -164,6 +165,22 @@ def print_trouble(error: Any, stream: IO[str]) -> None:
     print(f"{style(error['code'], stream=stream, fg='yellow')}: {error['message']}", file=stream)
     if error["suggestion"]:
         print(f"  {error['suggestion']}", file=stream)
+
+
+def print_sections(
+    sections: "Iterable[tuple[str, Iterable[str]]]", most: int | None, all_by: str
+) -> None:
+    """Lists under their titles, `most` lines of each; `all_by` shows the rest. Empty ones not."""
+    for title, lines in sections:
+        listed = list(lines)
+        if not listed:
+            continue
+        print(f"{title} ({len(listed)})")
+        for line in listed[:most]:
+            print(f"  {plain(line)}")
+        if most is not None and len(listed) > most:
+            print(f"  … and {len(listed) - most} more; {all_by} lists them")
+        print()
 
 
 def counted(number: int, noun: str) -> str:

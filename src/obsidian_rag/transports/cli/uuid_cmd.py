@@ -16,6 +16,7 @@ from obsidian_rag.transports.cli.output import (
     open_engine,
     print_data,
     print_done,
+    print_sections,
 )
 from obsidian_rag.transports.cli.progress import progress
 from obsidian_rag.transports.cli.related_text import plain
@@ -47,7 +48,9 @@ def check(
     if json_output:
         print_data(ids.check_fields(found))
     else:
-        _print(found, None if show_all else _SHOWN)
+        most = None if show_all else _SHOWN
+        print_sections(_sections(found), most, "`obsidian-rag uuid check --all`")
+        _conclude(found)
     return 0 if found.is_clean else 1
 
 
@@ -139,20 +142,6 @@ def _summarise(done: "list[ids.AddedId]", wanted: int, dry_run: bool) -> None:
 def _sentence(one: "ids.AddedId") -> str:
     said = {"added": "got the id", "existing": "has the id", "planned": "would get an id"}
     return f"{plain(one.path)}  {said[one.outcome.value]} {one.id}".rstrip()
-
-
-def _print(found: "ids.IdCheck", most: int | None) -> None:
-    for title, lines in _sections(found):
-        listed = list(lines)
-        if not listed:
-            continue
-        print(f"{title} ({len(listed)})")
-        for line in listed[:most]:
-            print(f"  {plain(line)}")
-        if most is not None and len(listed) > most:
-            print(f"  … and {len(listed) - most} more; `obsidian-rag uuid check --all` lists them")
-        print()
-    _conclude(found)
 
 
 def _sections(found: "ids.IdCheck") -> Iterator[tuple[str, Iterable[str]]]:
