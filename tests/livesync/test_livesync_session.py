@@ -50,8 +50,6 @@ from obsidian_rag.livesync.status import LivesyncStatus
 from obsidian_rag.store import Database, LivesyncRecords
 from obsidian_rag.tools import livesync
 
-Device = Callable[..., TestNode]
-
 pytestmark = pytest.mark.usefixtures("no_keyring")
 
 
