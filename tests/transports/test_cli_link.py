@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.fixture_types import Cli, Configure, MakeVault
+from tests.fixture_types import Cli
 from tests.folders import write_notes
 from tests.integration.living import living
 
@@ -13,12 +13,9 @@ from obsidian_rag.transports.cli.note_names import complete_vault
 LINKED = {"Rocks/Granite.md": "# Granite\n\nGranite is coarse.", "Old/Slate.md": "slate"}
 
 
-@pytest.fixture(autouse=True)
-def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
-    made = make_vault({"Pond.md": "# Pond\n\nnewts and granite"})
-    configure(made, {"embedding.provider": "hash"})
-    assert cli("index", "--json").code == 0
-    return made
+NOTES = {"Pond.md": "# Pond\n\nnewts and granite"}
+
+pytestmark = pytest.mark.usefixtures("vault")
 
 
 @pytest.fixture

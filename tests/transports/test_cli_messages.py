@@ -3,20 +3,12 @@
 from pathlib import Path
 
 import pytest
-from tests.fixture_types import Cli, Configure, MakeVault
+from tests.fixture_types import Cli, Configure
 
-
-@pytest.fixture
-def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
-    made = make_vault(
-        {
-            "Finance/Debts.md": "# Debts\n\nI owe money.\n",
-            "Shopping/Costco.md": "# Costco\n\nMilk.\n",
-        }
-    )
-    configure(made, {})
-    assert cli("index").code == 0
-    return made
+NOTES = {
+    "Finance/Debts.md": "# Debts\n\nI owe money.\n",
+    "Shopping/Costco.md": "# Costco\n\nMilk.\n",
+}
 
 
 @pytest.mark.parametrize(

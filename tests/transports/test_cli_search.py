@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.fixture_types import Cli, Configure, MakeVault
+from tests.fixture_types import Cli, Configure
 from tests.transports.command_line import Done, in_another_process, on_terminal
 
 NOTES = {
@@ -25,13 +25,7 @@ NOTES["Script.md"] = (
 PLACE = re.compile(r"^\d+\. (.+):(\d+)-(\d+)  (\d\.\d\d)", re.MULTILINE)
 COLOUR = "\x1b["
 
-
-@pytest.fixture(autouse=True)
-def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
-    made = make_vault(NOTES)
-    configure(made, {})
-    assert cli("index").code == 0
-    return made
+pytestmark = pytest.mark.usefixtures("vault")
 
 
 def found(done: Done) -> list[str]:
