@@ -15,6 +15,15 @@ def write_notes(vault: Path, notes: Mapping[str, str | bytes]) -> None:
         file.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def files_below(root: Path) -> dict[str, bytes]:
+    """Every file of a folder by its relative path."""
+    return {
+        file.relative_to(root).as_posix(): file.read_bytes()
+        for file in sorted(root.rglob("*"))
+        if file.is_file()
+    }
+
+
 def write_config(home: Path, vault: Path, settings: Mapping[str, object]) -> None:
     """config.json for a vault, with dotted settings; the hash embedder unless told."""
     tree: dict[str, object] = {"vault_path": str(vault)}

@@ -2,17 +2,20 @@
 
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 
 
 @dataclass
@@ -28,14 +31,16 @@ class Answer:
 Reply = Callable[[dict[str, Any]], Answer]
 
 
-class FakeOllama:
-    """Answers like Ollama; `on_embed` decides about /api/embed, everything asked is kept."""
+class FakeProvider(ABC):
+    """What all stand-ins have: what was asked is kept, and `on_embed` decides what is answered."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
+        self.address = self.url = url
         self.requests: list[dict[str, Any]] = []
-        self.models = ["mxbai-embed-large:latest", "tiny:latest"]
-        self.version = Answer(body={"version": "0.12.0"})
+        self.paths: list[str] = []
+        self.headers: list[dict[str, str]] = []
+        self.violations: list[str] = []
+        self.key: str | None = None
         self.on_embed: Reply = self.vectors
         self.width = 8
         self.release = threading.Event()
@@ -52,6 +57,21 @@ class FakeOllama:
     @property
     def inputs(self) -> list[list[str]]:
         return [request["input"] for request in self.requests]
+
+    @abstractmethod
+    def vectors(self, request: dict[str, Any]) -> Answer: ...
+
+    @abstractmethod
+    def answer(self, path: str, request: dict[str, Any]) -> Answer: ...
+
+
+class FakeOllama(FakeProvider):
+    """Answers like Ollama; `on_embed` decides about /api/embed."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.models = ["mxbai-embed-large:latest", "tiny:latest"]
+        self.version = Answer(body={"version": "0.12.0"})
 
     def vectors(self, request: dict[str, Any]) -> Answer:
         rows = [letter_counts(text, self.width) for text in request["input"]]
@@ -84,16 +104,28 @@ TOO_LONG = error(400, "the input length exceeds the context length")
 QUEUE_FULL = error(503, "server busy, please try again.  maximum pending requests exceeded")
 
 
-class Double(Protocol):
-    """A stand-in that a server can be made of."""
-
-    is_down: bool
-    release: threading.Event
-
-    def answer(self, path: str, request: dict[str, Any]) -> Answer: ...
+D = TypeVar("D", bound=FakeProvider)
+E = TypeVar("E")
 
 
-D = TypeVar("D", bound=Double)
+def embedders(make: Callable[..., E], provider: str, usual_model: str) -> Callable[..., E]:
+    """How tests make an embedder: by its address, and by what is not usual; pauses are kept."""
+
+    def embedder(
+        url: str,
+        model: str | None = usual_model,
+        waits: list[float] | None = None,
+        security: dict[str, object] | None = None,
+        **settings: object,
+    ) -> E:
+        chosen = {"provider": provider, "base_url": url, "model": model, **settings}
+        return make(
+            EmbeddingSettings.model_validate(chosen),
+            SecuritySettings.model_validate(security or {}),
+            wait=(waits if waits is not None else []).append,
+        )
+
+    return embedder
 
 
 @contextmanager
@@ -105,7 +137,7 @@ def fake_ollama() -> Iterator[FakeOllama]:
 
 @contextmanager
 def serve(make: Callable[[str], D]) -> Iterator[D]:
-    """A stand-in, made with its address, behind a real HTTP server; its keys are kept."""
+    """A stand-in, made with its address, behind a real HTTP server; its headers are kept."""
 
     class Handler(BaseHTTPRequestHandler):
         def parse_request(self) -> bool:
@@ -119,8 +151,7 @@ def serve(make: Callable[[str], D]) -> Iterator[D]:
             self._send(json.loads(body))
 
         def _send(self, request: dict[str, Any]) -> None:
-            if hasattr(fake, "headers"):
-                fake.headers.append({name.lower(): value for name, value in self.headers.items()})
+            fake.headers.append({name.lower(): value for name, value in self.headers.items()})
             answer = fake.answer(self.path, request)
             raw = answer.raw if answer.raw is not None else json.dumps(answer.body).encode()
             self.send_response(answer.status)

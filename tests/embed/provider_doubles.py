@@ -5,15 +5,13 @@ Each request is held against a JSON schema written from the published reference 
 answered as the provider would, and kept in `violations`.
 """
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import jsonschema_rs
-from tests.embed.embedding_doubles import Answer, letter_counts, serve
+from tests.embed.embedding_doubles import Answer, FakeProvider, letter_counts, serve
 
-Reply = Callable[[dict[str, Any]], Answer]
 KEY = "sk-very-secret-0123456789"
 
 OPENAI_REQUEST = {
@@ -95,27 +93,8 @@ GEMINI_REQUEST = {
 }
 
 
-class _Provider:
-    """What both stand-ins have: requests, headers, and a switch for each answer."""
-
-    def __init__(self, url: str) -> None:
-        self.address = url
-        self.requests: list[dict[str, Any]] = []
-        self.paths: list[str] = []
-        self.headers: list[dict[str, str]] = []
-        self.violations: list[str] = []
-        self.key: str | None = None
-        self.width = 8
-        self.is_down = False
-        self.release = threading.Event()
-
-    def stop(self) -> None:
-        """From now on every connection is closed without a word."""
-        self.is_down = True
-
-    def start(self) -> None:
-        """Answer again."""
-        self.is_down = False
+class _CheckedProvider(FakeProvider):
+    """Holds what it is asked against a schema."""
 
     def _is_valid(self, request: dict[str, Any], schema: dict[str, Any]) -> bool:
         try:
@@ -126,17 +105,12 @@ class _Provider:
         return True
 
 
-class FakeOpenAI(_Provider):
+class FakeOpenAI(_CheckedProvider):
     """Answers like OpenAI and those who speak its API; `on_embed` decides about /embeddings."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.url = f"{url}/v1"
-        self.on_embed: Reply = self.vectors
-
-    @property
-    def inputs(self) -> list[list[str]]:
-        return [request["input"] for request in self.requests]
 
     def vectors(self, request: dict[str, Any]) -> Answer:
         width = request.get("dimensions", self.width)
@@ -171,14 +145,13 @@ class FakeOpenAI(_Provider):
         return self.on_embed(request)
 
 
-class FakeGemini(_Provider):
+class FakeGemini(_CheckedProvider):
     """Answers like the Gemini API; `on_embed` decides about batchEmbedContents."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.url = f"{url}/v1beta"
         self.models = ["gemini-embedding-2", "gemini-embedding-001"]
-        self.on_embed: Reply = self.vectors
 
     @property
     def inputs(self) -> list[list[str]]:

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from tests.embed.embedding_doubles import Answer
+from tests.embed.embedding_doubles import Answer, embedders
 from tests.embed.provider_doubles import KEY, FakeGemini, fake_gemini, google_error
 
-from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.embedder import InputsRejected
 from obsidian_rag.embed.gemini import GeminiEmbedder
 from obsidian_rag.errors import ConfigInvalid, ProviderFailed, SecurityViolation
@@ -25,18 +24,7 @@ def waits() -> list[float]:
     return []
 
 
-def embedder(
-    url: str,
-    model: str = "gemini-embedding-2",
-    waits: list[float] | None = None,
-    **settings: object,
-) -> GeminiEmbedder:
-    chosen = {"provider": "gemini", "base_url": url, "model": model, **settings}
-    return GeminiEmbedder(
-        EmbeddingSettings.model_validate(chosen),
-        SecuritySettings.model_validate({}),
-        wait=(waits if waits is not None else []).append,
-    )
+embedder = embedders(GeminiEmbedder, "gemini", "gemini-embedding-2")
 
 
 def test_the_second_model_has_its_task_as_a_prefix(server: FakeGemini) -> None:

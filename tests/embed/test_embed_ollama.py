@@ -11,11 +11,11 @@ from tests.embed.embedding_doubles import (
     TOO_LONG,
     Answer,
     FakeOllama,
+    embedders,
     error,
     fake_ollama,
 )
 
-from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.embedder import InputsRejected
 from obsidian_rag.embed.ollama import OllamaEmbedder
 from obsidian_rag.embed.ollama_models import known_model
@@ -40,15 +40,7 @@ def waits() -> list[float]:
     return []
 
 
-def embedder(
-    url: str, model: str | None = "tiny", waits: list[float] | None = None, **settings: object
-) -> OllamaEmbedder:
-    chosen = {"provider": "ollama", "base_url": url, "model": model, **settings}
-    return OllamaEmbedder(
-        EmbeddingSettings.model_validate(chosen),
-        SecuritySettings.model_validate({}),
-        wait=(waits if waits is not None else []).append,
-    )
+embedder = embedders(OllamaEmbedder, "ollama", "tiny")
 
 
 def test_request_has_exactly_the_documented_fields(ollama: FakeOllama) -> None:

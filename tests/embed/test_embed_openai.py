@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.embed.embedding_doubles import Answer
+from tests.embed.embedding_doubles import Answer, embedders
 from tests.embed.provider_doubles import KEY, FakeOpenAI, fake_openai, openai_error
 
-from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.embedder import InputsRejected
 from obsidian_rag.embed.openai import BATCHES_OUTSIDE, OpenAIEmbedder
 from obsidian_rag.errors import (
@@ -36,19 +35,7 @@ def waits() -> list[float]:
     return []
 
 
-def embedder(
-    url: str,
-    model: str = "tiny",
-    waits: list[float] | None = None,
-    security: dict[str, object] | None = None,
-    **settings: object,
-) -> OpenAIEmbedder:
-    chosen = {"provider": "openai", "base_url": url, "model": model, **settings}
-    return OpenAIEmbedder(
-        EmbeddingSettings.model_validate(chosen),
-        SecuritySettings.model_validate(security or {}),
-        wait=(waits if waits is not None else []).append,
-    )
+embedder = embedders(OpenAIEmbedder, "openai", "tiny")
 
 
 def test_request_has_exactly_the_documented_fields(server: FakeOpenAI) -> None:

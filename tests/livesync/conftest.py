@@ -7,19 +7,13 @@ from typing import Any
 import pytest
 from tests.livesync.keyrings import memory_keyring, no_keyring
 from tests.livesync.nodes import MakeNode, TestNode
-from tests.livesync.pouch import Server, address_of
+from tests.livesync.pouch import Server
 from tests.livesync.third import ThirdClient
 
 from obsidian_rag.livesync.couch import Couch
 from obsidian_rag.livesync.remote import Remote
 
 __all__ = ["memory_keyring", "no_keyring"]
-
-
-@pytest.fixture
-def couch_url(remote: Remote) -> str:
-    """The address of a new database, with user and password in it."""
-    return address_of(remote)
 
 
 @pytest.fixture

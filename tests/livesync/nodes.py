@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.folders import files_below, write_notes
+
 from obsidian_rag.livesync.case import Direction, Policy
 from obsidian_rag.livesync.couch import Couch, Remote
 from obsidian_rag.livesync.membership import Access, remote_key
@@ -66,17 +68,11 @@ class TestNode:
 
     def write(self, path: str, content: str | bytes) -> None:
         """Save a file, as an editor does."""
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        write_notes(self.root, {path: content})
 
     def files(self) -> dict[str, bytes]:
         """Every file of the vault."""
-        return {
-            file.relative_to(self.root).as_posix(): file.read_bytes()
-            for file in sorted(self.root.rglob("*"))
-            if file.is_file()
-        }
+        return files_below(self.root)
 
     def trashed(self) -> list[bytes]:
         """What the trash holds."""
@@ -90,3 +86,22 @@ class TestNode:
 
 
 MakeNode = Callable[..., TestNode]
+
+
+def sync(*nodes: TestNode) -> None:
+    """One after the other."""
+    for node in nodes:
+        node.sync()
+
+
+def changed_apart(
+    make_node: MakeNode, ours: str, theirs: str, *, name: str = "n.md", **options: Any
+) -> tuple[TestNode, TestNode]:
+    """Two devices that each changed a note which both had; the first has sent its change."""
+    one, two = make_node("one", **options), make_node("two", **options)
+    one.write(name, "a\n")
+    sync(one, two)
+    one.write(name, ours)
+    two.write(name, theirs)
+    one.sync()
+    return one, two

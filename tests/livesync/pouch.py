@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 from tests.waiting import PATIENCE_S, until
@@ -183,10 +183,3 @@ def _wait_until_it_answers(
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
-
-
-def address_of(remote: Remote) -> str:
-    """The database's address with user and password in it."""
-    parts = urlsplit(remote.address)
-    who = f"{quote(remote.user or '', safe='')}:{quote(remote.password or '', safe='')}"
-    return f"{parts.scheme}://{who}@{parts.netloc}{parts.path}"

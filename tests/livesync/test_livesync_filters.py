@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.livesync.nodes import MakeNode, TestNode
+from tests.livesync.nodes import MakeNode, TestNode, sync
 
 from obsidian_rag.errors import LivesyncIncompatible
 from obsidian_rag.livesync.filters import Filters, FilterSettings
@@ -174,8 +174,7 @@ def test_nothing_that_a_filter_keeps_out_is_taken(make_node: MakeNode) -> None:
 def test_a_new_filter_deletes_nothing_on_either_side(make_node: MakeNode, direction: str) -> None:
     ours, other = make_node("ours"), make_node("other")
     planted(ours)
-    ours.sync()
-    other.sync()
+    sync(ours, other)
     everything = {"note.md", "secret.md", "Work/scratch.tmp"}
     assert set(other.files()) == everything
     ours.filters = BOTH
@@ -191,8 +190,7 @@ def test_what_happens_behind_a_filter_is_no_deletion_when_it_is_lifted(
 ) -> None:
     ours, other = make_node("ours"), make_node("other")
     planted(ours)
-    ours.sync()
-    other.sync()
+    sync(ours, other)
     ours.filters = BOTH
     ours.sync()
     (ours.root / "secret.md").unlink()  # here, while the filter keeps it apart
@@ -204,8 +202,7 @@ def test_what_happens_behind_a_filter_is_no_deletion_when_it_is_lifted(
     ours.sync()
     assert set(ours.files()) == {"note.md", "Work/scratch.tmp"}
     ours.filters = FilterSettings()
-    ours.sync()
-    other.sync()
+    sync(ours, other)
     everything = {"note.md", "secret.md", "Work/scratch.tmp", "new.tmp"}
     assert set(ours.files()) == set(other.files()) == everything
     assert ours.trashed() == []
@@ -218,8 +215,7 @@ def test_an_ignore_file_that_changes_counts_at_the_next_look(make_node: MakeNode
     ours.sync()
     assert paths_there(ours) == {"note.md"}
     ours.write(".gitignore", "**/*.tmp\n")
-    ours.sync()
-    other.sync()
+    sync(ours, other)
     assert set(other.files()) == {"note.md", "secret.md"}
 
 

@@ -337,7 +337,8 @@ def test_a_chunk_that_no_passphrase_opens_spoils_no_other(
     status, said = pouch.request("GET", f"/{database}/_all_docs?include_docs=true")
     assert status == 200 and isinstance(said, dict)
     reconciler = secretive.node()._join()
-    spoilt = reconciler.member.codec.chunk_ids_of("bad.md", b"bad")[0]
+    encoded = reconciler.member.codec.encode("bad.md", b"bad", ctime_ms=0, mtime_ms=0)
+    spoilt = encoded.chunks[0]["_id"]
     chunk = next(row["doc"] for row in said["rows"] if row["id"] == spoilt)
     pouch.request("POST", f"/{database}/_bulk_docs", {"docs": [chunk | {"data": "%=" + "A" * 200}]})
     other = TestNode(

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.livesync.faults import Crash, crashing, meddling
-from tests.livesync.nodes import MakeNode
+from tests.livesync.nodes import MakeNode, sync
 from tests.livesync.pouch import Server
 from tests.livesync.third import Leaf, ThirdClient
 
@@ -104,8 +104,7 @@ def test_what_does_not_go_together_is_told_and_left_alone(
     third.save(path, left)
     third.branch(path, right, parent)
     before = third.update_seq()
-    one.sync()
-    new.sync()
+    sync(one, new)
     assert third.update_seq() == before
     assert one.files() == {path: BASE}
     assert new.files()[path] in (left, right)
@@ -204,8 +203,7 @@ def test_a_crash_between_any_two_steps_merges_once(make_node: MakeNode, third: T
 
 def test_two_nodes_that_merge_at_once_merge_once(make_node: MakeNode, third: ThirdClient) -> None:
     one, two = make_node("one"), make_node("two")
-    one.sync()
-    two.sync()
+    sync(one, two)
 
     def meanwhile() -> None:
         two.sync()
@@ -215,8 +213,7 @@ def test_two_nodes_that_merge_at_once_merge_once(make_node: MakeNode, third: Thi
         dispute(third, path, b"base\n", b"base\nleft\n", b"base\nright\n")
         with meddling(at, meanwhile):
             one.sync()
-        one.sync()
-        two.sync()
+        sync(one, two)
         (content,) = contents(third, path)
         assert sorted(content.split()) == [b"base", b"left", b"right"]
         assert one.files()[path] == two.files()[path] == content

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.livesync.faults import Crash, crashing, meddling
-from tests.livesync.nodes import MakeNode, TestNode
+from tests.livesync.nodes import MakeNode, TestNode, changed_apart, sync
 from tests.livesync.pouch import Server
 from tests.livesync.proxy import FaultyProxy
 from tests.livesync.third import ThirdClient
@@ -182,8 +182,7 @@ def test_a_removed_device_stops_and_one_written_over_signs_again(
     one = make_node("one")
     one.sync()
     change_papers(couch, node_info={})  # by a device that had not seen our first lines
-    one.sync()
-    one.sync()
+    sync(one, one)
     assert (couch.get_local(MILESTONE_NAME) or {})["node_info"]
     change_papers(couch, node_info={})
     with pytest.raises(LivesyncLocked):
@@ -300,8 +299,7 @@ def test_a_file_that_grows_too_large_is_not_deleted(
     one, two = make_node("one", tweaks=tweaks), make_node("two", tweaks=tweaks)
     for number in range(20):
         one.write(f"{number}.bin", b"small")
-    one.sync()
-    two.sync()
+    sync(one, two)
     for number in range(20):
         one.write(f"{number}.bin", b"x" * (2**20 + 1))
     reconciler = one.sync()
@@ -309,8 +307,7 @@ def test_a_file_that_grows_too_large_is_not_deleted(
     two.sync()
     assert len(seen(two)) == 20 and not two.trashed()
     one.write("0.bin", b"x" * 2**20)
-    one.sync()
-    two.sync()
+    sync(one, two)
     assert seen(two)["0.bin"] == b"x" * 2**20
 
 
@@ -483,10 +480,7 @@ def test_a_restart_without_changes_fetches_and_writes_nothing(
     for number in range(30):
         one.write(f"{number}.md", f"note {number}")
     two.write("theirs.md", "theirs")
-    two.sync()
-    one.sync()
-    two.sync()
-    one.sync()
+    sync(two, one, two, one)
     before = third.update_seq()
     proxy.requests.clear()
     stats = one.sync().stats
@@ -563,28 +557,14 @@ def test_a_disk_that_keeps_its_spelling_gets_the_content(
 
 
 def test_a_conflict_of_a_note_with_a_long_name_is_kept(make_node: MakeNode) -> None:
-    one, two = make_node("one"), make_node("two")
-    name = "ä" * 120 + ".md"
-    one.write(name, "a\n")
-    one.sync()
-    two.sync()
-    one.write(name, "ours\n")
-    two.write(name, "theirs\n")
-    one.sync()
-    two.sync()
-    one.sync()
+    one, two = changed_apart(make_node, "ours\n", "theirs\n", name="ä" * 120 + ".md")
+    sync(two, one)
     assert sorted(seen(one).values()) == [b"ours\n", b"theirs\n"]
     assert seen(one) == seen(two)
 
 
 def test_a_conflict_is_over_when_its_file_is_gone(make_node: MakeNode) -> None:
-    one, two = make_node("one"), make_node("two")
-    one.write("n.md", "a\n")
-    one.sync()
-    two.sync()
-    one.write("n.md", "ours\n")
-    two.write("n.md", "theirs\n")
-    one.sync()
+    _, two = changed_apart(make_node, "ours\n", "theirs\n")
     two.sync()
     (conflict,) = two.records.conflicts()
     two.sync()
@@ -602,21 +582,13 @@ def test_one_portion_after_the_other_gives_the_same(
     one, two = make_node("one"), make_node("two")
     for number in range(12):
         one.write(f"{number}.md", "x" * (number * 17))
-    one.sync()
-    two.sync()
+    sync(one, two)
     assert seen(one) == seen(two)
 
 
 def test_branches_are_kept_for_who_wants_no_conflict_files(make_node: MakeNode) -> None:
     policy = Policy(keeps_conflicts_as_files=False)
-    one, two = make_node("one", policy=policy), make_node("two", policy=policy)
-    one.write("n.md", "a\n")
-    one.sync()
-    two.sync()
-    one.write("n.md", "ours\n")
-    two.write("n.md", "theirs\n")
-    one.sync()
-    two.sync()
-    one.sync()
+    one, two = changed_apart(make_node, "ours\n", "theirs\n", policy=policy)
+    sync(two, one)
     assert (seen(one), seen(two)) == ({"n.md": b"ours\n"}, {"n.md": b"theirs\n"})
     assert len(one.records.conflicts()) == len(two.records.conflicts()) == 1

@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from tests.livesync.nodes import MakeNode
+from tests.livesync.nodes import MakeNode, sync
 from tests.livesync.test_livesync_node import CONFIGURATIONS
 from tests.livesync.third import ThirdClient
 
@@ -128,12 +128,10 @@ def test_decomposed_names_travel_in_every_configuration(name: str, make_node: Ma
     one = make_node("one", tweaks=tweaks, passphrase=passphrase)
     two = make_node("two", tweaks=tweaks, passphrase=passphrase)
     one.write(DECOMPOSED, "x")
-    one.sync()
-    two.sync()
+    sync(one, two)
     assert two.files() == {COMPOSED: b"x"}
     two.write(COMPOSED, "edited")
-    two.sync()
-    one.sync()
+    sync(two, one)
     assert one.files() == {DECOMPOSED: b"edited"}
 
 
@@ -143,8 +141,7 @@ def test_a_file_that_becomes_a_folder_is_deleted_first(
     one, two = make_node("one"), make_node("two")
     one.write("Topic", "a file")
     one.write("other.md", "x")
-    one.sync()
-    two.sync()
+    sync(one, two)
     (one.root / "Topic").unlink()
     one.write("Topic/note.md", "in a folder")
     reconciler = one.sync()
@@ -163,8 +160,7 @@ def test_a_folder_that_becomes_a_file_is_deleted_first(
     one, two = make_node("one"), make_node("two")
     one.write("Topic/note.md", "in a folder")
     one.write("other.md", "x")
-    one.sync()
-    two.sync()
+    sync(one, two)
     (one.root / "Topic/note.md").unlink()
     (one.root / "Topic").rmdir()
     one.write("Topic", "a file")

@@ -1,7 +1,7 @@
 """Two devices and a server: what is saved on one arrives on the other, and nothing is lost."""
 
 import pytest
-from tests.livesync.nodes import MakeNode
+from tests.livesync.nodes import MakeNode, changed_apart, sync
 
 from obsidian_rag.errors import LivesyncBrake
 from obsidian_rag.livesync.tweaks import Tweaks
@@ -40,8 +40,7 @@ def test_files_travel_both_ways_byte_for_byte(name: str, make_node: MakeNode) ->
     assert one.files() == two.files()
     two.write("Note.md", "# Changed\n")
     (two.root / "image.png").unlink()
-    two.sync()
-    one.sync()
+    sync(two, one)
     assert one.files() == two.files()
     assert one.files()["Note.md"] == b"# Changed\n"
     assert bytes(range(256)) * 700 in one.trashed()
@@ -50,27 +49,16 @@ def test_files_travel_both_ways_byte_for_byte(name: str, make_node: MakeNode) ->
 def test_edits_of_different_lines_are_merged(make_node: MakeNode) -> None:
     one, two = make_node("one"), make_node("two")
     one.write("n.md", "a\nb\nc\nd\ne\n")
-    one.sync()
-    two.sync()
+    sync(one, two)
     one.write("n.md", "A\nb\nc\nd\ne\n")
     two.write("n.md", "a\nb\nc\nd\nE\n")
-    one.sync()
-    two.sync()
-    one.sync()
+    sync(one, two, one)
     assert one.files() == two.files() == {"n.md": b"A\nb\nc\nd\nE\n"}
 
 
 def test_edits_of_one_line_are_both_kept(make_node: MakeNode) -> None:
-    one, two = make_node("one"), make_node("two")
-    one.write("n.md", "a\n")
-    one.sync()
-    two.sync()
-    one.write("n.md", "ours\n")
-    two.write("n.md", "theirs\n")
-    one.sync()
-    two.sync()
-    one.sync()
-    two.sync()
+    one, two = changed_apart(make_node, "ours\n", "theirs\n")
+    sync(two, one, two)
     assert one.files() == two.files()
     assert sorted(one.files().values()) == [b"ours\n", b"theirs\n"]
 
@@ -79,11 +67,9 @@ def test_a_deleted_file_is_deleted_there_and_kept_in_the_trash(make_node: MakeNo
     one, two = make_node("one"), make_node("two")
     one.write("a.md", "keep me")
     one.write("b.md", "other")
-    one.sync()
-    two.sync()
+    sync(one, two)
     (one.root / "a.md").unlink()
-    one.sync()
-    two.sync()
+    sync(one, two)
     assert list(two.files()) == ["b.md"]
     assert two.trashed() == [b"keep me"]
 
@@ -92,15 +78,12 @@ def test_a_rename_and_a_change_of_case(make_node: MakeNode) -> None:
     one, two = make_node("one"), make_node("two")
     one.write("Folder/Note.md", "text")
     one.write("other.md", "x")
-    one.sync()
-    two.sync()
+    sync(one, two)
     (one.root / "Folder").rename(one.root / "Moved")
-    one.sync()
-    two.sync()
+    sync(one, two)
     assert one.files() == two.files()
     (one.root / "other.md").rename(one.root / "Other.md")
-    one.sync()
-    two.sync()
+    sync(one, two)
     assert sorted(two.files()) == ["Moved/Note.md", "Other.md"]
 
 
@@ -108,8 +91,7 @@ def test_an_emptied_vault_deletes_nothing_elsewhere(make_node: MakeNode) -> None
     one, two = make_node("one"), make_node("two")
     for number in range(30):
         one.write(f"{number}.md", f"note {number}")
-    one.sync()
-    two.sync()
+    sync(one, two)
     for file in one.root.iterdir():
         file.unlink()
     with pytest.raises(LivesyncBrake):

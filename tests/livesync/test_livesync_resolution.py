@@ -1,9 +1,10 @@
 """A conflict is settled as the user says, and whatever is not kept can be brought back."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from tests.livesync.nodes import MakeNode, TestNode
+from tests.livesync.nodes import MakeNode, TestNode, changed_apart, sync
 
 from obsidian_rag.errors import (
     InvalidArgument,
@@ -40,18 +41,10 @@ def resolve(node: TestNode, keep: str, *, is_read_only: bool = False) -> Resolve
     return resolver(node, is_read_only=is_read_only).resolve(conflict_of(node), keep)
 
 
-def two_branches(make_node: MakeNode, **options: object) -> tuple[TestNode, TestNode]:
+def two_branches(make_node: MakeNode, **options: Any) -> tuple[TestNode, TestNode]:
     """Two devices that changed the same line; the second one stored its version as a rival."""
-    one = make_node("one", policy=BRANCH, **options)
-    two = make_node("two", policy=BRANCH, **options)
-    one.write("n.md", "a\n")
-    one.sync()
-    two.sync()
-    one.write("n.md", "from one\n")
-    two.write("n.md", "from two\n")
-    one.sync()
-    two.sync()
-    two.sync()
+    one, two = changed_apart(make_node, "from one\n", "from two\n", policy=BRANCH, **options)
+    sync(two, two)
     assert len(conflict_of(two).revs) == 2
     return one, two
 
@@ -59,8 +52,7 @@ def two_branches(make_node: MakeNode, **options: object) -> tuple[TestNode, Test
 def settled(one: TestNode, two: TestNode) -> dict[str, bytes]:
     """What both devices have in the end."""
     for _ in range(2):
-        two.sync()
-        one.sync()
+        sync(two, one)
     assert one.files() == two.files()
     assert (one.records.conflicts(), two.records.conflicts()) == ([], [])
     return one.files()
@@ -148,13 +140,7 @@ def test_three_versions_have_more_than_one_other(make_node: MakeNode) -> None:
 
 def two_files(make_node: MakeNode) -> tuple[TestNode, TestNode]:
     """Two devices that changed the same line; the second one kept its version beside."""
-    one, two = make_node("one"), make_node("two")
-    one.write("n.md", "a\n")
-    one.sync()
-    two.sync()
-    one.write("n.md", "from one\n")
-    two.write("n.md", "from two\n")
-    one.sync()
+    one, two = changed_apart(make_node, "from one\n", "from two\n")
     two.sync()
     assert conflict_of(two).kept_as is not None
     return one, two
@@ -192,13 +178,7 @@ def test_our_version_that_was_removed_by_hand_is_no_longer_an_option(make_node: 
 
 def unsent(make_node: MakeNode) -> tuple[TestNode, TestNode]:
     """A device that may only take has an edit of its own."""
-    one, two = make_node("one"), make_node("two")
-    one.write("n.md", "a\n")
-    one.sync()
-    two.sync()
-    one.write("n.md", "from one\n")
-    two.write("n.md", "from two\n")
-    one.sync()
+    one, two = changed_apart(make_node, "from one\n", "from two\n")
     two.sync(is_read_only=True)
     assert two.files() == {"n.md": b"from two\n"}
     return one, two
@@ -283,17 +263,9 @@ def test_a_merge_reaches_both_devices_and_every_version_is_in_the_trash(
 
 
 def test_a_conflict_kept_as_a_file_is_merged_into_the_note(make_node: MakeNode) -> None:
-    one, two = make_node("one"), make_node("two")
-    one.write("n.md", "a\n")
-    one.sync()
-    two.sync()
-    one.write("n.md", "from one\n")
-    two.write("n.md", "from two\n")
-    one.sync()
-    two.sync()
+    one, two = two_files(make_node)
     two.sync()
     conflict = conflict_of(two)
-    assert conflict.kept_as is not None
     sides = resolver(two).versions(conflict)
     assert [one.content for one in sides] == [b"from two\n", b"from one\n"]
     resolver(two).merge(conflict, b"both\n")

@@ -4,11 +4,12 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Configure
 from tests.livesync.keyrings import MemoryKeyring
 from tests.livesync.nodes import TestNode
 from tests.waiting import PATIENCE_S, until
@@ -48,9 +49,6 @@ from obsidian_rag.livesync.site import place_of, site_of, split_login
 from obsidian_rag.livesync.status import LivesyncStatus
 from obsidian_rag.store import Database, LivesyncRecords
 from obsidian_rag.tools import livesync
-
-Configure = Callable[[Path, Mapping[str, object]], None]
-Device = Callable[..., TestNode]
 
 pytestmark = pytest.mark.usefixtures("no_keyring")
 
@@ -93,6 +91,11 @@ def joined(settings: Callable[..., Config], remote: Remote) -> Callable[..., Con
         return config
 
     return make
+
+
+@pytest.fixture
+def config(joined: Callable[..., Config]) -> Config:
+    return joined()
 
 
 @pytest.fixture
@@ -244,8 +247,7 @@ def test_an_address_is_split() -> None:
 # -- one at a time
 
 
-def test_one_node_per_database_at_a_time(joined: Callable[..., Config], device: TestNode) -> None:
-    config = joined()
+def test_one_node_per_database_at_a_time(config: Config, device: TestNode) -> None:
     key = place_of(config).key
     assert not is_node_running(config, key)
     with node_lock(config, key):
@@ -256,8 +258,7 @@ def test_one_node_per_database_at_a_time(joined: Callable[..., Config], device: 
     sync_once(config)
 
 
-def test_the_lock_of_a_dead_process_does_not_count(joined: Callable[..., Config]) -> None:
-    config = joined()
+def test_the_lock_of_a_dead_process_does_not_count(config: Config) -> None:
     key = place_of(config).key
     script = (
         "import os, sys\nfrom obsidian_rag.config import load\n"
@@ -281,10 +282,7 @@ def test_the_lock_of_a_dead_process_does_not_count(joined: Callable[..., Config]
 # -- a sync from end to end
 
 
-def test_a_sync_takes_and_sends(
-    joined: Callable[..., Config], device: TestNode, vault: Path
-) -> None:
-    config = joined()
+def test_a_sync_takes_and_sends(config: Config, device: TestNode, vault: Path) -> None:
     device.write("there.md", "from the device\n")
     device.sync()
     (vault / "here.md").write_text("from here\n")
@@ -297,9 +295,8 @@ def test_a_sync_takes_and_sends(
 
 
 def test_each_direction_leaves_the_other_side_alone(
-    joined: Callable[..., Config], device: TestNode, vault: Path
+    config: Config, device: TestNode, vault: Path
 ) -> None:
-    config = joined()
     device.write("there.md", "from the device\n")
     device.sync()
     (vault / "here.md").write_text("from here\n")
@@ -323,9 +320,8 @@ def test_read_only_sends_nothing_by_setting_or_by_wish(
 
 
 def test_a_dry_run_says_what_it_would_do_and_does_nothing(
-    joined: Callable[..., Config], device: TestNode, vault: Path
+    config: Config, device: TestNode, vault: Path
 ) -> None:
-    config = joined()
     device.write("there.md", "x\n")
     device.sync()
     (vault / "here.md").write_text("y\n")
@@ -336,10 +332,7 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(
     assert list(device.files()) == ["there.md"]
 
 
-def test_a_missing_folder_is_no_empty_vault(
-    joined: Callable[..., Config], device: TestNode, vault: Path
-) -> None:
-    config = joined()
+def test_a_missing_folder_is_no_empty_vault(config: Config, device: TestNode, vault: Path) -> None:
     vault.rmdir()
     with pytest.raises(NotFound):
         sync_once(config)
@@ -356,9 +349,8 @@ def test_a_missing_folder_is_no_empty_vault(
 
 
 def test_the_brake_is_released_once_when_the_user_says_so(
-    joined: Callable[..., Config], device: TestNode, vault: Path
+    config: Config, device: TestNode, vault: Path
 ) -> None:
-    config = joined()
     for number in range(30):
         device.write(f"{number}.md", "x\n")
     device.sync()
@@ -374,9 +366,8 @@ def test_the_brake_is_released_once_when_the_user_says_so(
 
 
 def test_an_empty_database_is_set_up_only_when_asked_to(
-    joined: Callable[..., Config], remote: Remote, vault: Path, tmp_path: Path
+    config: Config, remote: Remote, vault: Path, tmp_path: Path
 ) -> None:
-    config = joined()
     (vault / "n.md").write_text("x\n")
     with pytest.raises(LivesyncIncompatible):
         sync_once(config)
@@ -441,9 +432,8 @@ def trash(config: Config, device: TestNode, vault: Path) -> None:
 
 @pytest.mark.parametrize("by", ["number", "path"])
 def test_what_another_device_deleted_comes_back(
-    joined: Callable[..., Config], device: TestNode, vault: Path, by: str
+    config: Config, device: TestNode, vault: Path, by: str
 ) -> None:
-    config = joined()
     trash(config, device, vault)
     (file,) = trashed_files(config)
     assert (file.path, file.size) == ("Folder/gone.md", 8)
@@ -458,9 +448,8 @@ def test_what_another_device_deleted_comes_back(
 
 
 def test_a_restored_file_does_not_replace_a_new_one(
-    joined: Callable[..., Config], device: TestNode, vault: Path
+    config: Config, device: TestNode, vault: Path
 ) -> None:
-    config = joined()
     trash(config, device, vault)
     (vault / "Folder").mkdir()
     (vault / "Folder" / "gone.md").write_text("another one\n")
@@ -470,12 +459,11 @@ def test_a_restored_file_does_not_replace_a_new_one(
 
 
 def test_the_trash_moves_with_the_data_folder(
-    joined: Callable[..., Config],
+    config: Config,
     device: TestNode,
     vault: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    config = joined()
     trash(config, device, vault)
     moved = config.home.rename(config.home.with_name("moved"))
     monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(moved))
@@ -484,9 +472,8 @@ def test_the_trash_moves_with_the_data_folder(
 
 
 def test_what_the_trash_does_not_have_is_not_found(
-    joined: Callable[..., Config], device: TestNode, vault: Path
+    config: Config, device: TestNode, vault: Path
 ) -> None:
-    config = joined()
     trash(config, device, vault)
     with pytest.raises(NotFound):
         restore_trashed(config, "never.md")
@@ -515,9 +502,8 @@ def test_old_files_leave_the_trash_for_good(
 
 
 def test_a_locked_database_is_unlocked_and_nothing_is_deleted(
-    joined: Callable[..., Config], device: TestNode, vault: Path
+    config: Config, device: TestNode, vault: Path
 ) -> None:
-    config = joined()
     device.write("a.md", "x\n")
     device.sync()
     sync_once(config)
@@ -547,9 +533,8 @@ def conflicted(config: Config, device: TestNode, vault: Path) -> None:
 
 @pytest.mark.parametrize("note", ["Folder/n.md", "folder/N", "n"])
 def test_a_conflict_is_listed_and_settled(
-    joined: Callable[..., Config], device: TestNode, vault: Path, note: str
+    config: Config, device: TestNode, vault: Path, note: str
 ) -> None:
-    config = joined()
     conflicted(config, device, vault)
     (waiting,) = waiting_conflicts(config)
     assert waiting.conflict.path == "Folder/n.md"
@@ -560,19 +545,13 @@ def test_a_conflict_is_listed_and_settled(
     assert waiting_conflicts(config) == ()
 
 
-def test_a_note_without_a_conflict_is_not_found(
-    joined: Callable[..., Config], device: TestNode
-) -> None:
-    config = joined()
+def test_a_note_without_a_conflict_is_not_found(config: Config, device: TestNode) -> None:
     sync_once(config)
     with pytest.raises(NotFound):
         resolve_conflict(config, "n.md", "ours")
 
 
-def test_a_name_that_several_conflicts_have_is_not_enough(
-    joined: Callable[..., Config], device: TestNode
-) -> None:
-    config = joined()
+def test_a_name_that_several_conflicts_have_is_not_enough(config: Config, device: TestNode) -> None:
     database = Database(config.database)
     records = LivesyncRecords(database, place_of(config).key)
     records.add_conflict("a/n.md", "a/n.md", ("1-a",))
@@ -582,10 +561,7 @@ def test_a_name_that_several_conflicts_have_is_not_enough(
         resolve_conflict(config, "n", "ours")
 
 
-def test_a_check_lists_what_is_not_synced(
-    joined: Callable[..., Config], device: TestNode, vault: Path
-) -> None:
-    config = joined()
+def test_a_check_lists_what_is_not_synced(config: Config, device: TestNode, vault: Path) -> None:
     (vault / "good.md").write_text("x\n")
     (vault / "what?.md").write_text("x\n")
     (vault / "bad:name.md").write_text("x\n")

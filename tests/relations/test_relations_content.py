@@ -38,7 +38,7 @@ def test_the_frontmatter_gives_id_kind_summary_tags_and_relations() -> None:
     assert (found.uid, found.kind, found.summary) == (ID, "knowledge", "What it is about.")
     assert found.tags == ("topic-ai", "domain/research")
     assert found.related == (Relation(OTHER),)
-    assert (found.title, found.aliases) == ("First", ("Second name",))
+    assert found.title == "First"
 
 
 @pytest.mark.parametrize(

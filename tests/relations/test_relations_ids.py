@@ -1,8 +1,9 @@
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import MakeVault
+from tests.folders import files_below
 
 from obsidian_rag.errors import (
     IndexerFailed,
@@ -19,7 +20,6 @@ from obsidian_rag.relations.ids import AddOutcome, DuplicateId, FoundId, add_id,
 from obsidian_rag.relations.note_edit import open_for_edit
 from obsidian_rag.vault import Rules, Vault
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 A = "550e8400-e29b-41d4-a716-446655440000"
 B = "f47ac10b-58cc-4372-a567-0e02b2c3d479"
 V1 = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
@@ -27,14 +27,6 @@ V1 = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 
 def found(value: object, field: str = "id") -> NoteId | None:
     return read_id({field: value})
-
-
-def everything(root: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(root).as_posix(): path.read_bytes()
-        for path in root.rglob("*")
-        if path.is_file()
-    }
 
 
 def test_id_rule_notes_without_an_id_or_legacy_uuid_are_reported() -> None:
@@ -92,7 +84,7 @@ def test_an_id_is_written_first_and_every_other_byte_stays(make_vault: MakeVault
     added = add_id(Vault(root, Rules()), "a.md")
     assert (added.path, added.outcome, id_trouble(added.id)) == ("a.md", AddOutcome.ADDED, "")
     line = f'id: "{added.id}"\r\n'.encode()
-    assert everything(root) == {"a.md": before[:8] + line + before[8:]}
+    assert files_below(root) == {"a.md": before[:8] + line + before[8:]}
     assert (root / "a.md").stat().st_mode & 0o777 == 0o640
 
 
@@ -122,7 +114,7 @@ def test_a_dry_run_writes_nothing_and_meets_the_same_refusals(make_vault: MakeVa
         for one in add_ids(Vault(root, Rules()), notes, is_dry_run=True)
     ]
     assert outcomes == [("a.md", "planned", ""), ("b.md", "failed", ""), ("c.md", "existing", A)]
-    assert everything(root) == {path: text.encode() for path, text in notes.items()}
+    assert files_below(root) == {path: text.encode() for path, text in notes.items()}
 
 
 def test_one_bad_note_does_not_stop_the_others(make_vault: MakeVault) -> None:
@@ -166,7 +158,7 @@ def test_a_note_that_cannot_be_edited_safely_is_left_alone(
     with pytest.raises(InvalidArgument) as refused:
         add_id(Vault(root, Rules()), "a.md")
     assert "'a.md' is unchanged" in refused.value.message and refused.value.suggestion
-    assert everything(root) == {"a.md": text.encode()}
+    assert files_below(root) == {"a.md": text.encode()}
 
 
 def test_a_note_edited_meanwhile_is_left_to_its_author(
@@ -182,7 +174,7 @@ def test_a_note_edited_meanwhile_is_left_to_its_author(
     monkeypatch.setattr(ids_module, "make_id", make_late)
     with pytest.raises(Changed):
         add_id(Vault(root, Rules()), "a.md")
-    assert everything(root) == {"a.md": b"the user's"}
+    assert files_below(root) == {"a.md": b"the user's"}
 
 
 @pytest.mark.parametrize("late", [b"the user's", None])
@@ -195,7 +187,7 @@ def test_saving_compares_with_what_was_opened(make_vault: MakeVault, late: bytes
         (root / "a.md").write_bytes(late)
     with pytest.raises(Changed):
         opened.save("ours")
-    assert everything(root) == ({} if late is None else {"a.md": late})
+    assert files_below(root) == ({} if late is None else {"a.md": late})
 
 
 def test_a_write_protected_note_is_left_alone(make_vault: MakeVault) -> None:
@@ -203,7 +195,7 @@ def test_a_write_protected_note_is_left_alone(make_vault: MakeVault) -> None:
     (root / "a.md").chmod(0o444)
     with pytest.raises(ReadOnly):
         add_id(Vault(root, Rules()), "a.md")
-    assert everything(root) == {"a.md": b"x"}
+    assert files_below(root) == {"a.md": b"x"}
 
 
 def test_a_full_disk_leaves_the_note_and_no_litter(
@@ -218,7 +210,7 @@ def test_a_full_disk_leaves_the_note_and_no_litter(
         patch.setattr(os, "replace", full)  # a full disk cannot be had in a test
         with pytest.raises(IndexerFailed):
             add_id(Vault(root, Rules()), "a.md")
-    assert everything(root) == {"a.md": b"x"}
+    assert files_below(root) == {"a.md": b"x"}
 
 
 def test_a_link_out_of_the_vault_is_not_followed(make_vault: MakeVault, tmp_path: Path) -> None:
@@ -239,7 +231,7 @@ def test_hidden_files_are_not_written(make_vault: MakeVault) -> None:
     root = make_vault({".trash/a.md": "x"})
     with pytest.raises(SecurityViolation):
         add_id(Vault(root, Rules()), ".trash/a.md")
-    assert everything(root) == {".trash/a.md": b"x"}
+    assert files_below(root) == {".trash/a.md": b"x"}
 
 
 @pytest.mark.parametrize("name", ["a.canvas", "A.CANVAS", "a.json", "a.js", "a", "a.md.txt", "md"])
@@ -290,4 +282,4 @@ def test_what_cannot_be_read_is_not_written(
     root = make_vault({} if content is None else {"a.md": content})
     with pytest.raises(error):
         add_id(Vault(root, Rules(max_file_bytes=100)), "a.md")
-    assert everything(root) == ({} if content is None else {"a.md": content})
+    assert files_below(root) == ({} if content is None else {"a.md": content})

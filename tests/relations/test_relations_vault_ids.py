@@ -1,12 +1,12 @@
 """Ids of a whole vault: what a check sees, what it leaves out, and whom ids are written into."""
 
 import tempfile
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fixture_types import MakeEngine, MakeVault
 
 from obsidian_rag.config import Config, Settings
 from obsidian_rag.engine import Engine, run_index
@@ -23,8 +23,6 @@ from obsidian_rag.relations import (
     related_notes,
 )
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-MakeEngine = Callable[..., Engine]
 V4 = "550e8400-e29b-41d4-a716-44665544000"
 
 

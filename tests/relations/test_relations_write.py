@@ -1,10 +1,10 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import MakeVault
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ReadOnly, SecurityViolation
@@ -13,7 +13,6 @@ from obsidian_rag.relations import write as write_module
 from obsidian_rag.relations.write import WrittenRelation, add_relation
 from obsidian_rag.vault import Rules, Vault
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 A = "550e8400-e29b-41d4-a716-446655440000"
 B = "f47ac10b-58cc-4372-a567-0e02b2c3d479"
 SOURCE = "---\ntitle: S # mine\nrelated: []\n---\nbody"

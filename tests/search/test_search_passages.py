@@ -11,7 +11,6 @@ def row(note: str, index: int, text: object = "", **fields: object) -> FoundRow:
         "chunk_text": text or f"text of {note} {index}",
         "words_only": "",
         "names": note,
-        "headings": (),
         "aliases": (),
         "title": note,
         "source_file": f"{note}.md",

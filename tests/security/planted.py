@@ -9,7 +9,9 @@ folders that an agent is limited to.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag import config
@@ -154,6 +156,23 @@ _FACTS_OUTSIDE = (
     # Its note is gone, and one inside has the same name.
     ("memkeyogone", "peas valueooutso", "Shed/Ledger.md"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """An installation with secrets, one without them, and where the first one lies."""
+
+    full: Engine
+    bare: Engine
+    root: Path
+
+
+@contextmanager
+def twins_of(root: Path, plant: Callable[[Path, bool], Engine]) -> Iterator[Twins]:
+    """Two installations; `plant` is told whether this one has the secrets."""
+    full, bare = plant(root / "full", True), plant(root / "bare", False)
+    with closing(full), closing(bare):
+        yield Twins(full, bare, root / "full")
 
 
 def plant_outside(root: Path, *, with_secrets: bool) -> Engine:

@@ -10,23 +10,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.embed.embedding_doubles import fake_ollama, tiny_model
 from tests.embed.provider_doubles import fake_gemini, fake_openai
+from tests.fixture_types import Configure, MakeEngine
 from tests.integration.living import Living, living
 from tests.security.sockets import PROXIES, Audit, can_trace, is_outside
 from tests.transports.command_line import COMMAND
 from tests.waiting import PATIENCE_S
 
-from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.engine import run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.transports.daemon_client import RunningDaemon, find_daemon
 
-Configure = Callable[[Path, Mapping[str, object]], None]
 SAMPLE = Path(__file__).parents[2] / "samples" / "vault"
 # The default embedder, because it is the one whose library knows how to download.
 LOCAL: dict[str, object] = {
@@ -69,7 +69,7 @@ def vault(tmp_path: Path, configure: Configure) -> Path:
 
 
 @pytest.fixture
-def indexed(vault: Path, engine: Callable[..., Engine]) -> Path:
+def indexed(vault: Path, engine: MakeEngine) -> Path:
     """The vault with an index, made before the audit."""
     made = engine(vault, LOCAL)
     assert run_index(made, Mode.FULL).exit_code == 0

@@ -3,18 +3,16 @@
 import os
 import stat
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Cli, Configure, MakeVault
 from tests.transports.command_line import COMMAND, Done
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.vault import replace_note
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 NOBODY = 65534
 NOTES = {"Boat.md": "# Boat\n\nThe boat is blue.\n", "Sea.md": "# Sea\n\nThe sea, a [[Boat]].\n"}
 QUICK: Mapping[str, object] = {"watcher.enabled": False}

@@ -7,7 +7,6 @@ a twin vault without them. But for a private note's own path, the answers must b
 
 import json
 from collections.abc import Awaitable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,14 @@ from tests.security.planted import (
     PRIVATE_PATH,
     SECRETS,
     WITHHELD,
+    Twins,
     plant,
     told,
+    twins_of,
 )
 from tests.transports.http_client import Address, ending, start_daemon
 from tests.transports.mcp_client import talk
 
-from obsidian_rag.engine import Engine
 from obsidian_rag.tools import OWNER, TOOLS, call
 from obsidian_rag.transports.daemon_client import find_daemon
 
@@ -209,23 +209,11 @@ def test_every_parameter_of_every_tool_has_an_entry_that_uses_it() -> None:
     assert unused == []
 
 
-@dataclass(frozen=True, slots=True)
-class Twins:
-    """An installation with hidden notes, one without them, and where the first one lies."""
-
-    full: Engine
-    bare: Engine
-    root: Path
-
-
 @pytest.fixture(scope="module")
 def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
     root = tmp_path_factory.mktemp("planted")
-    full = plant(root / "full", with_hidden=True)
-    bare = plant(root / "bare", with_hidden=False)
-    yield Twins(full, bare, root / "full")
-    full.close()
-    bare.close()
+    with twins_of(root, lambda place, full: plant(place, with_hidden=full)) as found:
+        yield found
 
 
 def names_a_private_path(arguments: Arguments) -> bool:

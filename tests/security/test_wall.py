@@ -7,7 +7,6 @@ is limited to. Each is made in twin vaults too, and answered the same in both.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,10 @@ from tests.security.planted import (
     INSIDE_FOLDERS,
     OUTSIDE,
     OUTSIDE_PATH,
+    Twins,
     plant_outside,
     told,
+    twins_of,
 )
 from tests.security.test_privacy_enumeration import (
     ADD,
@@ -43,7 +44,7 @@ from tests.security.test_privacy_enumeration import (
 from tests.transports.http_client import Address, ending, start_daemon
 from tests.transports.mcp_client import talk
 
-from obsidian_rag.engine import Engine, Tokens
+from obsidian_rag.engine import Tokens
 from obsidian_rag.tools import OWNER, TOOLS, Caller, Scope, call
 from obsidian_rag.transports.daemon_client import find_daemon
 from obsidian_rag.transports.limits import LIMITS_HEADER, Limits
@@ -63,32 +64,21 @@ def outside(arguments: Arguments) -> Arguments:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Walled:
-    """An installation with secrets outside, its twin without them, and where the first one lies."""
-
-    full: Engine
-    bare: Engine
-    root: Path
-
-
 @pytest.fixture(scope="module")
-def walled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walled]:
+def walled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
+    """The secrets lie outside of what the caller is limited to."""
     root = tmp_path_factory.mktemp("walled")
-    full = plant_outside(root / "full", with_secrets=True)
-    bare = plant_outside(root / "bare", with_secrets=False)
-    yield Walled(full, bare, root / "full")
-    full.close()
-    bare.close()
+    with twins_of(root, lambda place, full: plant_outside(place, with_secrets=full)) as twins:
+        yield twins
 
 
-def secrets_in(walled: Walled, answer: object, request: object) -> list[str]:
+def secrets_in(walled: Twins, answer: object, request: object) -> list[str]:
     text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     return told(text, request, (*OUTSIDE, str(walled.root).lower()))
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_no_answer_tells_or_depends_on_what_is_outside(walled: Walled, tool: str) -> None:
+def test_no_answer_tells_or_depends_on_what_is_outside(walled: Twins, tool: str) -> None:
     for called, hidden in CALLS:
         if called != tool:
             continue
@@ -102,7 +92,7 @@ def test_no_answer_tells_or_depends_on_what_is_outside(walled: Walled, tool: str
                 assert comparable(envelope) == comparable(other), arguments
 
 
-def test_the_secrets_are_there_for_who_is_not_limited(walled: Walled) -> None:
+def test_the_secrets_are_there_for_who_is_not_limited(walled: Twins) -> None:
     """Else the test above would prove nothing."""
 
     def agent(tool: str, **arguments: object) -> str:
@@ -117,7 +107,7 @@ def test_the_secrets_are_there_for_who_is_not_limited(walled: Walled) -> None:
     assert str(walled.root).lower() in agent(STATUS)
 
 
-def test_a_limited_caller_finds_what_is_inside(walled: Walled) -> None:
+def test_a_limited_caller_finds_what_is_inside(walled: Twins) -> None:
     def data(tool: str, **arguments: object) -> Any:
         return call(walled.full, tool, arguments, LIMITED)["data"]
 
@@ -129,7 +119,7 @@ def test_a_limited_caller_finds_what_is_inside(walled: Walled) -> None:
     assert [link["name"] for link in data(LINK_LIST)["links"]] == ["vault"]
 
 
-def test_a_field_of_the_status_is_told_only_if_it_was_decided_so(walled: Walled) -> None:
+def test_a_field_of_the_status_is_told_only_if_it_was_decided_so(walled: Twins) -> None:
     """A new one is about all notes until somebody says otherwise here."""
     status: Any = call(walled.full, STATUS, {}, LIMITED)["data"]
     told = {name for name, value in status.items() if value not in (None, 0, [], ())}
@@ -137,7 +127,7 @@ def test_a_field_of_the_status_is_told_only_if_it_was_decided_so(walled: Walled)
     assert told - {"embedder", "notices", "is_watching"} <= decided
 
 
-def test_a_caller_limited_to_a_linked_vault_knows_of_no_other(walled: Walled) -> None:
+def test_a_caller_limited_to_a_linked_vault_knows_of_no_other(walled: Twins) -> None:
     linked = Caller(scope=Scope(vaults=("Zanzibar",)))
 
     def data(tool: str, **arguments: object) -> Any:
@@ -160,7 +150,7 @@ def test_a_caller_limited_to_a_linked_vault_knows_of_no_other(walled: Walled) ->
     )
 
 
-def test_a_scope_that_means_nothing_leaves_nothing(walled: Walled) -> None:
+def test_a_scope_that_means_nothing_leaves_nothing(walled: Twins) -> None:
     nowhere = Caller(scope=Scope(folders=("Renamed",)))
     found: Any = call(walled.full, SEARCH, {"query": "peas"}, nowhere)["data"]
     assert found["results"] == []
@@ -171,7 +161,7 @@ def test_a_scope_that_means_nothing_leaves_nothing(walled: Walled) -> None:
 
 
 @pytest.mark.parametrize("tool", [INDEX, CANCEL, SYNC_STATUS, STORE, *LINKING])
-def test_what_is_about_the_whole_installation_is_refused(walled: Walled, tool: str) -> None:
+def test_what_is_about_the_whole_installation_is_refused(walled: Twins, tool: str) -> None:
     if tool in LINKING and TOOLS[tool].is_read_only:
         return  # they tell of the vaults inside
     arguments = next(arguments for called, arguments in CALLS if called == tool)
@@ -180,7 +170,7 @@ def test_what_is_about_the_whole_installation_is_refused(walled: Walled, tool: s
 
 
 @pytest.mark.parametrize("tool", [name for name, one in TOOLS.items() if not one.is_read_only])
-def test_a_reader_changes_nothing(walled: Walled, tool: str) -> None:
+def test_a_reader_changes_nothing(walled: Twins, tool: str) -> None:
     before = {file: file.read_bytes() for file in (walled.root / "vault").rglob("*.md")}
     facts = call(walled.full, RECALL, {"query": "peas", "limit": 50}, OWNER)["data"]
     for called, arguments in CALLS:
@@ -191,7 +181,7 @@ def test_a_reader_changes_nothing(walled: Walled, tool: str) -> None:
     assert {file: file.read_bytes() for file in (walled.root / "vault").rglob("*.md")} == before
 
 
-def test_a_link_out_of_the_scope_leads_nowhere(walled: Walled) -> None:
+def test_a_link_out_of_the_scope_leads_nowhere(walled: Twins) -> None:
     link = walled.root / "vault" / "Notes" / "Away.md"
     link.symlink_to(walled.root / "vault" / OUTSIDE_PATH)
     try:
@@ -203,7 +193,7 @@ def test_a_link_out_of_the_scope_leads_nowhere(walled: Walled) -> None:
 
 
 @pytest.fixture(scope="module")
-def door(walled: Walled) -> Iterator[Address]:
+def door(walled: Twins) -> Iterator[Address]:
     """The daemon of the installation with secrets."""
     home = walled.root / "home"
     with ending(start_daemon(environ={"OBSIDIAN_RAG_HOME": str(home)})) as process:
@@ -219,7 +209,7 @@ def sample() -> list[tuple[str, Arguments]]:
     return [(tool, outside(calls[0])) for (tool, _), calls in TABLE.items()]
 
 
-def assert_walled(walled: Walled, door: Address, headers: dict[str, str | None]) -> None:
+def assert_walled(walled: Twins, door: Address, headers: dict[str, str | None]) -> None:
     for tool, arguments in sample():
         reply = door.ask("POST", f"/tools/{tool}", arguments, headers)
         assert secrets_in(walled, reply.body.decode(), arguments) == [], (tool, arguments)
@@ -229,7 +219,7 @@ def assert_walled(walled: Walled, door: Address, headers: dict[str, str | None])
     assert door.get("/events", headers).status == 403
 
 
-def test_a_token_is_worth_what_the_user_said(walled: Walled, door: Address) -> None:
+def test_a_token_is_worth_what_the_user_said(walled: Twins, door: Address) -> None:
     """Also at a daemon that runs already, and no header makes it worth more."""
     tokens = Tokens(walled.root / "home")
     scope = Scope(folders=INSIDE_FOLDERS)
@@ -243,7 +233,7 @@ def test_a_token_is_worth_what_the_user_said(walled: Walled, door: Address) -> N
     assert given.ask("POST", f"/tools/{STATUS}", {}).status == 401
 
 
-def test_limits_travel_with_a_call_to_the_daemon(walled: Walled, door: Address) -> None:
+def test_limits_travel_with_a_call_to_the_daemon(walled: Twins, door: Address) -> None:
     assert_walled(walled, door, {LIMITS_HEADER: LIMITS.header})
     owner = {LIMITS_HEADER: LIMITS.header, "X-Obsidian-Rag-Caller": "owner"}
     assert_walled(walled, door, owner)
@@ -254,7 +244,7 @@ def test_limits_travel_with_a_call_to_the_daemon(walled: Walled, door: Address) 
 
 @pytest.mark.parametrize("where", ["the daemon", "here"])
 def test_an_mcp_server_is_limited_by_its_flags(
-    walled: Walled,
+    walled: Twins,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,

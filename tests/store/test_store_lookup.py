@@ -148,7 +148,7 @@ def test_rows_are_whole(chunks: ChunkStore) -> None:
         "Café",
     )
     assert row.names.split("\n") == ["Café", "Other name", "H", "S"]
-    assert (row.aliases, row.headings) == (("Other name",), ("H", "S"))
+    assert row.aliases == ("Other name",)
     assert (row.source_file, row.link_id, row.chunk_index) == ("c.md", "one", 0)
     assert (row.section, row.heading_path, row.tags) == ("S", ("H", "S"), ("#t", "#u/v"))
     assert (row.start_line, row.end_line, row.date) == (3, 7, "2024-01-03")

@@ -2,21 +2,19 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixture_types import MakeEngine, MakeVault
 
 from obsidian_rag import config, errors, tools
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.tools import OWNER, TOOLS, Caller, Envelope, Params, Tool, call
 from obsidian_rag.tools.dispatch import register
-
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-MakeEngine = Callable[..., Engine]
 
 READ = "obsidian_rag_read"
 STORE = "obsidian_rag_memory_store"

@@ -1,13 +1,13 @@
 """The one shape of every answer."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixture_types import MakeEngine, MakeVault
 
 from obsidian_rag import errors, tools
-from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.engine import run_index
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError, OllamaUnreachable
 from obsidian_rag.index import Mode
 from obsidian_rag.tools import Envelope, Meta, failure, success
@@ -79,7 +79,7 @@ def test_every_failure_has_the_same_shape_and_no_data(kind: type[ObsidianRagErro
 
 
 def test_the_status_tool_answers_with_the_fields_of_the_design(
-    engine: Callable[..., Engine], make_vault: Callable[[Mapping[str, str | bytes]], Path]
+    engine: MakeEngine, make_vault: MakeVault
 ) -> None:
     made = engine(make_vault({"a.md": "# A\n\ntext"}))
     before = tools.status(made)
@@ -104,8 +104,8 @@ def test_the_status_tool_answers_with_the_fields_of_the_design(
 
 
 def test_the_status_tool_fails_with_a_code_when_the_books_cannot_be_read(
-    engine: Callable[..., Engine],
-    make_vault: Callable[[Mapping[str, str | bytes]], Path],
+    engine: MakeEngine,
+    make_vault: MakeVault,
     home: Path,
 ) -> None:
     made = engine(make_vault({}))

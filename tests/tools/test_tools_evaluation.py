@@ -1,11 +1,11 @@
 """Golden files, questions made from a vault, and what an evaluation reports."""
 
 import json
-from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import MakeEngine, MakeVault
 
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
@@ -22,8 +22,6 @@ from obsidian_rag.search import (
 from obsidian_rag.search.measures import Measures, measure
 from obsidian_rag.tools.evaluation import evaluate, load_golden, own_questions
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-MakeEngine = Callable[..., Engine]
 PERFECT = Measures(1, 1, 1, 1, 1, 1, 1)
 NOTES = {
     "Home/Boiler.md": "---\naliases: [heating]\n---\n# Gas boiler\n\nPress reset for a while.",

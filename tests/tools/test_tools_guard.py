@@ -1,13 +1,11 @@
 """What is sensitive, what is withheld, and what is worth remembering."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from tests.fixture_types import MakeEngine, MakeVault
 
 from obsidian_rag.config import MemorySettings, SecuritySettings
-from obsidian_rag.engine import Engine
 from obsidian_rag.tools.guard import (
     GuardSettings,
     Passage,
@@ -16,8 +14,6 @@ from obsidian_rag.tools.guard import (
     judge,
     memory_suggestion,
 )
-
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 
 DEFAULT = GuardSettings(
     patterns=MemorySettings.model_validate({}).patterns,
@@ -121,7 +117,7 @@ def test_flag_marks_and_withhold_keeps_back(
 
 
 def test_settings_come_from_the_config_with_the_designs_name_for_debts(
-    engine: Callable[..., Engine], make_vault: MakeVault
+    engine: MakeEngine, make_vault: MakeVault
 ) -> None:
     assert guard_settings(engine(make_vault({}))) == DEFAULT
     changed = {

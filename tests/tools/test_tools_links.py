@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixture_types import MakeEngine
 from tests.folders import write_notes
 
 from obsidian_rag.engine import Engine, run_index
@@ -24,9 +25,7 @@ def stones(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def made(
-    engine: Callable[..., Engine], make_vault: Callable[[Mapping[str, str]], Path]
-) -> Iterator[Engine]:
+def made(engine: MakeEngine, make_vault: Callable[[Mapping[str, str]], Path]) -> Iterator[Engine]:
     one = engine(make_vault({"Pond.md": "# Pond\n\nnewts"}))
     run_index(one, "sync")
     yield one

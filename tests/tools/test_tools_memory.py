@@ -1,22 +1,20 @@
 """Facts through the door of agents: stored with a real source, recalled by key and by meaning."""
 
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.embed.embedding_doubles import fake_ollama
+from tests.fixture_types import MakeEngine, MakeVault
 
 from obsidian_rag.embed.hashing import HashEmbedder
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-MakeEngine = Callable[..., Engine]
 STORE = "obsidian_rag_memory_store"
 RECALL = "obsidian_rag_memory_recall"
 NOTHING = {"facts": [], "sensitive_detected": False}

@@ -1,18 +1,16 @@
 """Reading through the door of agents: the right lines, inside the boundary, guarded."""
 
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixture_types import MakeEngine, MakeVault
 
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.tools import OWNER, ReadParams, call, obsidian_link, parse, read
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-MakeEngine = Callable[..., Engine]
 WITHHOLD = {"security.sensitive_policy": "withhold"}
 
 PLAN = """---

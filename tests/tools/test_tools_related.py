@@ -1,11 +1,11 @@
 """Related notes through the door of agents: explained, guarded, bounded, and written on request."""
 
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixture_types import MakeEngine, MakeVault
 
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
@@ -14,8 +14,6 @@ from obsidian_rag.tools import OWNER, call
 from obsidian_rag.tools.dispatch import parse
 from obsidian_rag.tools.related import RelatedParams, SuggestParams, related, suggest
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-MakeEngine = Callable[..., Engine]
 RELATED, SUGGEST, ADD = (
     "obsidian_rag_related",
     "obsidian_rag_suggest_relations",

@@ -1,11 +1,12 @@
 """Search through the door of agents: cited, explained, guarded, bounded."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixture_types import MakeEngine, MakeVault
 from tests.search.indexed import indexed
 
 from obsidian_rag import tools
@@ -13,8 +14,6 @@ from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.tools import OWNER, SearchParams, call, parse, search
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-MakeEngine = Callable[..., Engine]
 SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "vault"
 TOOL = "obsidian_rag_search"
 WITHHOLD = {"security.sensitive_policy": "withhold"}

@@ -1,12 +1,12 @@
 """`obsidian_sync_status` tells how LiveSync is doing, with and without a daemon, and no secret."""
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixture_types import MakeEngine, MakeVault
 from tests.livesync.nodes import TestNode
 
 from obsidian_rag.config import load
@@ -39,8 +39,6 @@ STATS = {
     "last_change_at",
     "lag",
 }
-MakeEngine = Callable[..., Engine]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 
 pytestmark = pytest.mark.usefixtures("no_keyring")
 

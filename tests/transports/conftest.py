@@ -1,18 +1,14 @@
 """What several files of commands need: an indexed vault, and one that LiveSync keeps."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Cli, Configure, MakeVault
 from tests.livesync.nodes import TestNode
-from tests.transports.command_line import Done
 from tests.transports.livesync_site import PASSPHRASE, URI_PASSPHRASE, device_of, options_of
 
 from obsidian_rag.livesync.remote import Remote
-
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 
 
 @pytest.fixture

@@ -4,20 +4,16 @@ import os
 import plistlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from tests.transports.command_line import Done
+from tests.fixture_types import Cli, Configure, MakeVault
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import announce, claim
-
-Cli = Callable[..., Done]
-Configure = Callable[[Path, Mapping[str, object]], None]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 
 
 @pytest.fixture

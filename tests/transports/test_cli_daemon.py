@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
+from tests.fixture_types import Cli
 from tests.integration.living import (
     QUICK,
     Configure,
@@ -20,7 +21,7 @@ from tests.integration.living import (
     living,
     living_below,
 )
-from tests.transports.command_line import COMMAND, Done, in_another_process
+from tests.transports.command_line import COMMAND, in_another_process
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load
@@ -29,7 +30,6 @@ from obsidian_rag.tools import failure
 from obsidian_rag.transports.backend import usable_daemon
 from obsidian_rag.transports.daemon_client import find_daemon
 
-Cli = Callable[..., Done]
 NOTES = {
     "Debts.md": "# Debts\nI owe Sreenivas 40 dollars.\n",
     "Diary.md": "---\nrag: private\n---\nx",

@@ -3,20 +3,17 @@
 import os
 import random
 import sqlite3
-from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
+from tests.fixture_types import Cli, Configure, MakeVault
 from tests.integration.living import QUICK, living
 from tests.transports.command_line import Done
 from tests.transports.mcp_client import envelope_of, talk
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 SECRET = "xyzzyplugh"
 NOTES = {
     f"Folder/Note {number}.md": f"---\ntags: [{'even' if number % 2 == 0 else 'odd'}]\n---\n"

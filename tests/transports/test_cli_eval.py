@@ -1,20 +1,17 @@
 """eval: numbers for people and for programs."""
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import Done, on_terminal
+from tests.fixture_types import Cli, Configure, MakeVault
+from tests.transports.command_line import on_terminal
 
 from obsidian_rag.search import Outcome, Question, Signals, report_of
 from obsidian_rag.search.measures import measure
 from obsidian_rag.transports.cli.eval_text import verdict
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 MEASURES = ["nDCG@5", "nDCG@10", "MRR", "Hit@1", "Hit@3", "Hit@5", "recall@10"]
 NOTES = {
     "Boiler.md": "---\naliases: [heating]\n---\n# Gas boiler\n\nPress reset.",

@@ -1,14 +1,11 @@
 """eval --links: how often a link that was taken away is suggested again."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import Done, on_terminal
+from tests.fixture_types import Cli, Configure, MakeVault
+from tests.transports.command_line import on_terminal
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 HEAD = ["notes", "links", "Hit@1", "Hit@5", "Hit@10", "Hit@20", "MRR"]
 NOTES = {
     "Garden.md": "# Garden\n\nFox sedge by the downspout, see [[Bog]] and [[Pump]].\n",

@@ -3,20 +3,17 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.transports.command_line import Done, on_terminal
+from tests.fixture_types import Cli, Configure, MakeVault
+from tests.transports.command_line import on_terminal
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode, Phase, Progress
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 NOTES = {
     "Debts.md": "# Debts\n\nI owe Sreenivas 40 dollars.\n",
     "Garden.md": "# Garden\n\nFerns.\n",

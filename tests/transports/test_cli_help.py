@@ -1,15 +1,13 @@
 """Every command explains itself, with an example."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 import typer
-from tests.transports.command_line import Done
+from tests.fixture_types import Cli
 
 from obsidian_rag import __version__
 from obsidian_rag.transports.cli.app import app
-
-Cli = Callable[..., Done]
 
 
 def commands(group: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -4,20 +4,17 @@ import io
 import json
 import signal
 import threading
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixture_types import Cli, Configure, MakeVault
 from tests.transports.command_line import Done
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.store import writer_lock
 from obsidian_rag.transports.cli.index_cmd import index
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 PHASES = {"scanning", "hashing", "parsing", "embedding", "storing", "optimising", "relating"}
 NOTES: dict[str, str | bytes] = {"a.md": "# A\n\ntext", "b.md": "# B\n\nmore", "c/c.md": "third"}
 

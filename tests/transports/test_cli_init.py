@@ -2,15 +2,14 @@
 
 import json
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import Done, on_terminal
+from tests.fixture_types import Cli
+from tests.transports.command_line import on_terminal
 
 from obsidian_rag.config import load
 
-Cli = Callable[..., Done]
 NO_MODEL = ("search by meaning", "n")
 
 

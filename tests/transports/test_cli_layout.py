@@ -4,20 +4,17 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import COMMAND, Done, on_terminal
+from tests.fixture_types import Cli
+from tests.transports.command_line import COMMAND, on_terminal
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.engine import status
 from obsidian_rag.transports.cli.app import app
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 WORDS = [f"badger{number}" for number in range(80)]
 NOTES = {
     "Long line.md": "# Long line\n\n" + " ".join(WORDS) + " walrus " + " ".join(WORDS),

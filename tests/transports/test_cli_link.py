@@ -1,30 +1,21 @@
 """link add, list, remove, mode, sync, status, pause and resume: alone and with a daemon."""
 
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Cli
 from tests.folders import write_notes
 from tests.integration.living import living
-from tests.transports.command_line import Done
 
 from obsidian_rag.transports.cli.note_names import complete_vault
 
-Cli = Callable[..., Done]
 LINKED = {"Rocks/Granite.md": "# Granite\n\nGranite is coarse.", "Old/Slate.md": "slate"}
 
 
-@pytest.fixture(autouse=True)
-def vault(
-    make_vault: Callable[[Mapping[str, str | bytes]], Path],
-    configure: Callable[[Path, Mapping[str, object]], None],
-    cli: Cli,
-) -> Path:
-    made = make_vault({"Pond.md": "# Pond\n\nnewts and granite"})
-    configure(made, {"embedding.provider": "hash"})
-    assert cli("index", "--json").code == 0
-    return made
+NOTES = {"Pond.md": "# Pond\n\nnewts and granite"}
+
+pytestmark = pytest.mark.usefixtures("vault")
 
 
 @pytest.fixture

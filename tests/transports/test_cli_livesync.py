@@ -3,22 +3,22 @@
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.fixture_types import Cli, MakeVault
+from tests.folders import files_below
 from tests.livesync.nodes import TestNode
-from tests.transports.command_line import COMMAND, Done, in_another_process, on_terminal
+from tests.transports.command_line import COMMAND, in_another_process, on_terminal
 from tests.transports.livesync_site import PASSPHRASE, device_of, forms_of, options_of
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.livesync import Tweaks
 from obsidian_rag.livesync.remote import Remote
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 FILES: dict[str, str | bytes] = {
     "Inbox/x.md": "# Inbox\n" + "Ferns like shade and wet feet.\n" * 20,
     "Ünïcode name.md": "crlf\r\nstays \U0001f331\n",
@@ -65,21 +65,6 @@ def secrets_in_the_environment(remote: Remote, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("NOTES_PASSPHRASE", PASSPHRASE)
 
 
-@pytest.fixture
-def device(tmp_path: Path, remote: Remote) -> Iterator[TestNode]:
-    node = device_of(tmp_path / "device", remote)
-    yield node
-    node.close()
-
-
-def contents(root: Path) -> dict[str, bytes]:
-    return {
-        file.relative_to(root).as_posix(): file.read_bytes()
-        for file in root.rglob("*")
-        if file.is_file()
-    }
-
-
 def as_bytes(files: Mapping[str, str | bytes]) -> dict[str, bytes]:
     return {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
 
@@ -99,7 +84,7 @@ def test_a_new_database_of_any_kind_is_filled_and_read_without_any_config(
     there.mkdir()
     done = cli("livesync", "pull", "--once", *options_of(remote, there), *secret)
     assert (done.code, done.out) == (0, "5 taken\n"), done.err
-    assert contents(there) == as_bytes(FILES)
+    assert files_below(there) == as_bytes(FILES)
     other = device_of(tmp_path / "device", remote, passphrase=PASSPHRASE if is_encrypted else None)
     # A device of today has per-file customization sync on, and refuses a database that has not.
     assert other.sync().member.tweaks == replace(tweaks, use_plugin_sync_v2=True)
@@ -119,7 +104,7 @@ def test_a_pull_fills_an_empty_folder_byte_for_byte(
     there.mkdir()
     pulled = in_another_process("livesync", "pull", "--once", *options_of(remote, there))
     assert (pulled.code, pulled.out) == (0, "5 taken\n"), pulled.err
-    assert contents(there) == as_bytes(FILES)
+    assert files_below(there) == as_bytes(FILES)
     assert not (tmp_path / "second" / "config.json").exists()
 
 

@@ -1,9 +1,9 @@
 """`livesync status`, `check`, `resolve`, `restore` and `unlock`: what a user sees and decides."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Cli
 from tests.livesync.nodes import TestNode
 from tests.transports.command_line import Done
 from tests.transports.livesync_site import forms_of
@@ -13,9 +13,6 @@ from obsidian_rag.livesync.milestone import MILESTONE_NAME
 from obsidian_rag.livesync.remote import Remote
 from obsidian_rag.livesync.session import node_lock
 from obsidian_rag.livesync.site import place_of
-
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 
 NOTES = {"Plan.md": "a\n", "other.md": "b\n"}
 

@@ -1,12 +1,11 @@
 """Deletions and locks as a user meets them: held, accepted, refused, restored, unlocked."""
 
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Cli
 from tests.livesync.nodes import TestNode
-from tests.transports.command_line import Done
 from tests.vault.killed import killed_writer
 
 from obsidian_rag.config import load
@@ -14,8 +13,6 @@ from obsidian_rag.livesync.milestone import MILESTONE_NAME
 from obsidian_rag.livesync.session import node_lock
 from obsidian_rag.livesync.site import place_of
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 COUNT = 30
 NOTES = {f"{number:02}.md": f"note {number}\n" for number in range(COUNT)}
 

@@ -5,11 +5,12 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixture_types import Cli, MakeVault
 from tests.livesync.nodes import TestNode
 from tests.livesync.pouch import Server
 from tests.livesync.setup_uris import settings_of, setup_uri
@@ -21,8 +22,6 @@ from tests.waiting import PATIENCE_S
 from obsidian_rag.livesync import Tweaks
 from obsidian_rag.livesync.remote import Remote
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeDevice = Callable[..., TestNode]
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "livesync.md"
 

@@ -4,13 +4,13 @@ import io
 import json
 import stat
 import subprocess
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Cli, Configure, MakeVault
 from tests.livesync.keyrings import MemoryKeyring
 from tests.livesync.setup_uris import qr_address, settings_of, setup_uri
-from tests.transports.command_line import COMMAND, Done, on_terminal
+from tests.transports.command_line import COMMAND, on_terminal
 from tests.transports.livesync_site import PASSPHRASE, URI_PASSPHRASE, device_of, forms_of
 from tests.waiting import PATIENCE_S
 
@@ -21,9 +21,6 @@ from obsidian_rag.livesync.remote import Remote
 from obsidian_rag.livesync.secrets import SecretStore
 from obsidian_rag.livesync.site import place_of, site_of
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 HIDDEN = Tweaks(encrypt=True, use_path_obfuscation=True)
 
 pytestmark = pytest.mark.usefixtures("no_keyring", "livesync_secrets")

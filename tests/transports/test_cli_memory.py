@@ -1,20 +1,15 @@
 """memory: what one command stores the next one finds."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import Done
+from tests.fixture_types import Cli, Configure, MakeVault
 
-Cli = Callable[..., Done]
 STORE = ("memory", "store", "debt_to_sreenivas", "I owe Sreenivas 200", "--source", "Debts.md")
 
 
 @pytest.fixture(autouse=True)
-def vault(
-    make_vault: Callable[[Mapping[str, str | bytes]], Path],
-    configure: Callable[[Path, Mapping[str, object]], None],
-) -> Path:
+def vault(make_vault: MakeVault, configure: Configure) -> Path:
     made = make_vault({"Debts.md": "I owe Sreenivas 200", "Ana.md": "Birthday"})
     configure(made, {})
     return made

@@ -1,27 +1,14 @@
 """What users read when something is wrong: short, idiomatic, in the words of the command line."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import Done
+from tests.fixture_types import Cli, Configure
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
-
-
-@pytest.fixture
-def vault(make_vault: MakeVault, configure: Configure, cli: Cli) -> Path:
-    made = make_vault(
-        {
-            "Finance/Debts.md": "# Debts\n\nI owe money.\n",
-            "Shopping/Costco.md": "# Costco\n\nMilk.\n",
-        }
-    )
-    configure(made, {})
-    assert cli("index").code == 0
-    return made
+NOTES = {
+    "Finance/Debts.md": "# Debts\n\nI owe money.\n",
+    "Shopping/Costco.md": "# Costco\n\nMilk.\n",
+}
 
 
 @pytest.mark.parametrize(

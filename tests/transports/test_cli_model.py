@@ -1,14 +1,10 @@
 """model add, list and remove, and what `config set` says of models."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from tests.embed.tiny_bert import WIDTH, tiny_bert
-from tests.transports.command_line import Done
-
-Cli = Callable[..., Done]
-Configure = Callable[[Path, Mapping[str, object]], None]
+from tests.fixture_types import Cli, Configure
 
 
 @pytest.fixture

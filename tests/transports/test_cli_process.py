@@ -8,21 +8,18 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
+from tests.fixture_types import Cli, Configure, MakeVault
 from tests.transports.command_line import COMMAND, Done, in_another_process, on_terminal
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.store import writer_lock
-
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 
 
 @pytest.fixture

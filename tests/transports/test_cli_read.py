@@ -1,12 +1,10 @@
 """read: the text on stdout, for the owner of the notes."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import Done
+from tests.fixture_types import Cli, Configure, MakeVault
 
-Cli = Callable[..., Done]
 NOTES = {
     "Journal/2024-01-15.md": "# Day\nline two\n## Evening\nline four\n",
     "private.md": "---\nrag: private\n---\nquiet",
@@ -15,10 +13,7 @@ NOTES = {
 
 
 @pytest.fixture(autouse=True)
-def vault(
-    make_vault: Callable[[Mapping[str, str | bytes]], Path],
-    configure: Callable[[Path, Mapping[str, object]], None],
-) -> Path:
+def vault(make_vault: MakeVault, configure: Configure) -> Path:
     made = make_vault(NOTES)
     configure(made, {"security.sensitive_policy": "withhold"})
     return made

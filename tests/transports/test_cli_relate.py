@@ -1,15 +1,12 @@
 """relate: one entry in one note's `related:` field, and not a byte more."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Cli, Configure, MakeVault
 from tests.integration.living import QUICK, living
-from tests.transports.command_line import Done, in_another_process
+from tests.transports.command_line import in_another_process
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 BOG_ID = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 GARDEN = (
     "---\r\n# mine\r\ntags: [water]  # wet\r\nrelated:\r\n  - '[[Pump]]'\r\n---\r\n# Garden\r\nx"

@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from tests.fixture_types import Cli, Configure, MakeVault
 from tests.integration.living import QUICK, living
 from tests.transports.command_line import Done, in_another_process, on_terminal
 
 from obsidian_rag.transports.cli.related_text import excerpt, plain, wrapped
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 COLOUR = "\x1b["
 NOTES = {
     "Garden/Rain garden.md": (

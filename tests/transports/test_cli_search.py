@@ -2,13 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Cli, Configure
 from tests.transports.command_line import Done, in_another_process, on_terminal
 
-Cli = Callable[..., Done]
 NOTES = {
     "Finance/Debts.md": "# Debts\n\nI owe Sreenivas two hundred dollars.\n",
     "Journal/2024-03-10.md": "#mentalhealth\n\nSlept badly near the water.\n",
@@ -26,17 +25,7 @@ NOTES["Script.md"] = (
 PLACE = re.compile(r"^\d+\. (.+):(\d+)-(\d+)  (\d\.\d\d)", re.MULTILINE)
 COLOUR = "\x1b["
 
-
-@pytest.fixture(autouse=True)
-def vault(
-    make_vault: Callable[[Mapping[str, str | bytes]], Path],
-    configure: Callable[[Path, Mapping[str, object]], None],
-    cli: Cli,
-) -> Path:
-    made = make_vault(NOTES)
-    configure(made, {})
-    assert cli("index").code == 0
-    return made
+pytestmark = pytest.mark.usefixtures("vault")
 
 
 def found(done: Done) -> list[str]:
@@ -181,7 +170,7 @@ def test_without_an_index_the_next_step_is_told(cli: Cli, home: Path) -> None:
 
 
 def test_a_degraded_answer_is_printed_with_its_reason(
-    cli: Cli, vault: Path, configure: Callable[[Path, Mapping[str, object]], None]
+    cli: Cli, vault: Path, configure: Configure
 ) -> None:
     configure(vault, {"embedding.provider": "builtin"})
     done = cli("search", "sedge", "--top", "1")

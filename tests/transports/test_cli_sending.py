@@ -3,15 +3,15 @@
 0.0.0.0 is not loopback by name, so it counts as another machine, and yet it leads to this one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.embed.provider_doubles import KEY, FakeOpenAI, fake_openai
+from tests.fixture_types import Cli
 from tests.integration.living import QUICK, Configure, MakeVault, living
-from tests.transports.command_line import Done, on_terminal
+from tests.transports.command_line import on_terminal
 
-Cli = Callable[..., Done]
 NOTES = {"Garden.md": "# Garden\n\nThe roses need water.\n", "Debt.md": "I owe Bo forty crowns.\n"}
 
 

@@ -1,15 +1,12 @@
 """config and model: settings are shown and changed, models are listed and refused."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import Done
+from tests.fixture_types import Cli
 
 from obsidian_rag.config import Settings, load
-
-Cli = Callable[..., Done]
 
 
 def test_config_path_prints_where_the_file_is(cli: Cli, home: Path) -> None:

@@ -4,16 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import Done
+from tests.fixture_types import Cli
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load
-
-Cli = Callable[..., Done]
 
 
 def test_get_prints_one_value_as_it_holds(

@@ -1,14 +1,7 @@
 """status and doctor: every file that is not searchable is named, with its reason."""
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-
 import pytest
-from tests.transports.command_line import Done
-
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
+from tests.fixture_types import Cli, Configure, MakeVault
 
 
 def test_status_before_the_first_index_says_what_to_do(

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Cli
 from tests.transports.command_line import COMMAND, Done, on_terminal
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag import config
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
-
-Cli = Callable[..., Done]
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x1b[8m\x9b31m\u202egnp\u2066\r"
 NOTES: dict[str, str | bytes] = {

@@ -1,15 +1,12 @@
 """suggest: a list to choose from on a terminal, and a list for everybody else."""
 
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.fixture_types import Cli, Configure, MakeVault
 from tests.transports.command_line import Done, in_another_process, on_terminal
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 BOG_ID = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 BREAD_ID = "f47ac10b-58cc-4372-a567-0e02b2c3d479"
 NOTES = {

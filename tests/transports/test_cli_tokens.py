@@ -2,30 +2,19 @@
 
 import json
 import stat
-from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import Done
+from tests.fixture_types import Cli
 
 from obsidian_rag.config import data_home, load
 from obsidian_rag.engine import Engine, Tokens
 from obsidian_rag.notes import EVERYTHING, Scope
 
-Cli = Callable[..., Done]
+NOTES = {"Projects/A/Plan.md": "peas", "Inbox/Later.md": "beans", "Top.md": "rain"}
 
-
-@pytest.fixture(autouse=True)
-def vault(
-    make_vault: Callable[[Mapping[str, str | bytes]], Path],
-    configure: Callable[[Path, Mapping[str, object]], None],
-    cli: Cli,
-) -> Path:
-    made = make_vault({"Projects/A/Plan.md": "peas", "Inbox/Later.md": "beans", "Top.md": "rain"})
-    configure(made, {"embedding.provider": "hash"})
-    assert cli("index", "--json").code == 0
-    return made
+pytestmark = pytest.mark.usefixtures("vault")
 
 
 def test_a_token_is_shown_once_listed_and_revoked(cli: Cli) -> None:

@@ -5,16 +5,14 @@ import pty
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.transports.command_line import COMMAND, Done, in_another_process, on_terminal
+from tests.fixture_types import Cli, Configure, MakeVault
+from tests.folders import files_below
+from tests.transports.command_line import COMMAND, in_another_process, on_terminal
 from tests.waiting import PATIENCE_S
 
-Cli = Callable[..., Done]
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 V4 = "550e8400-e29b-41d4-a716-44665544000"
 GOOD, OTHER, LOST = f"{V4}0", f"{V4}1", f"{V4}9"
 V1 = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
@@ -51,12 +49,8 @@ def vault(make_vault: MakeVault, configure: Configure) -> Path:
     return root
 
 
-def bytes_of(vault: Path) -> dict[str, bytes]:
-    return {str(file): file.read_bytes() for file in vault.rglob("*") if file.is_file()}
-
-
 def test_check_reports_every_rule_that_is_broken_and_writes_nothing(cli: Cli, vault: Path) -> None:
-    before = bytes_of(vault)
+    before = files_below(vault)
     done = cli("uuid", "check", "--json")
     assert (done.code, done.err) == (1, "")
     assert done.json["data"] == {
@@ -81,7 +75,7 @@ def test_check_reports_every_rule_that_is_broken_and_writes_nothing(cli: Cli, va
         "cycles": None,
         "unread": [{"note": "l bytes.md", "reason": "not_utf8"}],
     }
-    assert bytes_of(vault) == before
+    assert files_below(vault) == before
 
 
 def test_check_tells_people_the_same(cli: Cli, vault: Path) -> None:
@@ -157,17 +151,17 @@ def test_add_writes_an_id_as_the_first_field_and_nothing_else(cli: Cli, vault: P
 
 
 def test_a_good_id_never_changes(cli: Cli, vault: Path) -> None:
-    before = bytes_of(vault)
+    before = files_below(vault)
     for note, value in (("a good", GOOD), ("c old", OTHER)):
         done = cli("uuid", "add", note)
         assert (done.code, done.out) == (0, f"{note}.md  has the id {value}\n")
-    assert bytes_of(vault) == before
+    assert files_below(vault) == before
     answer = cli("uuid", "add", "a good", "--json").json["data"]
     assert answer == {"note": "a good.md", "outcome": "existing", "id": GOOD, "error": None}
 
 
 def test_a_dry_run_writes_nothing(cli: Cli, vault: Path) -> None:
-    before = bytes_of(vault)
+    before = files_below(vault)
     assert cli("uuid", "add", "g none", "--dry-run").out == "g none.md  would get an id\n"
     done = cli("uuid", "add", "--all", "--dry-run")
     assert done.out.splitlines() == [
@@ -176,14 +170,14 @@ def test_a_dry_run_writes_nothing(cli: Cli, vault: Path) -> None:
         "2 notes would get an id",
     ]
     assert done.err.count("failed: ") == 4
-    assert bytes_of(vault) == before
+    assert files_below(vault) == before
     data = cli("uuid", "add", "--all", "--dry-run", "--json").json["data"]
     assert (data["dry_run"], data["interrupted"]) == (True, False)
     assert {one["outcome"] for one in data["notes"]} == {"planned", "failed"}
 
 
 def test_add_all_goes_on_after_a_bad_note_and_tells_of_it(cli: Cli, vault: Path) -> None:
-    before = bytes_of(vault)
+    before = files_below(vault)
     done = cli("uuid", "add", "--all")
     assert done.code == 1
     assert done.out == "2 notes got an id\n"
@@ -194,7 +188,7 @@ def test_add_all_goes_on_after_a_bad_note_and_tells_of_it(cli: Cli, vault: Path)
         "f word.md",
         "i torn.md",
     ]
-    changed = {file for file, data in bytes_of(vault).items() if data != before[file]}
+    changed = {file for file, data in files_below(vault).items() if data != before[file]}
     assert {Path(file).name for file in changed} == {"g none.md", "h empty.md"}
     assert ID_LINE.search((vault / "g none.md").read_text())
     assert cli("uuid", "check", "--json").json["data"]["missing"] == ["i torn.md"]
@@ -224,11 +218,11 @@ def test_add_all_in_a_vault_that_has_all_ids_says_so(
 def test_what_cannot_get_an_id_stays_as_it_is(
     cli: Cli, vault: Path, arguments: tuple[str, ...], code: str
 ) -> None:
-    before = bytes_of(vault)
+    before = files_below(vault)
     done = cli("uuid", "add", *arguments, "--json")
     assert (done.code, done.json["error"]["code"]) == (2, code)
     assert "hint" in done.err
-    assert bytes_of(vault) == before
+    assert files_below(vault) == before
 
 
 def test_the_owner_may_give_an_id_to_any_note_by_name(cli: Cli, vault: Path) -> None:

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
 import pytest
+from tests.fixture_types import Configure, MakeVault
 from tests.transports.http_client import NOTES, daemon, ending, start_daemon
 from tests.waiting import PATIENCE_S, until
 
@@ -30,13 +31,9 @@ from obsidian_rag.transports.http import serve
 from obsidian_rag.transports.http.activity import Activity
 from obsidian_rag.transports.http.lifetime import idle_reason
 
-Configure = Callable[[Path, Mapping[str, object]], None]
-
 
 @pytest.fixture(autouse=True)
-def vault(
-    make_vault: Callable[[Mapping[str, str | bytes]], Path], configure: Configure
-) -> Iterator[Path]:
+def vault(make_vault: MakeVault, configure: Configure) -> Iterator[Path]:
     root = make_vault(NOTES)
     configure(root, {"watcher.enabled": False})
     yield root

@@ -1,6 +1,5 @@
 """An MCP server beside a daemon: it asks the daemon while there is one, and misses none."""
 
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -8,11 +7,10 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client
+from tests.fixture_types import Configure, MakeVault
 from tests.integration.living import QUICK, Living, living
 from tests.transports.mcp_client import envelope_of, talk
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-Configure = Callable[[Path, Mapping[str, object]], None]
 NOTES = {"Garden.md": "# Rain garden\n\nIris and sedge.\n"}
 
 

@@ -1,19 +1,18 @@
 """Notes as MCP resources: listed in pages, read as far as the guard allows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 from mcp_types import INVALID_PARAMS, ErrorData, TextResourceContents
+from tests.fixture_types import MakeEngine, MakeVault
 from tests.transports.mcp_client import failure_of, talk
 
-from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.engine import run_index
 from obsidian_rag.index import Mode
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-MakeEngine = Callable[..., Engine]
 NOTE = "obsidian-rag://note/"
 CANVAS = '{"nodes":[{"id":"1","type":"text","text":"A map","x":0,"y":0,"width":1,"height":1}]}'
 NOTES: dict[str, str | bytes] = {

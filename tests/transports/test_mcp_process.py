@@ -6,20 +6,20 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from tests.fixture_types import MakeEngine, MakeVault
 from tests.transports.mcp_client import SERVER
 from tests.waiting import PATIENCE_S, until
 
-from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.engine import run_index
 from obsidian_rag.index import Mode
 
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 NOTES = {"Garden.md": "# Rain garden\n\nIris and sedge.\n"}
 # A server with tools that behave as badly as a library can.
 ODD_SERVER = """
@@ -119,7 +119,7 @@ def started(*command: str) -> Iterator[Server]:
 
 
 @pytest.fixture
-def vault(make_vault: MakeVault, engine: Callable[..., Engine]) -> Path:
+def vault(make_vault: MakeVault, engine: MakeEngine) -> Path:
     root = make_vault(NOTES)
     run_index(engine(root), Mode.FULL)
     return root

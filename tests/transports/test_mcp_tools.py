@@ -1,22 +1,18 @@
 """The tools over MCP, asked by the official client."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 from tests.embed.embedding_doubles import fake_ollama
+from tests.fixture_types import Configure, MakeEngine, MakeVault
 from tests.transports.mcp_client import Mode, envelope_of, talk
 
 from obsidian_rag import __version__
-from obsidian_rag.engine import Engine, run_index
+from obsidian_rag.engine import run_index
 from obsidian_rag.index import Mode as IndexMode
 from obsidian_rag.tools import TOOLS, schemas
-
-MakeVault = Callable[[Mapping[str, str | bytes]], Path]
-MakeEngine = Callable[..., Engine]
-Configure = Callable[[Path, Mapping[str, object]], None]
 
 NOTES = {
     "Finance/Debts.md": "# Debts\n\nI owe Sreenivas two hundred dollars.\n",

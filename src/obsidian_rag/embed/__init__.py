@@ -17,7 +17,6 @@ from obsidian_rag.embed.models import (
     ModelInfo,
     add_model,
     get_model,
-    known_models,
     list_models,
     remove_model,
 )
@@ -35,7 +34,6 @@ __all__ = [
     "add_model",
     "choose",
     "get_model",
-    "known_models",
     "list_models",
     "make_embedder",
     "make_meaning_embedder",

@@ -5,20 +5,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
+from obsidian_rag.embed.api_embedder import PROBE_TIMEOUT_S, ApiEmbedder, items_of
 from obsidian_rag.embed.api_key import ApiKey
 from obsidian_rag.embed.isolate import Batches, InputRefused
-from obsidian_rag.embed.provider_http import (
-    ProviderClient,
-    Served,
-    error_of,
-    json_of,
-    reason_of,
-)
-from obsidian_rag.embed.served import KnownModel, ServedEmbedder, matrix_of
+from obsidian_rag.embed.provider_http import ProviderClient, Served, error_of, reason_of
+from obsidian_rag.embed.served import KnownModel
 from obsidian_rag.embed.vectors import encodable
 from obsidian_rag.errors import ConfigInvalid, ProviderFailed
 
@@ -34,18 +26,13 @@ _SECOND_MODEL = KnownModel(_WIDTH, 8192, "task: search result | query: ", "title
 _OTHER_MODEL = KnownModel(_WIDTH, 2048)
 # Google takes 100 texts at once; the least plan has 30,000 tokens a minute.
 _BATCHES = Batches(texts=100, size=80_000)
-_DOCUMENT_TRIES = 6
-_DOCUMENT_PAUSE_S = 30.0
-_QUERY_TRIES = 2
-_QUERY_PAUSE_S = 4.0
-_PROBE_TIMEOUT_S = 3.0
-_HINT = "Correct embedding.base_url, or leave it out."
 
 
-class GeminiEmbedder(ServedEmbedder):
+class GeminiEmbedder(ApiEmbedder):
     """Vectors of one Gemini model."""
 
     provider = "gemini"
+    hint = "Correct embedding.base_url, or leave it out."
 
     def __init__(
         self,
@@ -60,93 +47,52 @@ class GeminiEmbedder(ServedEmbedder):
                 f"Leave it out, or set it to one such as {_SECOND}.",
             )
         model = found[1]
-        known = _SECOND_MODEL if model.startswith(_SECOND) else _OTHER_MODEL
-        width = settings.dimensions or _WIDTH
-        server = GeminiServer(settings, security, model, width, wait)
-        super().__init__(model, known, width, server, _BATCHES)
-
-
-class GeminiServer:
-    """Google's server and one model; see ProviderClient for which may be asked."""
-
-    def __init__(
-        self,
-        settings: EmbeddingSettings,
-        security: SecuritySettings,
-        model: str,
-        width: int,
-        wait: Callable[[float], None],
-    ) -> None:
+        self._has_tasks = not model.startswith(_SECOND)
+        self._place = f"models/{model}"
+        self._asked_width = settings.dimensions or _WIDTH
         variable = settings.api_key_env
         key = ApiKey(variable, "x-goog-api-key") if variable else None
         served = Served("Gemini", _unreachable, key, _is_passing)
-        self._client = ProviderClient(served, settings, security, wait)
-        self._model = f"models/{model}"
-        self._has_tasks = not model.startswith(_SECOND)
-        self._width = width
-        self._timeout_s = settings.timeout_s
-
-    @property
-    def is_external(self) -> bool:
-        """Whether the server lies outside this machine."""
-        return self._client.is_external
-
-    def embed(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
-        """One row per text, as the server made them: not always of length one.
-
-        Raises:
-            InputRefused: something in the batch is refused.
-            ProviderFailed: the server cannot be used.
-        """
-        response = self._client.post(
-            f"/{self._model}:batchEmbedContents",
-            {"requests": [self._request(text, is_query=is_query) for text in texts]},
-            timeout_s=lambda: self._timeout_s,
-            tries=_QUERY_TRIES if is_query else _DOCUMENT_TRIES,
-            longest_pause_s=_QUERY_PAUSE_S if is_query else _DOCUMENT_PAUSE_S,
-        )
-        self._check(response)
-        answer = json_of(response)
-        found = answer.get("embeddings") if isinstance(answer, dict) else None
-        if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
-            raise ProviderFailed("Gemini answered with malformed vectors.", _HINT)
-        return matrix_of([item.get("values") for item in found], len(texts), "Gemini", _HINT)
+        client = ProviderClient(served, settings, security, wait)
+        known = _OTHER_MODEL if self._has_tasks else _SECOND_MODEL
+        super().__init__(model, known, self._asked_width, client, _BATCHES)
 
     def probe(self) -> None:
         """Only look for the key: a look every half minute must not tell when somebody works."""
         self._client.key_headers()
-        if not self._client.is_external:
-            self._check(self._client.get(f"/{self._model}", _PROBE_TIMEOUT_S))
+        if not self.is_external:
+            self._check(self._client.get(f"/{self._place}", PROBE_TIMEOUT_S))
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+    def _request(self, texts: list[str], *, is_query: bool) -> tuple[str, dict[str, object]]:
+        task = "RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT"
+        requests = [
+            {
+                "model": self._place,
+                "content": {"parts": [{"text": encodable(text)}]},
+                "outputDimensionality": self._asked_width,
+                **({"taskType": task} if self._has_tasks else {}),
+            }
+            for text in texts
+        ]
+        return f"/{self._place}:batchEmbedContents", {"requests": requests}
 
-    def _request(self, text: str, *, is_query: bool) -> dict[str, object]:
-        request: dict[str, object] = {
-            "model": self._model,
-            "content": {"parts": [{"text": encodable(text)}]},
-            "outputDimensionality": self._width,
-        }
-        if self._has_tasks:
-            request["taskType"] = "RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT"
-        return request
+    def _rows(self, response: "httpx.Response") -> list[object]:
+        found = items_of(response, "embeddings")
+        if found is None:
+            raise ProviderFailed("Gemini answered with malformed vectors.", self.hint)
+        return [item.get("values") for item in found]
 
-    def _check(self, response: "httpx.Response") -> None:
-        """Say what is wrong with an answer that has no vectors."""
-        status = response.status_code
-        if status == 200:
-            return
-        if status in (401, 403) or _is_bad_key(response):
+    def _no_model(self) -> ProviderFailed:
+        return ProviderFailed(
+            f"Gemini has no embedding model '{self._place}' (HTTP 404).",
+            f"Leave embedding.model out, or set it to one such as {_SECOND}.",
+        )
+
+    def _check_more(self, response: "httpx.Response") -> None:
+        if _is_bad_key(response):
             raise self._client.no_access(response)
-        if status == 404:
-            raise ProviderFailed(
-                f"Gemini has no embedding model '{self._model}' (HTTP 404).",
-                f"Leave embedding.model out, or set it to one such as {_SECOND}.",
-            )
-        if status in (400, 413):
+        if response.status_code in (400, 413):
             raise InputRefused(reason_of(response), is_too_long=False)
-        raise ProviderFailed(f"Gemini failed ({reason_of(response)}).", _HINT)
 
 
 def _is_bad_key(response: "httpx.Response") -> bool:

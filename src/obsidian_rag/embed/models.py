@@ -71,11 +71,6 @@ _KNOWN: Known = {
 }
 
 
-def known_models() -> tuple[str, ...]:
-    """The names that `get_model` can fetch."""
-    return tuple(_KNOWN)
-
-
 def add_model(folder: Path, home: Path, name: str | None = None) -> ModelInfo:
     """Copy a model folder into the data folder, after checking that it embeds.
 

@@ -1,15 +1,32 @@
-"""Embedding by a local Ollama server."""
+"""Embedding by a local Ollama server: what it is asked, and what its answers mean."""
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
-from obsidian_rag.embed.isolate import Batches
-from obsidian_rag.embed.ollama_http import OllamaServer
-from obsidian_rag.embed.ollama_models import DEFAULT_MODEL, known_model, untagged
-from obsidian_rag.embed.served import ServedEmbedder
+from obsidian_rag.embed.isolate import Batches, InputRefused
+from obsidian_rag.embed.ollama_models import DEFAULT_MODEL, known_model, same_model, untagged
+from obsidian_rag.embed.provider_http import ProviderClient, Served, json_of
+from obsidian_rag.embed.served import ServedEmbedder, matrix_of
+from obsidian_rag.errors import OllamaUnreachable, ProviderFailed
+
+if TYPE_CHECKING:
+    import httpx
 
 _BATCHES = Batches(texts=64)
+_COLD_TIMEOUT_S = 120.0
+_PROBE_TIMEOUT_S = 3.0
+# Ollama forgets a model after five idle minutes; the next request loads it again.
+_COLD_AFTER_S = 240.0
+_DOCUMENT_TRIES = 4
+# A person waits for a question's answer, and word search can give one.
+_QUERY_TRIES = 2
+_REFUSED = (400, 413, 500)
+_LOG_HINT = "Look at Ollama's log; updating Ollama or the model may help."
 
 
 class OllamaEmbedder(ServedEmbedder):
@@ -24,10 +41,73 @@ class OllamaEmbedder(ServedEmbedder):
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         model = settings.model or DEFAULT_MODEL
-        server = OllamaServer(settings, security, model, wait)
-        super().__init__(model, known_model(model), settings.dimensions, server, _BATCHES)
+        client = ProviderClient(Served("Ollama", _unreachable), settings, security, wait)
+        super().__init__(model, known_model(model), settings.dimensions, client, _BATCHES)
+        self._last_answer: float | None = None
 
     @property
     def model_identity(self) -> str:
         """The model's name without the tag that adds nothing."""
         return untagged(self.model)
+
+    def _ask(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
+        body: dict[str, object] = {"model": self.model, "input": texts, "truncate": False}
+        tries = _QUERY_TRIES if is_query else _DOCUMENT_TRIES
+        response = self._client.post("/api/embed", body, timeout_s=self._patience_s, tries=tries)
+        return self._rows(response, len(texts))
+
+    def probe(self) -> None:
+        """Check that the server answers and has the model, without loading it."""
+        self._json(self._client.get("/api/version", _PROBE_TIMEOUT_S))
+        tags = self._json(self._client.get("/api/tags", _PROBE_TIMEOUT_S))
+        models = tags.get("models")
+        names = [
+            str(entry.get("name") or entry.get("model"))
+            for entry in (models if isinstance(models, list) else [])
+            if isinstance(entry, dict)
+        ]
+        if not any(same_model(self.model, name) for name in names):
+            raise self._missing_model()
+
+    def _patience_s(self) -> float:
+        last = self._last_answer
+        is_cold = last is None or time.monotonic() - last > _COLD_AFTER_S
+        usual = self._client.timeout_s
+        return max(usual, _COLD_TIMEOUT_S) if is_cold else usual
+
+    def _rows(self, response: "httpx.Response", count: int) -> NDArray[np.float32]:
+        if response.status_code == 404:
+            raise self._missing_model()
+        if response.status_code in _REFUSED:
+            reason = _reason(response)
+            raise InputRefused(reason, is_too_long="context length" in reason)
+        rows = self._json(response).get("embeddings")
+        self._last_answer = time.monotonic()
+        return matrix_of(rows, count, "Ollama", _LOG_HINT)
+
+    def _json(self, response: "httpx.Response") -> dict[str, object]:
+        answer = json_of(response)
+        if response.status_code == 200 and isinstance(answer, dict):
+            return answer
+        raise ProviderFailed(
+            f"{self._client.base_url} does not answer like Ollama ({_reason(response)}).", _LOG_HINT
+        )
+
+    def _missing_model(self) -> ProviderFailed:
+        return ProviderFailed(
+            f"Ollama does not have the model '{self.model}'.", f"Run `ollama pull {self.model}`."
+        )
+
+
+def _unreachable(base_url: str) -> OllamaUnreachable:
+    return OllamaUnreachable(
+        f"Ollama does not answer at {base_url}.",
+        "Start it with `ollama serve`, or set embedding.base_url.",
+    )
+
+
+def _reason(response: "httpx.Response") -> str:
+    answer = json_of(response)
+    said = answer.get("error") if isinstance(answer, dict) else None
+    status = f"HTTP {response.status_code}"
+    return f"{status}: {said[:200]}" if isinstance(said, str) else status

@@ -66,6 +66,7 @@ class ProviderClient:
         self.is_external = check_endpoint(base_url, security, settings.external_consent)
         self.base_url = base_url.rstrip("/")
         self.served = served
+        self.timeout_s = settings.timeout_s
         self._wait = wait
         self._lock = threading.Lock()
         self._client: httpx.Client | None = None

@@ -1,15 +1,16 @@
 """An embedder whose vectors are made by a server: the same promises for every kind of server."""
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obsidian_rag.embed.embedder import InputsRejected
 from obsidian_rag.embed.isolate import Batches, InputRefused, Isolation
+from obsidian_rag.embed.provider_http import ProviderClient
 from obsidian_rag.embed.vectors import unit_rows
 from obsidian_rag.errors import EmbeddingMismatch, ProviderFailed
 
@@ -24,34 +25,8 @@ class KnownModel:
     document_prefix: str = ""
 
 
-class Server(Protocol):
-    """One model of one server."""
-
-    @property
-    def is_external(self) -> bool:
-        """Whether the server lies outside this machine."""
-        ...
-
-    def embed(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
-        """One row per text, as the server made them.
-
-        Raises:
-            InputRefused: something in the batch is refused.
-            ObsidianRagError: the server cannot be used.
-        """
-        ...
-
-    def probe(self) -> None:
-        """Check cheaply that it could be used."""
-        ...
-
-    def close(self) -> None:
-        """Close the connections."""
-        ...
-
-
-class ServedEmbedder:
-    """Vectors of one model of a server."""
+class ServedEmbedder(ABC):
+    """Vectors of one model of a server; see ProviderClient for which may be asked."""
 
     provider = ""
     # Changes with what we put around a text.
@@ -62,16 +37,16 @@ class ServedEmbedder:
         model: str,
         known: KnownModel,
         dimensions: int | None,
-        server: Server,
+        client: ProviderClient,
         batches: Batches,
     ) -> None:
         self.model = model
         self._known = known
         self.max_tokens: int | None = known.max_tokens
         self._declared_width = self._width = dimensions or known.dimensions
-        self._server = server
+        self._client = client
         self._batches = batches
-        self.is_external = server.is_external
+        self.is_external = client.is_external
         self._lock = threading.Lock()
 
     @property
@@ -107,13 +82,22 @@ class ServedEmbedder:
         row: NDArray[np.float32] = self._embed([text], is_query=True)[0]
         return row
 
+    @abstractmethod
     def probe(self) -> None:
         """Check cheaply that the server could be used."""
-        self._server.probe()
 
     def close(self) -> None:
         """Close the connections."""
-        self._server.close()
+        self._client.close()
+
+    @abstractmethod
+    def _ask(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
+        """One row per text, as the server made them: not always of length one.
+
+        Raises:
+            InputRefused: something in the batch is refused.
+            ObsidianRagError: the server cannot be used.
+        """
 
     def _embed(self, texts: Sequence[str], *, is_query: bool) -> NDArray[np.float32]:
         prefix = self._known.query_prefix if is_query else self._known.document_prefix
@@ -133,7 +117,7 @@ class ServedEmbedder:
         return unit_rows(rows)
 
     def _send(self, batch: list[str], *, is_query: bool) -> NDArray[np.float32]:
-        rows = self._server.embed(batch, is_query=is_query)
+        rows = self._ask(batch, is_query=is_query)
         with self._lock:
             expected = self._width = self._width or int(rows.shape[1])
         if rows.shape[1] != expected:

@@ -194,14 +194,5 @@ class Conflicts:
             raise LivesyncUnreadable(
                 f"The server refuses our version of {case.path!r}.", "Look at the server's log."
             )
-        reconciler.records.put(
-            SyncedFile(
-                case.doc_id,
-                entry.rel_path,
-                rev,
-                local.content_hash,
-                entry.size_bytes,
-                entry.mtime_ns,
-            )
-        )
+        reconciler.records.put(reconciler.sent(case, rev))
         return True

@@ -104,14 +104,6 @@ class Codec:
             self._encrypted(entry), [self._chunk(*id_and_piece) for id_and_piece in chunks.items()]
         )
 
-    def chunk_ids_of(self, path: str, data: bytes) -> list[str]:
-        """The children that the entry of a file would have.
-
-        Raises:
-            LivesyncUnreadable: LiveSync keeps such files as UTF-8 text, and this is none.
-        """
-        return [self._chunk_ids.id_of(piece) for piece in pieces_of(path, data, self._tweaks)]
-
     def deleted(self, document: Document, *, mtime_ms: int) -> dict[str, object]:
         """The entry of a file that is gone; all else it says stays.
 

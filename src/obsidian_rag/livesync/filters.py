@@ -61,11 +61,6 @@ class Filters:
         # Whether an ignore file is another one than before; for the reader of that to reset.
         self.has_changed = False
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing can be left out."""
-        return not (self._only or self._ignore or self._names)
-
     def refresh(self) -> None:
         """Ignore files may have changed."""
         self._read.clear()

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from obsidian_rag.errors import LivesyncUnreadable, SecurityViolation
+from obsidian_rag.errors import SecurityViolation
 from obsidian_rag.vault import check_relative
 
 CHUNK_PREFIX = "h:"
@@ -51,23 +51,6 @@ def path_to_id(path: str, *, is_case_sensitive: bool, obfuscation_passphrase: st
     prefix, _ = _split_prefix(name)
     digest = _sha256(f"{_sha256(obfuscation_passphrase)}:{name}")
     return f"{prefix}{OBFUSCATED_PREFIX}{digest}"
-
-
-def id_to_path(doc_id: str, entry_path: str | None) -> str:
-    """The path of an entry: its own word for it, else what the id tells.
-
-    Raises:
-        LivesyncUnreadable: the id is obfuscated and the entry does not name its path.
-    """
-    if entry_path:
-        return entry_path
-    prefix, body = _split_prefix(doc_id)
-    if prefix == OBFUSCATED_PREFIX or body.startswith(OBFUSCATED_PREFIX):
-        raise LivesyncUnreadable(
-            f"The document {doc_id!r} hides its path and does not carry it.",
-            "Save the file again on a device that has it.",
-        )
-    return prefix + body.removeprefix("/")
 
 
 def is_file_id(doc_id: str) -> bool:

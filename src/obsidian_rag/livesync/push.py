@@ -129,13 +129,9 @@ class Pusher:
         if case.action is Action.SOFT_DELETE:
             _log.info("Deleted there: %s", case.path)
             return self._reconciler.deleted_at(case, rev)
-        local, entry = case.file.local, case.file.entry
-        assert isinstance(local, Present) and entry is not None
         count = len(draft.chunks)
         _log.info("Pushed: %s (%d chunk%s)", case.path, count, "" if count == 1 else "s")
-        return SyncedFile(
-            case.doc_id, entry.rel_path, rev, local.content_hash, entry.size_bytes, entry.mtime_ns
-        )
+        return self._reconciler.sent(case, rev)
 
 
 def _path_to_send(case: "Case", entry: FileEntry) -> str:

@@ -389,6 +389,14 @@ class Reconciler:
         path = in_form_of(told, entry.rel_path)
         return SyncedFile(case.doc_id, path, case.rev, content, entry.size_bytes, entry.mtime_ns)
 
+    def sent(self, case: Case, rev: str) -> SyncedFile:
+        """The record of a file that the database has now as it is here."""
+        local, entry = case.file.local, case.file.entry
+        assert isinstance(local, Present) and entry is not None
+        return SyncedFile(
+            case.doc_id, entry.rel_path, rev, local.content_hash, entry.size_bytes, entry.mtime_ns
+        )
+
     def deleted_at(self, case: Case, rev: str) -> SyncedFile:
         """The record of a file that is gone on both sides."""
         return SyncedFile(case.doc_id, case.path, rev, None, 0, 0)

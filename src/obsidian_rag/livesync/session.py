@@ -38,7 +38,6 @@ class OpenNode:
     """A node, its lock held, and what it works on."""
 
     node: Node
-    couch: Couch
     records: LivesyncRecords
     site: Site
 
@@ -127,7 +126,7 @@ def open_node(config: Config, options: Options | None = None) -> Iterator[OpenNo
         sweep_data_folder(config.home)
         with contextlib.closing(Couch(site.remote)) as couch:
             plan = _plan(config, site, options, _tweaks(site, options, records))
-            yield OpenNode(Node(plan, couch, records), couch, records, site)
+            yield OpenNode(Node(plan, couch, records), records, site)
 
 
 def sync_once(

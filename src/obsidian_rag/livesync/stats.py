@@ -26,7 +26,6 @@ class Stats:
     last_seq: str = ""
     last_change_at: str | None = None
     is_running: bool = False
-    is_watching: bool = False
     is_connected: bool = False
     trouble: ObsidianRagError | None = None
     brake: LivesyncBrake | None = None  # deletions from other devices are held

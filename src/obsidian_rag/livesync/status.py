@@ -26,10 +26,10 @@ class LivesyncStatus:
 
     configured: bool
     enabled: bool
-    running: bool
-    watching: bool
-    connected: bool
-    message: str
+    running: bool = False
+    watching: bool = False
+    connected: bool = False
+    message: str = ""
     server: str | None = None
     database: str | None = None
     vault: str | None = None
@@ -58,9 +58,6 @@ def livesync_status(
         return LivesyncStatus(
             configured=False,
             enabled=settings.enabled,
-            running=False,
-            watching=False,
-            connected=False,
             message=_NOT_CONFIGURED,
             stats=_stats(LivesyncState(), None),
         )
@@ -153,9 +150,6 @@ def _unusable(is_enabled: bool, trouble: ObsidianRagError) -> LivesyncStatus:
     return LivesyncStatus(
         configured=True,
         enabled=is_enabled,
-        running=False,
-        watching=False,
-        connected=False,
         message=trouble.message,
         stats=_stats(LivesyncState(), None),
         health="degraded",

@@ -2,11 +2,10 @@
 
 from obsidian_rag.relations.compare import differing_answers
 from obsidian_rag.relations.consumer import RelationsConsumer
-from obsidian_rag.relations.explain import Explained, explain
+from obsidian_rag.relations.explain import explain
 from obsidian_rag.relations.ground import Ground, format_of
-from obsidian_rag.relations.heldout import LinksFound, evaluate_links
-from obsidian_rag.relations.ids import AddedId, AddOutcome, FoundId, IdReport, add_ids, check_ids
-from obsidian_rag.relations.in_use import VectorsInUse
+from obsidian_rag.relations.heldout import LinksFound
+from obsidian_rag.relations.ids import AddedId, AddOutcome, FoundId, IdReport
 from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.linked import LinkedNotes, known_notes, linked_notes
 from obsidian_rag.relations.memory_index import Card, MemoryIndex
@@ -30,15 +29,10 @@ from obsidian_rag.relations.query import (
     similar_titles,
 )
 from obsidian_rag.relations.rows import Rows
-from obsidian_rag.relations.rows_file import (
-    discard,
-    find_rows,
-    open_rows,
-    promote,
-)
-from obsidian_rag.relations.score import is_hiding, related, weights_of
-from obsidian_rag.relations.signals import Source, kind_of
-from obsidian_rag.relations.source import note_source, text_source
+from obsidian_rag.relations.rows_file import find_rows, open_rows
+from obsidian_rag.relations.score import related, weights_of
+from obsidian_rag.relations.signals import kind_of
+from obsidian_rag.relations.source import note_source
 from obsidian_rag.relations.upkeep import check_relations, forget_vault, refresh_meanings
 from obsidian_rag.relations.vault_ids import (
     DanglingRelation,
@@ -49,20 +43,14 @@ from obsidian_rag.relations.vault_ids import (
     note_for_id,
     notes_without_id,
 )
-from obsidian_rag.relations.vectors import refresh_meaning_vectors, refresh_vectors
-from obsidian_rag.relations.write import (
-    NotePreview,
-    WrittenRelation,
-    add_relation,
-    preview_relation,
-)
+from obsidian_rag.relations.vectors import refresh_vectors
+from obsidian_rag.relations.write import add_relation, preview_relation
 
 __all__ = [
     "AddOutcome",
     "AddedId",
     "Card",
     "DanglingRelation",
-    "Explained",
     "FoundId",
     "Ground",
     "IdCheck",
@@ -75,24 +63,16 @@ __all__ = [
     "MemoryIndex",
     "NoteGraph",
     "NoteKey",
-    "NotePreview",
     "RelatedAnswer",
     "RelatedNote",
     "RelationsConsumer",
     "Rows",
-    "Source",
     "Tie",
-    "VectorsInUse",
-    "WrittenRelation",
-    "add_ids",
     "add_note_ids",
     "add_relation",
-    "check_ids",
     "check_note_ids",
     "check_relations",
     "differing_answers",
-    "discard",
-    "evaluate_links",
     "explain",
     "find_rows",
     "forget_vault",
@@ -100,7 +80,6 @@ __all__ = [
     "graph_around",
     "ground_of",
     "has_id",
-    "is_hiding",
     "kind_of",
     "known_notes",
     "linked_notes",
@@ -111,8 +90,6 @@ __all__ = [
     "notes_without_id",
     "open_rows",
     "preview_relation",
-    "promote",
-    "refresh_meaning_vectors",
     "refresh_meanings",
     "refresh_vectors",
     "related",
@@ -120,7 +97,6 @@ __all__ = [
     "relation_troubles",
     "relations_state",
     "similar_titles",
-    "text_source",
     "vault_graph",
     "weights_of",
 ]

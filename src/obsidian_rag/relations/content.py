@@ -34,7 +34,6 @@ class Content:
 
     path: str
     title: str
-    aliases: tuple[str, ...]
     uid: str | None
     kind: str
     summary: str
@@ -60,7 +59,6 @@ def read_content(
     return Content(
         path=note.path,
         title=note.title,
-        aliases=note.aliases,
         uid=found.value if found and not found.trouble else None,
         kind=read_kind(note.frontmatter),
         summary=read_summary(note.frontmatter)[:_MOST_SUMMARY],

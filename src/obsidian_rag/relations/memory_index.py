@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +24,7 @@ from obsidian_rag.relations.meanings import Meanings
 from obsidian_rag.relations.packed import phrases_in
 from obsidian_rag.relations.postings import Entries, Postings
 from obsidian_rag.relations.rows import Rows
+from obsidian_rag.store import file_identity
 
 _COLUMNS = (
     "number, path, is_gone, uid, kind, title, is_daily, is_private, tags, links, related, words,"
@@ -89,12 +89,12 @@ class MemoryIndex:
         self._meanings_of = meanings_of
         self._shows = shows
         self._parts: dict[tuple[Scope, bool], MemoryIndex] = {}
-        self._file = _identity(rows.database.path)
+        self._file = file_identity(rows.database.path)
         self._load()
 
     def is_current(self) -> bool:
         """Whether the file is still the one that was opened; another process may replace it."""
-        return _identity(self.rows.database.path) == self._file
+        return file_identity(self.rows.database.path) == self._file
 
     def part(self, scope: Scope, *, with_private: bool) -> "MemoryIndex":
         """The notes in scope, perhaps without those that say `rag: private`, as if all others were
@@ -392,14 +392,6 @@ class MemoryIndex:
 
 def _joined(found: list[tuple[object, ...]], column: int, kind: type = np.int32) -> NDArray[Any]:
     return np.frombuffer(b"".join(cast("bytes", row[column]) for row in found), dtype=kind)
-
-
-def _identity(file: Path) -> tuple[int, int] | None:
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _card(row: tuple[object, ...], link_ids: Mapping[int, str]) -> Card:

@@ -64,6 +64,16 @@ class TrashedFile:
     removed_at: str
     reason: str
 
+    def fields(self) -> dict[str, object]:
+        """What is told of it; where it is kept is nobody's business."""
+        return {
+            "id": self.trash_id,
+            "path": self.path,
+            "size": self.size,
+            "removed_at": self.removed_at,
+            "reason": self.reason,
+        }
+
 
 class LivesyncRecords:
     """The tables `livesync_*`, as far as they are about one remote."""

@@ -56,14 +56,13 @@ class ChunkRow:
 class FoundRow:
     """A chunk as it is stored, without its vector; `words_only` is empty unless asked for.
 
-    `headings` are those above the passage and those in it; `names` is all that it is called, a
-    name on each line. `layout` says where its code stands in the text.
+    `names` is all that it is called, a name on each line. `layout` says where its code stands in
+    the text.
     """
 
     chunk_text: str
     words_only: str
     names: str
-    headings: tuple[str, ...]
     title: str
     aliases: tuple[str, ...]
     heading_path: tuple[str, ...]
@@ -91,14 +90,9 @@ class FoundRow:
         return shown_text(self.chunk_text, self.words_only, self.layout)
 
 
-def headings(heading_path: Sequence[str], text: str) -> tuple[str, ...]:
-    """The headings above a text and those in it, each once."""
-    return tuple(dict.fromkeys((*heading_path, *_HEADING.findall(text))))
-
-
 def names(title: str, aliases: Sequence[str], heading_path: Sequence[str], text: str) -> str:
     """What a passage is called: its note's title and aliases, and the headings above and in it."""
-    return "\n".join(dict.fromkeys((title, *aliases, *headings(heading_path, text))))
+    return "\n".join(dict.fromkeys((title, *aliases, *heading_path, *_HEADING.findall(text))))
 
 
 def card(row: ChunkRow) -> str:
@@ -127,7 +121,6 @@ def card(row: ChunkRow) -> str:
 def found_row(text: str, card: str, chunk_id: str, words_only: str = "") -> FoundRow:
     """The row with this text and this card."""
     title, aliases, path, tags, *others = json.loads(card)
-    under = headings(path, text)
-    called = "\n".join(dict.fromkeys((title, *aliases, *under)))
+    called = names(title, aliases, path, text)
     said: list[Any] = [title, tuple(aliases), tuple(path), tuple(tags), *others, chunk_id]
-    return FoundRow(text, words_only, called, under, *said)
+    return FoundRow(text, words_only, called, *said)

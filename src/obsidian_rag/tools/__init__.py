@@ -20,31 +20,31 @@ from obsidian_rag.tools.dispatch import (
 from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure, success
 from obsidian_rag.tools.evaluation import Measurement, measure_links, measure_search
 from obsidian_rag.tools.guard import AGENT, OWNER, Caller
-from obsidian_rag.tools.index import CANCEL, INDEX, index_outcome
+from obsidian_rag.tools.index import cancel, index, index_outcome
 from obsidian_rag.tools.links import (
-    LINK_ADD,
-    LINK_LIST,
-    LINK_REMOVE,
-    LINK_SET_MODE,
-    LINK_SYNC_STATUS,
-    SYNC_NOW,
+    link_add,
+    link_list,
+    link_remove,
+    link_set_mode,
+    link_sync_status,
+    sync_now,
 )
-from obsidian_rag.tools.memory import MEMORY_RECALL, MEMORY_STORE, memory_forget, memory_list
+from obsidian_rag.tools.memory import memory_forget, memory_list, memory_recall, memory_store
 from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.note_view import (
-    FilterChoice,
     NoteView,
     filter_choices,
     note_attachment,
     note_view,
     relation_preview,
 )
-from obsidian_rag.tools.read import READ, ReadParams, read
-from obsidian_rag.tools.related import ADD_RELATION, RELATED, SUGGEST_RELATIONS
-from obsidian_rag.tools.relation_settings import RELATION_SETTINGS
-from obsidian_rag.tools.search import SEARCH, SearchParams, search
+from obsidian_rag.tools.read import ReadParams, read
+from obsidian_rag.tools.related import add as add_relation
+from obsidian_rag.tools.related import related, suggest
+from obsidian_rag.tools.relation_settings import relation_settings
+from obsidian_rag.tools.search import SearchParams, search
 from obsidian_rag.tools.sections import listed_notes, media_type
-from obsidian_rag.tools.status import STATUS, status
+from obsidian_rag.tools.status import status
 from obsidian_rag.tools.sync_care import (
     sync_conflict,
     sync_conflicts,
@@ -52,14 +52,14 @@ from obsidian_rag.tools.sync_care import (
     sync_restore,
     sync_trash,
 )
-from obsidian_rag.tools.sync_status import SYNC_STATUS
+from obsidian_rag.tools.sync_status import sync_status
 
 # Every tool there is: a new one is added here, and all doors have it.
-register(SEARCH, STATUS, INDEX, CANCEL, READ, MEMORY_STORE, MEMORY_RECALL)
-register(RELATED, SUGGEST_RELATIONS, ADD_RELATION)
-register(SYNC_STATUS)
-register(LINK_ADD, LINK_LIST, LINK_REMOVE, LINK_SET_MODE, SYNC_NOW, LINK_SYNC_STATUS)
-register_for_owner(ids.CHECK_IDS, ids.ADD_IDS, RELATION_SETTINGS)
+register(search, status, index, cancel, read, memory_store, memory_recall)
+register(related, suggest, add_relation)
+register(sync_status)
+register(link_add, link_list, link_remove, link_set_mode, sync_now, link_sync_status)
+register_for_owner(ids.check, ids.add, relation_settings)
 
 __all__ = [
     "AGENT",
@@ -69,7 +69,6 @@ __all__ = [
     "Caller",
     "Envelope",
     "Evaluated",
-    "FilterChoice",
     "LinksFound",
     "Measurement",
     "Meta",

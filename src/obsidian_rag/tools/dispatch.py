@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from obsidian_rag.engine import Engine, health_of, index_stamp
 from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError, Status, worse
-from obsidian_rag.tools.envelope import NO_META, Envelope, Meta, failure
+from obsidian_rag.tools.envelope import NO_META, Envelope, Meta, failure, success
 from obsidian_rag.tools.guard import AGENT, Caller
 from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.schema import parameters_schema
@@ -40,6 +40,10 @@ class Params(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+class NoParams(Params):
+    """Nothing to choose."""
+
+
 P = TypeVar("P", bound=Params)
 
 
@@ -56,6 +60,44 @@ class Tool(Generic[P]):
     is_of_installation: bool = False
     # Its answer is about health, from a closer look than other answers take.
     tells_health: bool = False
+
+    def __call__(self, engine: Engine, params: P | None = None, caller: Caller = AGENT) -> Envelope:
+        """Ask it; raises what the tool raises."""
+        return self.run(engine, self.params() if params is None else params, caller)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a tool has to say; `meta` only if it knows better than `answer_meta`."""
+
+    data: object
+    trouble: ObsidianRagError | None = None
+    status: Status | None = None
+    chunks_scanned: int = 0
+    meta: Meta | None = None
+
+
+def tool(
+    name: str,
+    description: str,
+    params: type[P],
+    *,
+    is_read_only: bool,
+    is_of_installation: bool = False,
+    tells_health: bool = False,
+) -> Callable[[Callable[[Engine, P, Caller], Found]], Tool[P]]:
+    """Make a tool of a function: its envelope tells how long it took, and from what."""
+
+    def made(find: Callable[[Engine, P, Caller], Found]) -> Tool[P]:
+        def run(engine: Engine, asked: P, caller: Caller) -> Envelope:
+            started = time.perf_counter()
+            found = find(engine, asked, caller)
+            meta = found.meta or answer_meta(engine, started, found.chunks_scanned)
+            return success(found.data, meta, found.trouble, found.status)
+
+        return Tool(name, description, params, run, is_read_only, is_of_installation, tells_health)
+
+    return made
 
 
 TOOLS: dict[str, Tool[Any]] = {}

@@ -4,7 +4,6 @@ Agents have no such tools: whatever needs an id gets it by `obsidian_rag_add_rel
 a time and after the user was asked.
 """
 
-import time
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -12,11 +11,8 @@ from pydantic import Field, StringConstraints
 from obsidian_rag.engine import Engine
 from obsidian_rag.relations import (
     AddedId,
-    AddOutcome,
-    DanglingRelation,
     FoundId,
     IdCheck,
-    IdReport,
     add_note_ids,
     check_note_ids,
     has_id,
@@ -24,20 +20,16 @@ from obsidian_rag.relations import (
     notes_without_id,
     similar_titles,
 )
-from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
-from obsidian_rag.tools.envelope import Envelope, success
-from obsidian_rag.tools.guard import OWNER, Caller
+from obsidian_rag.tools.dispatch import Found, NoParams, Params, tool
+from obsidian_rag.tools.guard import Caller
 
 __all__ = [
-    "ADD_IDS",
-    "CHECK_IDS",
-    "AddOutcome",
     "AddedId",
-    "DanglingRelation",
     "IdCheck",
-    "IdReport",
+    "add",
     "add_note_ids",
     "added_fields",
+    "check",
     "check_fields",
     "check_note_ids",
     "has_id",
@@ -50,10 +42,6 @@ _MOST_AT_ONCE = 500
 _NotePath = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
-class CheckIdsParams(Params):
-    """Nothing to choose."""
-
-
 class AddIdsParams(Params):
     """Which notes get an id."""
 
@@ -62,20 +50,27 @@ class AddIdsParams(Params):
     )
 
 
-def check(engine: Engine, _: CheckIdsParams, __: Caller = OWNER) -> Envelope:
+@tool(
+    "obsidian_rag_check_ids",
+    "Notes whose id is missing, broken or used twice, and relations that lead nowhere.",
+    NoParams,
+    is_read_only=True,
+)
+def check(engine: Engine, _: NoParams, __: Caller) -> Found:
     """Hold the ids of all notes against the rules."""
-    started = time.perf_counter()
-    return success(
-        check_fields(check_note_ids(engine, engine.vaults.primary)), answer_meta(engine, started)
-    )
+    return Found(check_fields(check_note_ids(engine, engine.vaults.primary)))
 
 
-def add(engine: Engine, params: AddIdsParams, _: Caller = OWNER) -> Envelope:
+@tool(
+    "obsidian_rag_add_ids",
+    "Write an id into the frontmatter of notes that have none.",
+    AddIdsParams,
+    is_read_only=False,
+)
+def add(engine: Engine, params: AddIdsParams, _: Caller) -> Found:
     """Write an id into each of these notes that has none."""
-    started = time.perf_counter()
     done = list(add_note_ids(engine.vaults.primary, params.notes))
-    data = {"notes": [added_fields(one) for one in done]}
-    return success(data, answer_meta(engine, started))
+    return Found({"notes": [added_fields(one) for one in done]})
 
 
 def added_fields(one: AddedId) -> dict[str, object]:
@@ -106,19 +101,3 @@ def check_fields(found: IdCheck) -> dict[str, object]:
 
 def _bad(one: FoundId) -> dict[str, object]:
     return {"note": one.path, "id": one.id.value, "field": one.id.field, "trouble": one.id.trouble}
-
-
-CHECK_IDS = Tool(
-    name="obsidian_rag_check_ids",
-    description="Notes whose id is missing, broken or used twice, and relations that lead nowhere.",
-    params=CheckIdsParams,
-    run=check,
-    is_read_only=True,
-)
-ADD_IDS = Tool(
-    name="obsidian_rag_add_ids",
-    description="Write an id into the frontmatter of notes that have none.",
-    params=AddIdsParams,
-    run=add,
-    is_read_only=False,
-)

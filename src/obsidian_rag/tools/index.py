@@ -1,6 +1,5 @@
 """`obsidian_rag_index`: start an index run, and its outcome as every door shows it."""
 
-import time
 import uuid
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -11,9 +10,9 @@ from pydantic.json_schema import SkipJsonSchema
 from obsidian_rag.engine import Engine, Job, index_stamp, result_fields, run_index
 from obsidian_rag.errors import InvalidArgument, NotFound
 from obsidian_rag.tools.citation import known_files
-from obsidian_rag.tools.dispatch import Params, Tool, answer_meta, with_health
+from obsidian_rag.tools.dispatch import Found, Params, tool, with_health
 from obsidian_rag.tools.envelope import Envelope, Meta, success
-from obsidian_rag.tools.guard import AGENT, Caller
+from obsidian_rag.tools.guard import Caller
 
 
 class IndexParams(Params):
@@ -27,7 +26,16 @@ class IndexParams(Params):
     accept_removals: SkipJsonSchema[bool] = False
 
 
-def index(engine: Engine, params: IndexParams, caller: Caller = AGENT) -> Envelope:
+@tool(
+    "obsidian_rag_index",
+    "Bring the search index up to date with the user's notes, which are only read. The answer"
+    " has a job id; obsidian_rag_status shows its progress, then counts and the files that"
+    " failed. While a job runs, asking again gives the same job.",
+    IndexParams,
+    is_read_only=False,
+    is_of_installation=True,
+)
+def index(engine: Engine, params: IndexParams, caller: Caller) -> Found:
     """Start a job, or take up the one that runs; a process that does not stay runs it to its end.
 
     Raises:
@@ -44,10 +52,9 @@ def index(engine: Engine, params: IndexParams, caller: Caller = AGENT) -> Envelo
         fields = result_fields(run_index(engine, params.mode, accepts_removals=accepts))
         job = {"job_id": str(uuid.uuid4()), "status": "completed"}
         shown = {"errors": known_files(engine, fields["errors"], caller)}
-        return success({**job, **fields, **shown}, _meta(engine, fields))
-    started = time.perf_counter()
+        return Found({**job, **fields, **shown}, meta=_meta(engine, fields))
     running = engine.live.jobs.request(params.mode, accepts_removals=accepts)
-    return success(started_job(running), answer_meta(engine, started))
+    return Found(started_job(running))
 
 
 class CancelParams(Params):
@@ -58,17 +65,23 @@ class CancelParams(Params):
     )
 
 
-def cancel(engine: Engine, params: CancelParams, _: Caller = AGENT) -> Envelope:
+@tool(
+    "obsidian_rag_cancel",
+    "End a running index job early, when the user asks for it; the next run goes on from there.",
+    CancelParams,
+    is_read_only=False,
+    is_of_installation=True,
+)
+def cancel(engine: Engine, params: CancelParams, _: Caller) -> Found:
     """Ask a job to end early; what it has done so far is kept.
 
     Raises:
         NotFound: no such job is waiting or running.
     """
-    started = time.perf_counter()
     if engine.live is None:
         raise NotFound("No job is running here.", "Jobs run in the daemon: `obsidian-rag serve`.")
     job = engine.live.jobs.cancel(params.job_id)
-    return success({**started_job(job), "cancelling": True}, answer_meta(engine, started))
+    return Found({**started_job(job), "cancelling": True})
 
 
 def started_job(job: Job) -> dict[str, object]:
@@ -89,27 +102,3 @@ def _meta(engine: Engine, fields: Mapping[str, Any]) -> Meta:
         index_version=version,
         vault_mtime=newest,
     )
-
-
-INDEX = Tool(
-    name="obsidian_rag_index",
-    description=(
-        "Bring the search index up to date with the user's notes, which are only read. The answer"
-        " has a job id; obsidian_rag_status shows its progress, then counts and the files that"
-        " failed. While a job runs, asking again gives the same job."
-    ),
-    params=IndexParams,
-    run=index,
-    is_read_only=False,
-    is_of_installation=True,
-)
-CANCEL = Tool(
-    name="obsidian_rag_cancel",
-    description=(
-        "End a running index job early, when the user asks for it; the next run goes on from there."
-    ),
-    params=CancelParams,
-    run=cancel,
-    is_read_only=False,
-    is_of_installation=True,
-)

@@ -5,7 +5,6 @@ change something, so that clients ask the user first, and a limited caller canno
 a vault is outside, it answers as one that nobody linked.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -27,9 +26,8 @@ from obsidian_rag.engine import (
 )
 from obsidian_rag.errors import NotFound
 from obsidian_rag.tools.citation import known_files
-from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
-from obsidian_rag.tools.envelope import Envelope, success
-from obsidian_rag.tools.guard import AGENT, Caller
+from obsidian_rag.tools.dispatch import Found, NoParams, Params, tool
+from obsidian_rag.tools.guard import Caller
 from obsidian_rag.tools.index import started_job
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -79,10 +77,6 @@ class LinkAddParams(Params):
     )
 
 
-class LinkListParams(Params):
-    """Nothing to choose."""
-
-
 class LinkParams(Params):
     """Which vault."""
 
@@ -108,14 +102,21 @@ class LinkSyncStatusParams(LinkParams):
     limit: int = Field(20, ge=0, le=500, description="Most files to list")
 
 
-def link_add(engine: Engine, params: LinkAddParams, _: Caller = AGENT) -> Envelope:
+@tool(
+    "obsidian_link_add",
+    "Make another vault on this machine searchable where it is; its files are only read."
+    " Only if the user asked for it.",
+    LinkAddParams,
+    is_read_only=False,
+    is_of_installation=True,
+)
+def link_add(engine: Engine, params: LinkAddParams, _: Caller) -> Found:
     """Link a vault; a daemon begins to import it.
 
     Raises:
         InvalidArgument: the folder cannot be a linked vault.
         ReadOnly: it should be written to.
     """
-    started = time.perf_counter()
     link = add_link(
         engine,
         params.root_path,
@@ -126,21 +127,33 @@ def link_add(engine: Engine, params: LinkAddParams, _: Caller = AGENT) -> Envelo
     )
     # Who has no daemon asks for the import.
     data = {**_fields(link), "warnings": list(link.warnings), "importing": engine.live is not None}
-    return success(data, answer_meta(engine, started))
+    return Found(data)
 
 
-def link_list(engine: Engine, _: LinkListParams | None = None, caller: Caller = AGENT) -> Envelope:
+@tool(
+    "obsidian_link_list",
+    "The vaults that are searched: names, modes, how far each is indexed.",
+    NoParams,
+    is_read_only=True,
+)
+def link_list(engine: Engine, _: NoParams, caller: Caller) -> Found:
     """Every vault that the caller may know of, the primary one first."""
-    started = time.perf_counter()
     found = [
         _told(link_status(engine, link.link_id, 0), caller)
         for link in links(engine)
         if _is_there(link, caller)
     ]
-    return success({"links": found}, answer_meta(engine, started))
+    return Found({"links": found})
 
 
-def link_remove(engine: Engine, params: LinkParams, caller: Caller = AGENT) -> Envelope:
+@tool(
+    "obsidian_link_remove",
+    "Stop searching a linked vault and drop its index; its files stay. Ask the user.",
+    LinkParams,
+    is_read_only=False,
+    is_of_installation=True,
+)
+def link_remove(engine: Engine, params: LinkParams, caller: Caller) -> Found:
     """Forget a linked vault; its files stay as they are.
 
     Raises:
@@ -148,14 +161,19 @@ def link_remove(engine: Engine, params: LinkParams, caller: Caller = AGENT) -> E
         InvalidArgument: it is the primary one.
         Busy: another process writes the index.
     """
-    started = time.perf_counter()
     link = _found(engine, params.link_id, caller)
     removed = remove_link(engine, link.link_id)
-    data = {**_fields(link), "removed": asdict(removed), "files_untouched": True}
-    return success(data, answer_meta(engine, started))
+    return Found({**_fields(link), "removed": asdict(removed), "files_untouched": True})
 
 
-def link_set_mode(engine: Engine, params: LinkModeParams, caller: Caller = AGENT) -> Envelope:
+@tool(
+    "obsidian_link_set_mode",
+    "Change the mode of a linked vault, pause its import or go on with it.",
+    LinkModeParams,
+    is_read_only=False,
+    is_of_installation=True,
+)
+def link_set_mode(engine: Engine, params: LinkModeParams, caller: Caller) -> Found:
     """Change the mode of a linked vault, pause it or go on with it.
 
     Raises:
@@ -163,13 +181,19 @@ def link_set_mode(engine: Engine, params: LinkModeParams, caller: Caller = AGENT
         ReadOnly: it should be written to.
         InvalidArgument: it is the primary one.
     """
-    started = time.perf_counter()
     link = _found(engine, params.link_id, caller)
     changed = change_link(engine, link.link_id, params.mode, params.paused)
-    return success(_fields(changed), answer_meta(engine, started))
+    return Found(_fields(changed))
 
 
-def sync_now(engine: Engine, params: SyncNowParams, caller: Caller = AGENT) -> Envelope:
+@tool(
+    "obsidian_sync_now",
+    "Index what changed in one vault, or in all, now.",
+    SyncNowParams,
+    is_read_only=False,
+    is_of_installation=True,
+)
+def sync_now(engine: Engine, params: SyncNowParams, caller: Caller) -> Found:
     """Make the index agree with a vault, or with all of them, now.
 
     Raises:
@@ -177,7 +201,6 @@ def sync_now(engine: Engine, params: SyncNowParams, caller: Caller = AGENT) -> E
         InvalidArgument: it is paused.
         Busy: another process writes the index.
     """
-    started = time.perf_counter()
     if params.link_id is not None:
         done = sync_link(engine, _found(engine, params.link_id, caller).link_id)
     elif engine.live is not None:
@@ -185,26 +208,28 @@ def sync_now(engine: Engine, params: SyncNowParams, caller: Caller = AGENT) -> E
     else:
         done = run_index(engine, "sync")
     if isinstance(done, Job):
-        return success(started_job(done), answer_meta(engine, started))
+        return Found(started_job(done))
     fields = result_fields(done)
     shown = {**fields, "errors": known_files(engine, fields["errors"], caller)}
-    return success({"status": "completed", "mode": "sync", **shown}, answer_meta(engine, started))
+    return Found({"status": "completed", "mode": "sync", **shown})
 
 
-def link_sync_status(
-    engine: Engine, params: LinkSyncStatusParams, caller: Caller = AGENT
-) -> Envelope:
+@tool(
+    "obsidian_link_sync_status",
+    "How far the import of one vault is, and which of its files wait or failed.",
+    LinkSyncStatusParams,
+    is_read_only=True,
+)
+def link_sync_status(engine: Engine, params: LinkSyncStatusParams, caller: Caller) -> Found:
     """How far the import of a vault is, and what waits or failed.
 
     Raises:
         NotFound: there is no such vault.
     """
-    started = time.perf_counter()
     link = _found(engine, params.link_id, caller)
     found = link_status(engine, link.link_id, params.limit)
     waiting = [{**asdict(row), "file": row.rel_path} for row in found.queue]
-    data = {**_told(found, caller), "queue": known_files(engine, waiting, caller)}
-    return success(data, answer_meta(engine, started))
+    return Found({**_told(found, caller), "queue": known_files(engine, waiting, caller)})
 
 
 def _found(engine: Engine, wanted: str, caller: Caller) -> Link:
@@ -252,54 +277,3 @@ def _told(found: Any, caller: Caller) -> dict[str, Any]:
         "progress": asdict(found.progress),
         "totals": asdict(found.totals),
     }
-
-
-LINK_ADD = Tool(
-    name="obsidian_link_add",
-    description=(
-        "Make another vault on this machine searchable where it is; its files are only read."
-        " Only if the user asked for it."
-    ),
-    params=LinkAddParams,
-    run=link_add,
-    is_read_only=False,
-    is_of_installation=True,
-)
-LINK_LIST = Tool(
-    name="obsidian_link_list",
-    description="The vaults that are searched: names, modes, how far each is indexed.",
-    params=LinkListParams,
-    run=link_list,
-    is_read_only=True,
-)
-LINK_REMOVE = Tool(
-    name="obsidian_link_remove",
-    description="Stop searching a linked vault and drop its index; its files stay. Ask the user.",
-    params=LinkParams,
-    run=link_remove,
-    is_read_only=False,
-    is_of_installation=True,
-)
-LINK_SET_MODE = Tool(
-    name="obsidian_link_set_mode",
-    description="Change the mode of a linked vault, pause its import or go on with it.",
-    params=LinkModeParams,
-    run=link_set_mode,
-    is_read_only=False,
-    is_of_installation=True,
-)
-SYNC_NOW = Tool(
-    name="obsidian_sync_now",
-    description="Index what changed in one vault, or in all, now.",
-    params=SyncNowParams,
-    run=sync_now,
-    is_read_only=False,
-    is_of_installation=True,
-)
-LINK_SYNC_STATUS = Tool(
-    name="obsidian_link_sync_status",
-    description="How far the import of one vault is, and which of its files wait or failed.",
-    params=LinkSyncStatusParams,
-    run=link_sync_status,
-    is_read_only=True,
-)

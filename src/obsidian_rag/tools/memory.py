@@ -18,10 +18,9 @@ from obsidian_rag.errors import NotFound, ObsidianRagError, SensitiveFiltered
 from obsidian_rag.notes import Note
 from obsidian_rag.search import FoundFact
 from obsidian_rag.tools.citation import WHICH_VAULT, VaultName, find_note
-from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
+from obsidian_rag.tools.dispatch import Found, Params, answer_meta, tool
 from obsidian_rag.tools.envelope import Envelope, success
 from obsidian_rag.tools.guard import (
-    AGENT,
     OWNER,
     PRIVATE,
     Caller,
@@ -72,7 +71,16 @@ class _Judged:
     is_withheld: bool
 
 
-def memory_store(engine: Engine, params: MemoryStoreParams, caller: Caller = AGENT) -> Envelope:
+@tool(
+    "obsidian_rag_memory_store",
+    "Remember a fact from the user's notes under a short key, with the note it comes from."
+    " Ask the user first. The same key again replaces it.",
+    MemoryStoreParams,
+    is_read_only=False,
+    # A key is everybody's: to take it would replace, or tell of, a fact from outside a scope.
+    is_of_installation=True,
+)
+def memory_store(engine: Engine, params: MemoryStoreParams, caller: Caller) -> Found:
     """Remember a fact, replacing an earlier one with the same key.
 
     Raises:
@@ -80,16 +88,20 @@ def memory_store(engine: Engine, params: MemoryStoreParams, caller: Caller = AGE
         SecurityViolation: the source is outside the vault or in a denied folder.
         SensitiveFiltered: the source is private, and the user has not been asked.
     """
-    started = time.perf_counter()
     caller = caller.confirming(params.confirm_sensitive)
     vault, source = find_note(engine, params.source, caller, params.vault)
     engine.facts.store(params.key, params.value, source, vault.link_id)
-    return success({"stored": True, "key": params.key}, answer_meta(engine, started))
+    return Found({"stored": True, "key": params.key})
 
 
-def memory_recall(engine: Engine, params: MemoryRecallParams, caller: Caller = AGENT) -> Envelope:
+@tool(
+    "obsidian_rag_memory_recall",
+    "Facts remembered earlier, by exact key or by what they are about. Each names its source note.",
+    MemoryRecallParams,
+    is_read_only=True,
+)
+def memory_recall(engine: Engine, params: MemoryRecallParams, caller: Caller) -> Found:
     """The fact with this key, else the facts nearest to the query."""
-    started = time.perf_counter()
     caller = caller.confirming(params.confirm_sensitive)
     facts = engine.facts
     exact = facts.get(params.key) if params.key else None
@@ -104,7 +116,7 @@ def memory_recall(engine: Engine, params: MemoryRecallParams, caller: Caller = A
         "sensitive_detected": any(one.verdict.is_sensitive for one in judged),
     }
     trouble = trouble or (_withheld(withheld) if withheld else None)
-    return success(data, answer_meta(engine, started), trouble)
+    return Found(data, trouble)
 
 
 def _known(engine: Engine, found: Iterable[FoundFact], caller: Caller) -> Iterator[_Judged]:
@@ -196,27 +208,3 @@ def _fields(engine: Engine, found: FoundFact) -> dict[str, object]:
         "vault": names.get(fact.link_id, "") if fact.link_id else engine.vaults.primary.name,
         "stored_at": fact.updated_at,
     }
-
-
-MEMORY_STORE = Tool(
-    name="obsidian_rag_memory_store",
-    description=(
-        "Remember a fact from the user's notes under a short key, with the note it comes from."
-        " Ask the user first. The same key again replaces it."
-    ),
-    params=MemoryStoreParams,
-    run=memory_store,
-    is_read_only=False,
-    # A key is everybody's: to take it would replace, or tell of, a fact from outside a scope.
-    is_of_installation=True,
-)
-MEMORY_RECALL = Tool(
-    name="obsidian_rag_memory_recall",
-    description=(
-        "Facts remembered earlier, by exact key or by what they are about. Each names its source"
-        " note."
-    ),
-    params=MemoryRecallParams,
-    run=memory_recall,
-    is_read_only=True,
-)

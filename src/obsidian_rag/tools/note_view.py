@@ -5,21 +5,16 @@ veil until it is asked for.
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import islice
 
 from obsidian_rag.engine import Engine, NoteFiles, property_names
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
 from obsidian_rag.notes import Note, RagPolicy
-from obsidian_rag.relations import (
-    Card,
-    LinkedNotes,
-    known_notes,
-    linked_notes,
-    preview_relation,
-)
+from obsidian_rag.relations import LinkedNotes, known_notes, linked_notes, preview_relation
 from obsidian_rag.tools.citation import find_note, obsidian_link
 from obsidian_rag.tools.guard import OWNER, guard_settings
 from obsidian_rag.tools.sections import sections_of_note
@@ -88,14 +83,6 @@ class FilterChoice:
     count: int
 
 
-@dataclass(slots=True)
-class _Counts:
-    """How often folders and tags occur."""
-
-    folders: dict[str, int] = field(default_factory=dict)
-    tags: dict[str, int] = field(default_factory=dict)
-
-
 def filter_choices(engine: Engine, kind: str, typed: str) -> list[FilterChoice]:
     """Folders, tags or properties that begin so, or else contain it, the commonest first.
 
@@ -115,22 +102,16 @@ def filter_choices(engine: Engine, kind: str, typed: str) -> list[FilterChoice]:
 def _counted(engine: Engine, kind: str) -> Mapping[str, int]:
     if kind == "property":
         return dict(property_names(engine))
-    if kind not in ("folder", "tag"):
-        raise InvalidArgument(f"There are no filters of '{kind}'.", "Use folder, tag or property.")
-    counts = _counts(known_notes(engine))
-    return counts.folders if kind == "folder" else counts.tags
+    if kind == "folder":
+        return Counter(folder for card in known_notes(engine) for folder in _folders(card.path))
+    if kind == "tag":
+        return Counter(tag.lstrip("#") for card in known_notes(engine) for tag in card.tags)
+    raise InvalidArgument(f"There are no filters of '{kind}'.", "Use folder, tag or property.")
 
 
-def _counts(cards: Sequence[Card]) -> _Counts:
-    counts = _Counts()
-    for card in cards:
-        folder = card.path
-        while folder := folder.rpartition("/")[0]:
-            counts.folders[folder] = counts.folders.get(folder, 0) + 1
-        for tag in card.tags:
-            name = tag.lstrip("#")
-            counts.tags[name] = counts.tags.get(name, 0) + 1
-    return counts
+def _folders(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def relation_preview(

@@ -6,9 +6,9 @@ from typing import Any
 
 from obsidian_rag.engine import Engine, report_status
 from obsidian_rag.tools.citation import known_files
-from obsidian_rag.tools.dispatch import Params, Tool
-from obsidian_rag.tools.envelope import Envelope, Meta, success
-from obsidian_rag.tools.guard import AGENT, Caller
+from obsidian_rag.tools.dispatch import Found, NoParams, tool
+from obsidian_rag.tools.envelope import Meta
+from obsidian_rag.tools.guard import Caller
 
 # What would tell of notes outside of a scope.
 _OF_ALL_NOTES: dict[str, Any] = {
@@ -28,11 +28,16 @@ _OF_ALL_NOTES: dict[str, Any] = {
 }
 
 
-class StatusParams(Params):
-    """Nothing to choose."""
-
-
-def status(engine: Engine, _: StatusParams | None = None, caller: Caller = AGENT) -> Envelope:
+@tool(
+    "obsidian_rag_status",
+    "Is the index of the user's Obsidian vaults healthy and up to date? Counts notes, and"
+    " lists files that cannot be searched with the reason. Call it first, and after starting"
+    " an index run.",
+    NoParams,
+    is_read_only=True,
+    tells_health=True,
+)
+def status(engine: Engine, _: NoParams, caller: Caller) -> Found:
     """Report health, counts, and every file that is not searchable with its reason.
 
     Agents are not told of files that say `rag: false` or `rag: private`, nor of earlier runs, and
@@ -56,18 +61,4 @@ def status(engine: Engine, _: StatusParams | None = None, caller: Caller = AGENT
         index_version=data.pop("index_version"),
         vault_mtime=data.pop("vault_mtime"),
     )
-    return success(data, meta, report.trouble, report.plugin_health)
-
-
-STATUS = Tool(
-    name="obsidian_rag_status",
-    description=(
-        "Is the index of the user's Obsidian vaults healthy and up to date? Counts notes, and"
-        " lists files that cannot be searched with the reason. Call it first, and after starting"
-        " an index run."
-    ),
-    params=StatusParams,
-    run=status,
-    is_read_only=True,
-    tells_health=True,
-)
+    return Found(data, report.trouble, report.plugin_health, meta=meta)

@@ -84,17 +84,7 @@ def sync_trash(engine: Engine) -> Envelope:
     Raises:
         ConfigInvalid: LiveSync is not set up.
     """
-    files = [
-        {
-            "id": one.trash_id,
-            "path": one.path,
-            "size": one.size,
-            "removed_at": one.removed_at,
-            "reason": one.reason,
-        }
-        for one in trashed_files(engine.config)
-    ]
-    return success({"files": files})
+    return success({"files": [one.fields() for one in trashed_files(engine.config)]})
 
 
 def sync_restore(engine: Engine, trash_id: int) -> Envelope:

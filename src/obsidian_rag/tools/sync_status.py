@@ -1,25 +1,28 @@
 """`obsidian_sync_status`: is the vault in sync with the user's other devices."""
 
-import time
 from dataclasses import asdict, replace
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.livesync import livesync_status
-from obsidian_rag.tools.dispatch import Params, Tool, answer_meta
-from obsidian_rag.tools.envelope import Envelope, success
-from obsidian_rag.tools.guard import AGENT, Caller
+from obsidian_rag.tools.dispatch import Found, NoParams, tool
+from obsidian_rag.tools.guard import Caller
 
 
-class SyncStatusParams(Params):
-    """Nothing to choose."""
-
-
-def sync_status(engine: Engine, _: SyncStatusParams, caller: Caller = AGENT) -> Envelope:
+@tool(
+    "obsidian_sync_status",
+    "Is the vault in sync with the user's other devices (Self-hosted LiveSync)? Tells whether"
+    " it runs, what was pulled and pushed, what waits and what is not synced. Call it when a"
+    " note seems old or missing, or before relying on an edit reaching other devices.",
+    NoParams,
+    is_read_only=True,
+    tells_health=True,
+    is_of_installation=True,
+)
+def sync_status(engine: Engine, _: NoParams, caller: Caller) -> Found:
     """Report whether LiveSync runs, what it did, and what keeps it from doing more.
 
     Which files are not synced is for their owner; an agent hears how many.
     """
-    started = time.perf_counter()
     ours = engine.live.livesync() if engine.live else None
     found = livesync_status(engine.config, engine.database, ours)
     if found.trouble is not None and engine.live is not None:
@@ -30,19 +33,4 @@ def sync_status(engine: Engine, _: SyncStatusParams, caller: Caller = AGENT) -> 
         for one in found.not_synced
     ]
     data["trouble"] = found.trouble.body if found.trouble else None
-    return success(data, answer_meta(engine, started), found.trouble, found.health)
-
-
-SYNC_STATUS = Tool(
-    name="obsidian_sync_status",
-    description=(
-        "Is the vault in sync with the user's other devices (Self-hosted LiveSync)? Tells whether"
-        " it runs, what was pulled and pushed, what waits and what is not synced. Call it when a"
-        " note seems old or missing, or before relying on an edit reaching other devices."
-    ),
-    params=SyncStatusParams,
-    run=sync_status,
-    is_read_only=True,
-    tells_health=True,
-    is_of_installation=True,
-)
+    return Found(data, found.trouble, found.health)

@@ -38,7 +38,7 @@ from obsidian_rag.transports.cli import (
     uuid_cmd,
 )
 from obsidian_rag.transports.cli.output import print_failure
-from obsidian_rag.transports.cli.streams import safe_streams
+from obsidian_rag.transports.cli.streams import safe_streams, say
 
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -115,12 +115,12 @@ def _run() -> int:
         return ended.exit_code
     except TyperException as error:
         if error.format_message().startswith("Usage:"):  # called without a command
-            print(error.format_message(), file=sys.stderr)
+            say(error.format_message())
             return 2
         print_failure(InvalidArgument(error.format_message(), "See `obsidian-rag --help`."))
         return 2
     except (typer.Abort, KeyboardInterrupt):
-        print("Interrupted.", file=sys.stderr)
+        say("Interrupted.")
         return 130
     except ObsidianRagError as error:
         print_failure(error)

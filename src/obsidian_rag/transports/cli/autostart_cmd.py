@@ -12,9 +12,10 @@ import typer
 
 from obsidian_rag.config import data_home
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, print_data
+from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import find_daemon
-from obsidian_rag.transports.lazy import autostart, tools
+from obsidian_rag.transports.lazy import autostart
 
 if TYPE_CHECKING:
     from obsidian_rag.autostart import Entry
@@ -49,7 +50,7 @@ def install(
     notes += _daemon_of_another(entry)
     autostart.install_entry(entry)
     if json_output:
-        _answer({**_fields(entry), "installed": True, "vault_path": str(root), "notes": notes})
+        print_data({**_fields(entry), "installed": True, "vault_path": str(root), "notes": notes})
     else:
         print(f"entry   {entry.file}\nstarts  {_line(entry, entry.command)}")
     _say(notes)
@@ -72,7 +73,7 @@ def uninstall(
     complaints = autostart.remove_entry(entry)
     if json_output:
         was_there = complaints is not None
-        _answer({**_fields(entry), "removed": was_there, "notes": complaints or []})
+        print_data({**_fields(entry), "removed": was_there, "notes": complaints or []})
     elif complaints is None:
         print("Nothing is installed")
     else:
@@ -95,7 +96,7 @@ def status(json_output: JsonFlag = False) -> int:
     if json_output:
         found = {"url": daemon.url, "pid": daemon.pid} if daemon else None
         facts = {name.removeprefix("is_"): value for name, value in asdict(state).items()}
-        _answer({**_fields(entry), **facts, "daemon": found})
+        print_data({**_fields(entry), **facts, "daemon": found})
         return 0
     print(f"entry    {entry.file if state.is_installed else 'not installed'}")
     print(f"enabled  {_word(state.is_enabled)}")
@@ -142,7 +143,7 @@ def _daemon_of_another(entry: "Entry") -> list[str]:
 def _plan_install(entry: "Entry", notes: list[str], json_output: bool) -> int:
     commands = entry.install_commands
     if json_output:
-        _answer({**_fields(entry), "text": entry.text, "commands": commands, "notes": notes})
+        print_data({**_fields(entry), "text": entry.text, "commands": commands, "notes": notes})
         return 0
     print(f"# write {entry.file}\n{entry.text}\n# run")
     for command in commands:
@@ -153,7 +154,7 @@ def _plan_install(entry: "Entry", notes: list[str], json_output: bool) -> int:
 
 def _plan_removal(entry: "Entry", json_output: bool) -> int:
     if json_output:
-        _answer({**_fields(entry), "commands": entry.remove_commands})
+        print_data({**_fields(entry), "commands": entry.remove_commands})
         return 0
     print("# run")
     for command in entry.remove_commands:
@@ -173,13 +174,9 @@ def _fields(entry: "Entry") -> dict[str, object]:
     return {"platform": entry.platform, "file": str(entry.file)}
 
 
-def _answer(data: dict[str, object]) -> None:
-    print_envelope(tools.success(data))
-
-
 def _say(notes: list[str]) -> None:
     for note in notes:
-        print(note, file=sys.stderr)
+        say(note)
 
 
 def _word(fact: bool | None) -> str:

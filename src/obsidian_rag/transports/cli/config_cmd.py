@@ -1,7 +1,6 @@
 """config show, get, set, unset and path."""
 
 import os
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -10,8 +9,8 @@ import typer
 from obsidian_rag import config, config_edit
 from obsidian_rag.errors import ConfigInvalid
 from obsidian_rag.transports.backend import restart_needed
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, print_json, the_daemon
-from obsidian_rag.transports.lazy import engine, tools
+from obsidian_rag.transports.cli.output import JsonFlag, json_text, print_done, the_daemon
+from obsidian_rag.transports.lazy import engine
 
 _STATIC = ("builtin", "hash", "same_as_model")
 app = typer.Typer(no_args_is_help=True, help="Show and change settings", rich_markup_mode=None)
@@ -45,11 +44,7 @@ def show(json_output: JsonFlag = False) -> int:
     Example:  obsidian-rag config show
     """
     settings = config.load().settings.model_dump(mode="json", by_alias=True)
-    if json_output:
-        print_envelope(tools.success(settings))
-    else:
-        print_json(settings)
-    return 0
+    return print_done(settings, json_text(settings), json_output)
 
 
 @app.command("get")
@@ -61,13 +56,8 @@ def get(key: Key, json_output: JsonFlag = False) -> int:
     if key not in {name.partition(".")[0] for name in config.setting_names()}:
         config_edit.check_name(key)
     value = config.load().value(key)
-    if json_output:
-        print_envelope(tools.success({"key": key, "value": value}))
-    elif isinstance(value, str):
-        print(value)
-    else:
-        print_json(value)
-    return 0
+    text = value if isinstance(value, str) else json_text(value)
+    return print_done({"key": key, "value": value}, text, json_output)
 
 
 @app.command("set")
@@ -109,11 +99,8 @@ def path(json_output: JsonFlag = False) -> int:
 
     Example:  $EDITOR "$(obsidian-rag config path)"
     """
-    if json_output:
-        print_envelope(tools.success({"config": str(config.config_file())}))
-    else:
-        print(config.config_file())
-    return 0
+    file = str(config.config_file())
+    return print_done({"config": file}, file, json_output)
 
 
 def _written(tree: dict[str, Any]) -> config.Config | None:
@@ -133,13 +120,8 @@ def _save(
     config.save(tree, file)
     is_changed = before is None or before.value(key) != after.value(key)
     told = list(_consequences(key, after, is_changed=is_changed))
-    if json_output:
-        print_envelope(tools.success({"key": key, "config": str(file), "notes": told}))
-        return 0
-    print(said)
-    for line in told:
-        print(line, file=sys.stderr)
-    return 0
+    done = {"key": key, "config": str(file), "notes": told}
+    return print_done(done, said, json_output, told)
 
 
 def _consequences(key: str, after: config.Config, *, is_changed: bool) -> Iterator[str]:

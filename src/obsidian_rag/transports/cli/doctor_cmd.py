@@ -23,9 +23,8 @@ def doctor(
 
     Example:  obsidian-rag doctor --deep
     """
-    opened = open_engine()
     findings = []
-    try:
+    with open_engine() as opened:
         for finding in engine.examine(opened, deep=deep):
             findings.append(finding)
             if not json_output:
@@ -34,8 +33,6 @@ def doctor(
                 print(f"{verdict} {finding.check:<12} {finding.message}")
                 if finding.suggestion:
                     print(f"{'':<21} {finding.suggestion}")
-    finally:
-        opened.close()
     trouble = next((finding.error for finding in findings if finding.error), None)
     if json_output:
         shown = [asdict(replace(finding, error=None)) for finding in findings]

@@ -1,6 +1,5 @@
 """eval: how well search does on questions whose answers are known, and related notes on links."""
 
-import contextlib
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +18,13 @@ from obsidian_rag.transports.cli.eval_text import (
     worst_fields,
 )
 from obsidian_rag.transports.cli.note_names import complete_vault
-from obsidian_rag.transports.cli.output import JsonFlag, counted, open_engine, print_envelope
+from obsidian_rag.transports.cli.output import (
+    JsonFlag,
+    counted,
+    open_engine,
+    print_data,
+    print_envelope,
+)
 from obsidian_rag.transports.cli.progress import progress
 from obsidian_rag.transports.lazy import tools
 
@@ -92,7 +97,7 @@ def evaluate(
 
 
 def _measure_search(wanted: "Measurement", worst: int, json_output: bool) -> int:
-    with contextlib.closing(open_engine()) as engine, progress("questions") as show:
+    with open_engine() as engine, progress("questions") as show:
         report, unknown = tools.measure_search(engine, wanted, show)
     if json_output:
         fields = report_fields(report, unknown, wanted.half)
@@ -119,7 +124,7 @@ def _half_text(wanted: "Measurement") -> str:
 
 
 def _measure_links(limit: int, json_output: bool) -> int:
-    with contextlib.closing(open_engine()) as engine, progress("links") as show:
+    with open_engine() as engine, progress("links") as show:
         found = tools.measure_links(engine, limit, show)
     if not found.links:
         raise NotFound(
@@ -127,7 +132,7 @@ def _measure_links(limit: int, json_output: bool) -> int:
             "Link some notes, run `obsidian-rag sync`, and try again.",
         )
     if json_output:
-        print_envelope(tools.success({"notes": found.notes, "links": found.links, **_rates(found)}))
+        print_data({"notes": found.notes, "links": found.links, **_rates(found)})
     else:
         _print_links(found)
     return 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from obsidian_rag.transports.cli.output import counted, print_trouble
 from obsidian_rag.transports.cli.related_text import plain, width, wrapped
-from obsidian_rag.transports.cli.streams import style
+from obsidian_rag.transports.cli.streams import say, style
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -323,11 +323,11 @@ def _ranks(report: "Report", one: "Outcome") -> "dict[str, int | None]":
 def print_caveats(report: "Report", unknown: tuple[str, ...]) -> None:
     """What the numbers do not say, on stderr."""
     if unknown:
-        print("Not in the index, and so counted as not found:", file=sys.stderr)
+        say("Not in the index, and so counted as not found:")
         for path in unknown[:_UNKNOWN_SHOWN]:
-            print(f"  {path}", file=sys.stderr)
+            say(f"  {path}")
         if len(unknown) > _UNKNOWN_SHOWN:
-            print(f"  … and {len(unknown) - _UNKNOWN_SHOWN} more", file=sys.stderr)
+            say(f"  … and {len(unknown) - _UNKNOWN_SHOWN} more")
     if report.trouble is not None:
         print_trouble(report.trouble.body, sys.stderr)
 

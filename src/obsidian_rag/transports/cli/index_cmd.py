@@ -24,7 +24,7 @@ from obsidian_rag.transports.cli.interrupts import stop_on_signals
 from obsidian_rag.transports.cli.meaning_text import meaning_text
 from obsidian_rag.transports.cli.output import JsonFlag, counted, print_envelope, the_daemon
 from obsidian_rag.transports.cli.sending import confirm_sending
-from obsidian_rag.transports.cli.streams import bar_console, escaped
+from obsidian_rag.transports.cli.streams import bar_console, escaped, say
 
 Run = Callable[[OnStep], RunOutcome]
 _writing = threading.Lock()
@@ -173,26 +173,25 @@ def _summarise(fields: dict[str, Any]) -> None:
         f" ({', '.join(parts) or 'nothing to do'}; {fields['duration_ms'] / 1000:.1f} s)"
     )
     if fields.get("repair"):
-        print(fields["repair"], file=sys.stderr)
+        say(fields["repair"])
     errors = fields["errors"]
     for failure in errors[:20]:
-        print(f"  failed: {failure['message']}", file=sys.stderr)
+        say(f"  failed: {failure['message']}")
     if len(errors) > 20:
-        print(f"  … and {len(errors) - 20:,} more", file=sys.stderr)
+        say(f"  … and {len(errors) - 20:,} more")
     if fields["is_cancelled"]:
-        print("Stopped early; run `obsidian-rag sync` to go on.", file=sys.stderr)
+        say("Stopped early; run `obsidian-rag sync` to go on.")
     elif fields["skipped"] or errors:
-        print("`obsidian-rag status` lists what is not searchable and why.", file=sys.stderr)
+        say("`obsidian-rag status` lists what is not searchable and why.")
 
 
 def _summarise_meaning(outcome: RunOutcome, wanted: RunRequest) -> None:
     meaning = outcome.fields["meaning"]
     if meaning is None:
         if wanted.waits_for_meaning:
-            print(
+            say(
                 "No transformer is installed, so there are no meaning vectors;"
-                " `obsidian-rag model get minilm` installs one.",
-                file=sys.stderr,
+                " `obsidian-rag model get minilm` installs one."
             )
         return
     has_rest = meaning["done"] < meaning["total"]

@@ -1,7 +1,6 @@
 """An index run as a command follows it: in the daemon when one runs, in this process otherwise."""
 
 import contextlib
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError, error_from
 from obsidian_rag.transports.cli.output import answered, open_engine
+from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import DaemonGone, RunningDaemon
 from obsidian_rag.transports.lazy import engine, tools
 
@@ -61,7 +61,7 @@ OnStep = Callable[[RunStep], None]
 
 def run_here(wanted: RunRequest, on_step: OnStep, stop: threading.Event) -> RunOutcome:
     """Index in this process."""
-    with contextlib.closing(open_engine()) as opened:
+    with open_engine() as opened:
         fields, meaning = engine.index_in_foreground(
             opened,
             wanted.mode,
@@ -107,7 +107,7 @@ def run_there(
             # A sync is part of every other run; anything else has to wait for its turn.
             is_wanted = wanted.mode in ("sync", job["mode"])
             if not is_wanted:
-                print(f"Waiting for a running {job['mode']} …", file=sys.stderr)
+                say(f"Waiting for a running {job['mode']} …")
             ended = _followed(daemon, events, job["job_id"], on_step if is_wanted else None, stop)
             is_waiting = is_wanted and wanted.waits_for_meaning
             if is_waiting and _afterwards(daemon, asked)[1]:

@@ -11,8 +11,9 @@ from obsidian_rag import config
 from obsidian_rag.config_edit import existing_folder
 from obsidian_rag.errors import InvalidArgument, ProviderFailed
 from obsidian_rag.transports.cli.model_cmd import fetch, show_added, without_model
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
-from obsidian_rag.transports.lazy import engine, tools
+from obsidian_rag.transports.cli.output import JsonFlag, counted, print_data
+from obsidian_rag.transports.cli.streams import say
+from obsidian_rag.transports.lazy import engine
 
 _NO_MODEL = "none"
 _OFFERED = "minilm"
@@ -47,9 +48,9 @@ def init(
         print(f"vault   {root}\nconfig  {file}")
     name = _get_model(model, chosen, can_ask=not json_output and sys.stdin.isatty())
     if json_output:
-        print_envelope(tools.success({"config": str(file), "vault_path": str(root), "model": name}))
+        print_data({"config": str(file), "vault_path": str(root), "model": name})
     else:
-        print("\nNext: `obsidian-rag index` makes it searchable.", file=sys.stderr)
+        say("\nNext: `obsidian-rag index` makes it searchable.")
     return 0
 
 
@@ -73,7 +74,7 @@ def _get_model(asked: str | None, chosen: config.Config, *, can_ask: bool) -> st
     try:
         return _fetched(name, chosen, can_ask=can_ask)
     except ProviderFailed as error:
-        print(without_model(name, error), file=sys.stderr)
+        say(without_model(name, error))
         return None
 
 
@@ -92,15 +93,14 @@ def _confirm(chosen: config.Config, replace: bool) -> None:
     """
     other = engine.replaced_vault(chosen)
     if other is not None and not replace:
-        notes = f"{other.notes:,} note{'' if other.notes == 1 else 's'}"
-        told = f"The index holds {notes} of another vault, {other.path}."
+        told = f"The index holds {counted(other.notes, 'note')} of another vault, {other.path}."
         command = f"obsidian-rag init --vault {shlex.quote(str(chosen.vault_root))} --replace"
         next_step = (
             f"Run `{command}` to replace it, or keep both: set OBSIDIAN_RAG_HOME to another folder."
         )
         if not sys.stdin.isatty():
             raise InvalidArgument(told, next_step)
-        print(told, file=sys.stderr)
+        say(told)
         if not typer.confirm("Replace it with the next index run?", err=True):
             raise InvalidArgument("Nothing was changed.", next_step)
     engine.accept_replacement(chosen, is_accepted=other is not None)
@@ -116,7 +116,7 @@ def _chosen() -> Path:
             "No vault was named.", listed or "Run `obsidian-rag init --vault /path/to/vault`."
         )
     for number, path in enumerate(known, start=1):
-        print(f"  {number}  {path}", file=sys.stderr)
+        say(f"  {number}  {path}")
     hint = "number or folder" if known else "folder"
     answer = str(typer.prompt(f"Vault ({hint})", default="1" if known else None, err=True))
     if answer.isdigit() and 1 <= int(answer) <= len(known):

@@ -1,8 +1,9 @@
 """Interrupts: the first one ends long work tidily, the second at once."""
 
 import signal
-import sys
 import threading
+
+from obsidian_rag.transports.cli.streams import say
 
 
 def stop_on_signals(what: str) -> threading.Event:
@@ -14,7 +15,7 @@ def stop_on_signals(what: str) -> threading.Event:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         stop.set()
-        print(f"\nStopping after the {what} under way …", file=sys.stderr)
+        say(f"\nStopping after the {what} under way …")
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, request)

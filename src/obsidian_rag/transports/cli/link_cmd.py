@@ -2,27 +2,26 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.transports.cli.index_cmd import NdjsonFlag, run_command
 from obsidian_rag.transports.cli.index_run import RunRequest
-from obsidian_rag.transports.cli.link_text import print_link, print_queue
+from obsidian_rag.transports.cli.link_text import print_link, print_link_and_queue
 from obsidian_rag.transports.cli.note_names import complete_vault
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     ask_tool,
     counted,
     paint,
+    print_answer,
     print_envelope,
     the_daemon,
 )
 from obsidian_rag.transports.cli.related_text import plain
-
-if TYPE_CHECKING:
-    from obsidian_rag.tools import Envelope
+from obsidian_rag.transports.cli.streams import say
 
 _FLAGS = {
     "link_id": "the vault",
@@ -85,9 +84,9 @@ def add(
     if json_output:
         print_envelope(envelope)
     elif the_daemon(load()) is not None:
-        _say(f"The daemon imports it; `obsidian-rag link status {link['name']}` tells how far.")
+        say(f"The daemon imports it; `obsidian-rag link status {link['name']}` tells how far.")
     else:
-        _say(f"No daemon runs: `obsidian-rag link sync {link['name']}` imports it.")
+        say(f"No daemon runs: `obsidian-rag link sync {link['name']}` imports it.")
     return 0
 
 
@@ -105,7 +104,7 @@ def list_(json_output: JsonFlag = False) -> int:
     for link in data["links"]:
         print_link(link)
     if not data["links"]:
-        _say("No vault is indexed yet; run `obsidian-rag index`.")
+        say("No vault is indexed yet; run `obsidian-rag index`.")
     return 0
 
 
@@ -122,21 +121,11 @@ def remove(
     found: Any = ask_tool("obsidian_link_sync_status", {"link_id": vault, "limit": 0}, _FLAGS)
     link = found["data"]
     if not yes and sys.stdin.isatty() and not link["is_primary"]:
-        _say(f"What was made of {counted(link['totals']['indexed'], 'note')} is dropped.")
-        _say(f"The files in {plain(link['root_path'])} stay as they are.")
+        say(f"What was made of {counted(link['totals']['indexed'], 'note')} is dropped.")
+        say(f"The files in {plain(link['root_path'])} stay as they are.")
         typer.confirm(f"Stop searching '{link['name']}'?", abort=True, err=True)
     envelope = ask_tool("obsidian_link_remove", {"link_id": link["link_id"]}, _FLAGS)
-    if json_output:
-        print_envelope(envelope)
-        return 0
-    removed: Any = envelope["data"]
-    counts = removed["removed"]
-    print(
-        f"Removed '{removed['name']}' from the index:"
-        f" {counted(counts['files'], 'note')}, {counted(counts['chunks'], 'chunk')}"
-    )
-    _say(f"Its files in {plain(removed['root_path'])} are untouched.")
-    return 0
+    return print_answer(envelope, json_output, _tell_removed)
 
 
 @app.command("mode")
@@ -149,8 +138,7 @@ def mode(
 
     Example:  obsidian-rag link mode wiki read_only
     """
-    envelope = ask_tool("obsidian_link_set_mode", {"link_id": vault, "mode": mode}, _FLAGS)
-    return _told(envelope, json_output, "is {mode}")
+    return _changed(vault, {"mode": mode}, json_output, "is {mode}")
 
 
 @app.command("sync")
@@ -183,13 +171,7 @@ def status(
         return list_(json_output)
     arguments = {"link_id": vault, "limit": limit}
     envelope = ask_tool("obsidian_link_sync_status", arguments, _FLAGS)
-    if json_output:
-        print_envelope(envelope)
-        return 0
-    link: Any = envelope["data"]
-    print_link(link)
-    print_queue(link)
-    return 0
+    return print_answer(envelope, json_output, print_link_and_queue)
 
 
 @app.command("pause")
@@ -198,8 +180,7 @@ def pause(vault: VaultArgument, json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag link pause wiki
     """
-    envelope = ask_tool("obsidian_link_set_mode", {"link_id": vault, "paused": True}, _FLAGS)
-    return _told(envelope, json_output, "is paused")
+    return _changed(vault, {"paused": True}, json_output, "is paused")
 
 
 @app.command("resume")
@@ -208,24 +189,27 @@ def resume(vault: VaultArgument, json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag link resume wiki
     """
-    envelope = ask_tool("obsidian_link_set_mode", {"link_id": vault, "paused": False}, _FLAGS)
-    return _told(envelope, json_output, "goes on")
+    return _changed(vault, {"paused": False}, json_output, "goes on")
 
 
-def _told(envelope: "Envelope", json_output: bool, what: str) -> int:
-    if json_output:
-        print_envelope(envelope)
-    else:
-        link: Any = envelope["data"]
-        print(f"{plain(link['name'])} {what.format(**link)}")
-    return 0
+def _changed(vault: str, change: dict[str, object], json_output: bool, what: str) -> int:
+    return print_answer(
+        ask_tool("obsidian_link_set_mode", {"link_id": vault, **change}, _FLAGS),
+        json_output,
+        lambda link: print(f"{plain(link['name'])} {what.format(**link)}"),
+    )
 
 
 def _tell_added(link: Any) -> None:
     print(f"Linked {plain(link['root_path'])} as '{plain(link['name'])}' (read-only)")
     for warning in link["warnings"]:
-        print(f"{paint('note', 'yellow')}  {plain(warning)}", file=sys.stderr)
+        say(f"{paint('note', 'yellow')}  {plain(warning)}")
 
 
-def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr)
+def _tell_removed(removed: Any) -> None:
+    counts = removed["removed"]
+    print(
+        f"Removed '{removed['name']}' from the index:"
+        f" {counted(counts['files'], 'note')}, {counted(counts['chunks'], 'chunk')}"
+    )
+    say(f"Its files in {plain(removed['root_path'])} are untouched.")

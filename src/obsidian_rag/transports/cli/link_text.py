@@ -6,7 +6,7 @@ from typing import Any
 from obsidian_rag.transports.cli.meaning_text import about_duration
 from obsidian_rag.transports.cli.output import counted, local_time
 from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.cli.streams import style
+from obsidian_rag.transports.cli.streams import say, style
 
 _INDENT = "  "
 _PHASES = {
@@ -28,16 +28,17 @@ def print_link(link: Any) -> None:
         print(f"{_INDENT}without {plain(', '.join(link['exclude']))}")
     if trouble := link["trouble"]:
         code = style(trouble["code"], stream=sys.stderr, fg="yellow")
-        print(f"{_INDENT}{code}: {plain(trouble['message'])}", file=sys.stderr)
+        say(f"{_INDENT}{code}: {plain(trouble['message'])}")
 
 
-def print_queue(link: Any) -> None:
-    """The files that wait or failed, and when the vault was last looked at."""
+def print_link_and_queue(link: Any) -> None:
+    """The same, with the files that wait or failed, and when the vault was last looked at."""
+    print_link(link)
     totals = link["totals"]
     if link["last_scan_at"]:
         print(f"{_INDENT}last looked at {local_time(link['last_scan_at'])}")
     if link["last_error"]:
-        print(f"{_INDENT}{plain(link['last_error'])}", file=sys.stderr)
+        say(f"{_INDENT}{plain(link['last_error'])}")
     for row in link["queue"]:
         why = f": {plain(row['reason'])}" if row["reason"] else ""
         tries = f", tried {row['attempts']} times" if row["attempts"] > 1 else ""

@@ -1,7 +1,6 @@
 """livesync resolve, restore and unlock: what waits for the user's decision."""
 
 import contextlib
-import sys
 from typing import Annotated
 
 import typer
@@ -10,10 +9,11 @@ from obsidian_rag.config import Config, load
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
 from obsidian_rag.transports.cli.livesync_flags import takes_database
 from obsidian_rag.transports.cli.livesync_show import said
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
+from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import DaemonGone
-from obsidian_rag.transports.lazy import livesync, tools
+from obsidian_rag.transports.lazy import livesync
 
 
 def add_to(app: typer.Typer) -> None:
@@ -47,7 +47,7 @@ def resolve(
             raise InvalidArgument("--keep needs a note.", "Name the note to settle.")
         waiting = livesync.waiting_conflicts(config, options)
         if json_output:
-            print_envelope(tools.success({"conflicts": [_conflict(one) for one in waiting]}))
+            print_data({"conflicts": [_conflict(one) for one in waiting]})
         else:
             _print_conflicts(waiting)
         return 0
@@ -56,17 +56,15 @@ def resolve(
             "Which version shall be kept?", "Add --keep ours, theirs, both, or a revision."
         )
     done = livesync.resolve_conflict(config, note, keep, options)
-    if json_output:
-        fields = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
-        print_envelope(tools.success(fields))
-    else:
-        beside = f"; the other version is {', '.join(map(plain, done.kept_as))}"
-        print(f"{plain(done.path)} is settled{beside if done.kept_as else ''}")
+    fields = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
+    beside = f"; the other version is {', '.join(map(plain, done.kept_as))}"
+    settled = f"{plain(done.path)} is settled{beside if done.kept_as else ''}"
+    print_done(fields, settled, json_output)
     try:
         with said("warning"):
             livesync.finish_resolving(config, options)
     except ObsidianRagError as error:
-        print(f"It goes over with the next sync ({error.message})", file=sys.stderr)
+        say(f"It goes over with the next sync ({error.message})")
     return 0
 
 
@@ -109,30 +107,17 @@ def restore(
         raise InvalidArgument("--dry-run needs --all or --since.", "Add one of them.")
     if file is not None:
         done = livesync.restore_trashed(config, file, options)
-        if json_output:
-            print_envelope(tools.success({"path": done.path, "was": done.file.path}))
-        else:
-            print(f"{plain(done.path)} is back; the next sync sends it to the other devices")
-        return 0
+        back = f"{plain(done.path)} is back; the next sync sends it to the other devices"
+        return print_done({"path": done.path, "was": done.file.path}, back, json_output)
     files = livesync.trashed_files(config, options)
     if json_output:
-        listed = [
-            {
-                "id": one.trash_id,
-                "path": one.path,
-                "size": one.size,
-                "removed_at": one.removed_at,
-                "reason": one.reason,
-            }
-            for one in files
-        ]
-        print_envelope(tools.success({"files": listed}))
+        print_data({"files": [one.fields() for one in files]})
         return 0
     for one in files:
         when = one.removed_at[:16].replace("T", " ")
         print(f"{one.trash_id:>6}  {when}  {one.size:>9} B  {plain(one.path)}  ({one.reason})")
     if not files:
-        print("The trash is empty.", file=sys.stderr)
+        say("The trash is empty.")
     return 0
 
 
@@ -150,7 +135,7 @@ def _told_of_many(done: "livesync.RestoredMany", is_dry: bool, json_output: bool
             ],
             "refused_deletions": list(done.held),
         }
-        print_envelope(tools.success(fields))
+        print_data(fields)
     else:
         _print_restored(done, is_dry)
     return 1 if done.failed else 0
@@ -161,21 +146,21 @@ def _print_restored(done: "livesync.RestoredMany", is_dry: bool) -> None:
         beside = f"  (as {plain(one.path)})" if one.path != one.file.path else ""
         print(f"{plain(one.file.path)}{beside}")
     for file, error in done.failed:
-        print(f"{plain(file.path)}: {error.message}", file=sys.stderr)
+        say(f"{plain(file.path)}: {error.message}")
     for path in done.held:
         print(f"{plain(path)}  (its deletion waits, and is refused)")
     count = len(done.restored)
     files = f"{count} file{'' if count == 1 else 's'}"
     if is_dry:
-        print(f"{files} would come back; nothing was changed", file=sys.stderr)
+        say(f"{files} would come back; nothing was changed")
     elif count or done.held:
         held = f"{len(done.held)} deletion{'' if len(done.held) == 1 else 's'} refused"
         told = [f"{files} came back"] * bool(count) + [held] * bool(done.held)
-        print(f"{', '.join(told)}; the next sync tells the other devices", file=sys.stderr)
+        say(f"{', '.join(told)}; the next sync tells the other devices")
     elif not done.failed:
-        print("There is nothing to bring back.", file=sys.stderr)
+        say("There is nothing to bring back.")
     if done.left:
-        print(f"{done.left} more in the trash; `livesync restore` lists them", file=sys.stderr)
+        say(f"{done.left} more in the trash; `livesync restore` lists them")
 
 
 def unlock(json_output: JsonFlag = False, *, options: "livesync.Options") -> int:
@@ -188,10 +173,8 @@ def unlock(json_output: JsonFlag = False, *, options: "livesync.Options") -> int
     """
     config = load()
     livesync.unlock_database(config, options)
-    if json_output:
-        print_envelope(tools.success({"unlocked": True}))
-    else:
-        print("This device is accepted; the next sync looks at everything again")
+    accepted = "This device is accepted; the next sync looks at everything again"
+    print_done({"unlocked": True}, accepted, json_output)
     _wake_daemon(config)
     return 0
 
@@ -226,9 +209,6 @@ def _print_conflicts(waiting: "tuple[livesync.WaitingConflict, ...]") -> None:
             is_ours = rev == one.ours and len(conflict.revs) > 1
             print(f"  {'ours  ' if is_ours else 'theirs'}  {rev}")
     if waiting:
-        print(
-            "\nSettle one: `obsidian-rag livesync resolve NOTE --keep ours|theirs|both|REVISION`",
-            file=sys.stderr,
-        )
+        say("\nSettle one: `obsidian-rag livesync resolve NOTE --keep ours|theirs|both|REVISION`")
     else:
-        print("No note waits.", file=sys.stderr)
+        say("No note waits.")

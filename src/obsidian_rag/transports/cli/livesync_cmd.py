@@ -14,20 +14,7 @@ from obsidian_rag.transports.cli import (
     livesync_status_cmd,
 )
 from obsidian_rag.transports.cli.interrupts import stop_on_signals
-from obsidian_rag.transports.cli.livesync_flags import (
-    CaseFlag,
-    ChunkSizeOption,
-    CompressFlag,
-    Configuration,
-    DynamicFlag,
-    E2eeOption,
-    EncryptFlag,
-    HashOption,
-    InitFlag,
-    MinimumSizeOption,
-    ObfuscateFlag,
-    takes_database,
-)
+from obsidian_rag.transports.cli.livesync_flags import Configuration, InitFlag, takes_database
 from obsidian_rag.transports.cli.livesync_show import (
     first_sync,
     print_plan,
@@ -35,8 +22,8 @@ from obsidian_rag.transports.cli.livesync_show import (
     result_fields,
     said,
 )
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
-from obsidian_rag.transports.lazy import livesync, tools
+from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done
+from obsidian_rag.transports.lazy import livesync
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -82,32 +69,13 @@ def _command(direction: str, text: str) -> Callable[..., int]:
         ] = False,
         allow_deletions: AllowFlag = False,
         init: InitFlag = False,
-        encrypt: EncryptFlag = None,
-        e2ee: E2eeOption = None,
-        obfuscate_paths: ObfuscateFlag = None,
-        dynamic_iterations: DynamicFlag = None,
-        compress: CompressFlag = None,
-        case_sensitive: CaseFlag = None,
-        hash_alg: HashOption = None,
-        chunk_size: ChunkSizeOption = None,
-        minimum_chunk_size: MinimumSizeOption = None,
         json_output: JsonFlag = False,
         *,
+        configuration: Configuration,
         options: "livesync.Options",
     ) -> int:
         if read_only and direction == "push":
             raise InvalidArgument("push and --read-only exclude each other.", "Choose one.")
-        configuration = Configuration(
-            encrypt,
-            e2ee,
-            obfuscate_paths,
-            dynamic_iterations,
-            compress,
-            case_sensitive,
-            hash_alg,
-            chunk_size,
-            minimum_chunk_size,
-        )
         asked = replace(
             options,
             is_init=init,
@@ -138,13 +106,10 @@ def _once(config: Config, options: "livesync.Options", json_output: bool) -> int
         is_meant = options.allows_deletions and not options.is_dry
         if not is_meant or not (held := livesync.take_held_deletions(config, options)):
             raise
-        if json_output:
-            print_envelope(tools.success({"accepted_deletions": held}))
-        else:
-            print(f"The running sync now carries out {held} deletion{'' if held == 1 else 's'}")
-        return 0
+        now = f"The running sync now carries out {held} deletion{'' if held == 1 else 's'}"
+        return print_done({"accepted_deletions": held}, now, json_output)
     if json_output:
-        print_envelope(tools.success(result_fields(result)))
+        print_data(result_fields(result))
     elif options.is_dry:
         print_plan(result)
     else:

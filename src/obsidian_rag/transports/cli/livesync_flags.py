@@ -45,27 +45,39 @@ _NAMING = {
 
 
 def takes_database(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that name a database; it gets them as the parameter `options`."""
+    """Give a command the options that name a database; it gets them as the parameter `options`.
+
+    One with the parameter `configuration` also gets those that say how the database keeps notes.
+    """
+    own = inspect.signature(command).parameters
+    keeping = _KEEPING if "configuration" in own else {}
 
     @functools.wraps(command)
     def with_options(**given: Any) -> int:
-        named = {name: given.pop(name) for name in _NAMING}
-        return command(**given, options=_named(named))
+        taken: dict[str, Any] = {"options": _named({name: given.pop(name) for name in _NAMING})}
+        if keeping:
+            told = {name: given.pop(name) for name in keeping}
+            taken["configuration"] = Configuration(**told)
+        return command(**given, **taken)
 
-    own = inspect.signature(command).parameters
-    kept = [one.replace(kind=_BY_NAME) for name, one in own.items() if name != "options"]
-    added = [
-        inspect.Parameter(
-            name, _BY_NAME, default=False if name == "consent" else None, annotation=option
-        )
-        for name, option in _NAMING.items()
-    ]
+    made = ("options", "configuration")
+    kept = [one.replace(kind=_BY_NAME) for name, one in own.items() if name not in made]
     # How `--help` orders them: before what is about a new database, and `--json` is the last.
     place = next((at for at, one in enumerate(kept) if one.name == "init"), len(kept) - 1)
-    parameters = [*kept[:place], *added, *kept[place:]]
+    before, after, json_flag = kept[:place], kept[place:-1], kept[-1]
+    parameters = [*before, *_added(_NAMING), *after, *_added(keeping), json_flag]
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_options
+
+
+def _added(options: Mapping[str, Any]) -> list[inspect.Parameter]:
+    return [
+        inspect.Parameter(
+            name, _BY_NAME, default=False if name == "consent" else None, annotation=option
+        )
+        for name, option in options.items()
+    ]
 
 
 def _named(options: Mapping[str, Any]) -> "livesync.Options":
@@ -98,31 +110,34 @@ class HashAlg(StrEnum):
 
 
 InitFlag = Annotated[bool, typer.Option("--init", help="Set up a database that is new or empty")]
-EncryptFlag = Annotated[
-    bool | None,
-    typer.Option(
-        "--encrypt/--no-encrypt",
-        help="Encrypt end to end; this and what follows is for a database that does not say itself"
-        " how it keeps notes",
-    ),
-]
-E2eeOption = Annotated[E2ee | None, typer.Option("--e2ee", help="How to encrypt")]
-ObfuscateFlag = Annotated[bool | None, typer.Option("--obfuscate-paths", help="Hide paths as well")]
-DynamicFlag = Annotated[
-    bool | None, typer.Option("--dynamic-iterations", help="Of v1: fewer rounds, faster")
-]
-CompressFlag = Annotated[bool | None, typer.Option("--compress", help="Compress chunks")]
-CaseFlag = Annotated[
-    bool | None,
-    typer.Option("--case-sensitive", help="A.md and a.md are two files"),
-]
-HashOption = Annotated[HashAlg | None, typer.Option("--hash-alg", help="How chunks are named")]
-ChunkSizeOption = Annotated[
-    int | None, typer.Option("--chunk-size", min=0, help="LiveSync's customChunkSize")
-]
-MinimumSizeOption = Annotated[
-    int | None, typer.Option("--minimum-chunk-size", min=1, help="LiveSync's minimumChunkSize")
-]
+_KEEPING = {
+    "encrypt": Annotated[
+        bool | None,
+        typer.Option(
+            "--encrypt/--no-encrypt",
+            help="Encrypt end to end; this and what follows is for a database that does not say"
+            " itself how it keeps notes",
+        ),
+    ],
+    "e2ee": Annotated[E2ee | None, typer.Option("--e2ee", help="How to encrypt")],
+    "obfuscate_paths": Annotated[
+        bool | None, typer.Option("--obfuscate-paths", help="Hide paths as well")
+    ],
+    "dynamic_iterations": Annotated[
+        bool | None, typer.Option("--dynamic-iterations", help="Of v1: fewer rounds, faster")
+    ],
+    "compress": Annotated[bool | None, typer.Option("--compress", help="Compress chunks")],
+    "case_sensitive": Annotated[
+        bool | None, typer.Option("--case-sensitive", help="A.md and a.md are two files")
+    ],
+    "hash_alg": Annotated[HashAlg | None, typer.Option("--hash-alg", help="How chunks are named")],
+    "chunk_size": Annotated[
+        int | None, typer.Option("--chunk-size", min=0, help="LiveSync's customChunkSize")
+    ],
+    "minimum_chunk_size": Annotated[
+        int | None, typer.Option("--minimum-chunk-size", min=1, help="LiveSync's minimumChunkSize")
+    ],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,18 +146,18 @@ class Configuration:
 
     encrypt: bool | None = None
     e2ee: E2ee | None = None
-    obfuscate: bool | None = None
-    dynamic: bool | None = None
+    obfuscate_paths: bool | None = None
+    dynamic_iterations: bool | None = None
     compress: bool | None = None
     case_sensitive: bool | None = None
     hash_alg: HashAlg | None = None
     chunk_size: int | None = None
-    minimum_size: int | None = None
+    minimum_chunk_size: int | None = None
 
     @property
     def encrypts(self) -> bool | None:
         """Whether to encrypt, as far as the options say."""
-        is_told = bool(self.e2ee or self.obfuscate or self.dynamic)
+        is_told = bool(self.e2ee or self.obfuscate_paths or self.dynamic_iterations)
         return True if self.encrypt is None and is_told else self.encrypt
 
     def tweaks(self) -> "livesync.Tweaks | None":
@@ -153,9 +168,9 @@ class Configuration:
         names = {HashAlg.LEGACY: ""}
         return livesync.Tweaks(
             encrypt=bool(self.encrypts),
-            use_path_obfuscation=bool(self.obfuscate),
+            use_path_obfuscation=bool(self.obfuscate_paths),
             e2ee_algorithm="" if self.e2ee is E2ee.V1 else usual.e2ee_algorithm,
-            use_dynamic_iteration_count=bool(self.dynamic),
+            use_dynamic_iteration_count=bool(self.dynamic_iterations),
             handle_filename_case_sensitive=bool(self.case_sensitive),
             enable_compression=bool(self.compress),
             hash_alg=usual.hash_alg
@@ -165,8 +180,8 @@ class Configuration:
             if self.chunk_size is None
             else self.chunk_size,
             minimum_chunk_size=usual.minimum_chunk_size
-            if self.minimum_size is None
-            else self.minimum_size,
+            if self.minimum_chunk_size is None
+            else self.minimum_chunk_size,
             use_plugin_sync_v2=usual.use_plugin_sync_v2,
         )
 

@@ -19,9 +19,10 @@ from obsidian_rag.transports.cli.livesync_flags import (
     UserOption,
     from_environment,
 )
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope, the_daemon
+from obsidian_rag.transports.cli.output import JsonFlag, print_data, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.lazy import livesync, tools
+from obsidian_rag.transports.cli.streams import say
+from obsidian_rag.transports.lazy import livesync
 
 if TYPE_CHECKING:
     from obsidian_rag.config import Config
@@ -100,7 +101,7 @@ def setup(
         options = _with_password(config, options)
     done = _set_up(config, _with_consent(config, options))
     if json_output:
-        print_envelope(tools.success(_fields(done)))
+        print_data(_fields(done))
     else:
         _print(done)
         the_daemon(load())  # says so when one runs with the old settings
@@ -205,7 +206,7 @@ def _print(done: "livesync.SetUp") -> None:
     ):
         print(f"{name:<10} {value}")
     for line in (*_notes(done), *_next_steps(done)):
-        print(line, file=sys.stderr)
+        say(line)
 
 
 def _filters(done: "livesync.SetUp") -> str:

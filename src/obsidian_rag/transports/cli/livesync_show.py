@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from obsidian_rag.transports.cli.progress import new_bar
 from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.cli.streams import bar_console
+from obsidian_rag.transports.cli.streams import say
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -60,7 +61,7 @@ class _OnStderr(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         # A path may hold what moves a terminal's cursor.
-        print(plain(self.format(record)), file=sys.stderr)
+        say(plain(self.format(record)))
 
 
 @contextlib.contextmanager
@@ -86,7 +87,8 @@ class _Bar:
         if what != "files" or (self._bars is None and total <= _SHOWN):
             return
         if self._bars is None:
-            self._bars = _new_bar(what)
+            self._bars = new_bar(what)
+            self._bars.start()
         self._bars.update(self._bars.task_ids[0], completed=done, total=total)
         if done >= total:
             self.remove()
@@ -97,16 +99,6 @@ class _Bar:
             self._bars = None
 
 
-def _new_bar(what: str) -> "Progress":
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    bars = Progress(*columns, console=bar_console(), transient=True)
-    bars.add_task(what, total=None)
-    bars.start()
-    return bars
-
-
 def _as_lines() -> OnStep:
     told = 0
 
@@ -115,7 +107,7 @@ def _as_lines() -> OnStep:
         # A tenth at a time, and nothing about a few files.
         if what == "files" and total > _SHOWN and (done - told) * 10 >= total:
             told = done
-            print(f"[livesync] {done} of {total} {what}", file=sys.stderr)
+            say(f"[livesync] {done} of {total} {what}")
 
     return tell
 
@@ -128,19 +120,17 @@ def print_result(result: "livesync.SyncResult") -> None:
     for line in not_synced_lines([one.fields() for one in result.not_synced]):
         print(line)
     if result.conflicts:
-        print(
+        say(
             f"{len(result.conflicts)} changed in two places;"
-            " `obsidian-rag livesync resolve` lists them.",
-            file=sys.stderr,
+            " `obsidian-rag livesync resolve` lists them."
         )
     if not result.is_complete:
-        print(
+        say(
             f"{max(result.owed, len(result.quarantined))} not synced;"
-            " `obsidian-rag livesync check` says why.",
-            file=sys.stderr,
+            " `obsidian-rag livesync check` says why."
         )
     if result.is_stopped:
-        print("Stopped early; run it again to go on.", file=sys.stderr)
+        say("Stopped early; run it again to go on.")
 
 
 def print_plan(result: "livesync.SyncResult") -> None:

@@ -14,8 +14,8 @@ from obsidian_rag.transports.cli.output import (
     counted,
     print_envelope,
     print_failure,
+    print_sections,
 )
-from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.lazy import livesync, tools
 
 _SHOWN = 20
@@ -138,14 +138,7 @@ def _print_check(found: "livesync.LivesyncCheck", most: int | None) -> None:
             [f"{path}: {why}" for path, why in found.warnings],
         ),
     )
-    for title, lines in sections:
-        if lines:
-            print(f"{title} ({len(lines)})")
-            for line in lines[:most]:
-                print(f"  {plain(line)}")
-            if most is not None and len(lines) > most:
-                print(f"  … and {len(lines) - most} more; --all lists them")
-            print()
+    print_sections(sections, most, "--all")
     if found.trouble is not None:
         print_failure(found.trouble)
     if found.is_clean:

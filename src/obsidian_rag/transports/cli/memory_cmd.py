@@ -1,6 +1,5 @@
 """memory store, recall, list and forget."""
 
-import contextlib
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,11 +10,12 @@ from obsidian_rag.transports.cli.output import (
     ask_tool,
     local_time,
     open_engine,
+    print_answer,
     print_envelope,
     print_trouble,
 )
 from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.cli.streams import style
+from obsidian_rag.transports.cli.streams import say, style
 from obsidian_rag.transports.lazy import tools
 
 if TYPE_CHECKING:
@@ -45,11 +45,7 @@ def store(
     envelope = ask_tool(
         "obsidian_rag_memory_store", {"key": key, "value": value, "source": source}, _FLAGS
     )
-    if json_output:
-        print_envelope(envelope)
-    else:
-        print(f"Remembered as {key.strip()}")
-    return 0
+    return print_answer(envelope, json_output, lambda _: print(f"Remembered as {key.strip()}"))
 
 
 @app.command("recall")
@@ -74,7 +70,7 @@ def list_(json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag memory list
     """
-    with contextlib.closing(open_engine()) as engine:
+    with open_engine() as engine:
         envelope = tools.memory_list(engine)
     return _show(envelope, json_output)
 
@@ -88,13 +84,9 @@ def forget(
 
     Example:  obsidian-rag memory forget debt_to_sreenivas
     """
-    with contextlib.closing(open_engine()) as engine:
+    with open_engine() as engine:
         envelope = tools.memory_forget(engine, key)
-    if json_output:
-        print_envelope(envelope)
-    else:
-        print(f"Forgot {key}")
-    return 0
+    return print_answer(envelope, json_output, lambda _: print(f"Forgot {key}"))
 
 
 def _show(envelope: "Envelope", json_output: bool) -> int:
@@ -106,7 +98,7 @@ def _show(envelope: "Envelope", json_output: bool) -> int:
         print(f"{style(plain(fact['key']), bold=True)}: {fact['value']}")
         print(f"  {style(plain(fact['source']), fg='cyan')}, {local_time(fact['stored_at'])[:10]}")
     if not data["facts"]:
-        print("No facts found.", file=sys.stderr)
+        say("No facts found.")
     if error := envelope["error"]:
         print_trouble(error, sys.stderr)
     return 0

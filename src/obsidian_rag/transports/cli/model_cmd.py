@@ -9,9 +9,9 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import ProviderFailed
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
-from obsidian_rag.transports.cli.streams import line_start
-from obsidian_rag.transports.lazy import engine, tools
+from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done
+from obsidian_rag.transports.cli.streams import line_start, say
+from obsidian_rag.transports.lazy import engine
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import Model
@@ -30,9 +30,9 @@ def list_(json_output: JsonFlag = False) -> int:
     """
     models = engine.Models(load()).all()
     if json_output:
-        print_envelope(tools.success({"models": [_fields(model) for model in models]}))
+        print_data({"models": [_fields(model) for model in models]})
     elif not models:
-        print("No models yet; `obsidian-rag model get minilm` gets one.", file=sys.stderr)
+        say("No models yet; `obsidian-rag model get minilm` gets one.")
     else:
         for model in models:
             _show(model)
@@ -79,10 +79,10 @@ def get(
     except ProviderFailed as error:
         if not if_possible or json_output:
             raise
-        print(without_model(name, error), file=sys.stderr)
+        say(without_model(name, error))
         return 0
     if is_there:
-        print(f"{name} is already there.", file=sys.stderr)
+        say(f"{name} is already there.")
     return _added(model, config, json_output)
 
 
@@ -108,7 +108,7 @@ def show_added(model: "Model", config: Config) -> None:
     """The model, and what happens next."""
     _show(model)
     for line in _next_steps(model, config):
-        print(line, file=sys.stderr)
+        say(line)
 
 
 @app.command("remove")
@@ -135,19 +135,13 @@ def remove(
         ],
         None: [],
     }[used]
-    if json_output:
-        print_envelope(tools.success({"removed": name, "was_used_for": used, "notes": notes}))
-        return 0
-    print(f"{name} is removed")
-    for line in notes:
-        print(line, file=sys.stderr)
-    return 0
+    removed = {"removed": name, "was_used_for": used, "notes": notes}
+    return print_done(removed, f"{name} is removed", json_output, notes)
 
 
 def _added(model: "Model", config: Config, json_output: bool) -> int:
     if json_output:
-        notes = _next_steps(model, config)
-        print_envelope(tools.success({**_fields(model), "notes": notes}))
+        print_data({**_fields(model), "notes": _next_steps(model, config)})
     else:
         show_added(model, config)
     return 0

@@ -31,18 +31,6 @@ def complete_vault(incomplete: str) -> list[str]:
     return _quoted([name for name in names if name.casefold().startswith(typed)])
 
 
-VaultOption = Annotated[
-    str | None,
-    typer.Option(
-        "--vault", help="The vault it is in, by name or link id", autocompletion=complete_vault
-    ),
-]
-VaultsOption = Annotated[
-    list[str] | None,
-    typer.Option("--vault", help="Only this vault", autocompletion=complete_vault),
-]
-
-
 def note_names() -> list[str]:
     """The path of each indexed note, without `.md`; none if that cannot be told quickly."""
     paths = _read(
@@ -88,3 +76,20 @@ def similar_notes(name: str) -> list[str]:
     by_stem = difflib.get_close_matches(wanted.rpartition("/")[2], stems, _SHOWN, _ALIKE)
     found = dict.fromkeys([*(stems[stem] for stem in by_stem), *by_path])
     return [paths[path] for path in found][:_SHOWN]
+
+
+_NOTE = typer.Argument(
+    help="Path in the vault, or a unique file name", autocompletion=complete_note
+)
+NoteArgument = Annotated[str, _NOTE]
+OptionalNote = Annotated[str | None, _NOTE]
+VaultOption = Annotated[
+    str | None,
+    typer.Option(
+        "--vault", help="The vault it is in, by name or link id", autocompletion=complete_vault
+    ),
+]
+VaultsOption = Annotated[
+    list[str] | None,
+    typer.Option("--vault", help="Only this vault", autocompletion=complete_vault),
+]

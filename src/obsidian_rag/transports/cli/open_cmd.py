@@ -9,10 +9,10 @@ import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.errors import IndexerFailed
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, print_data
 from obsidian_rag.transports.cli.serve_cmd import started
+from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import DaemonGone
-from obsidian_rag.transports.lazy import tools
 from obsidian_rag.transports.servers import ServeOptions
 
 
@@ -37,12 +37,12 @@ def open_page(
     may_open = not print_only and not json_output and _has_screen()
     is_opened = may_open and webbrowser.open_new_tab(link)
     if json_output:
-        print_envelope(tools.success({"url": link}))
+        print_data({"url": link})
     elif is_opened:
         print(f"Opened {daemon.url} in your browser.")
     else:
         print(link)
-        print("Open it in a browser within two minutes; it works once.", file=sys.stderr)
+        say("Open it in a browser within two minutes; it works once.")
     return 0
 
 

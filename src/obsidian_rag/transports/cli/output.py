@@ -13,12 +13,13 @@ from obsidian_rag.config import Config, load
 from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError, error_from
 from obsidian_rag.transports.backend import daemon_or_here, usable_daemon
 from obsidian_rag.transports.cli.note_names import similar_notes
-from obsidian_rag.transports.cli.streams import escaped, style
+from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.cli.streams import escaped, say, style
 from obsidian_rag.transports.daemon_client import RunningDaemon
 from obsidian_rag.transports.lazy import engine, tools
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from obsidian_rag.engine import Engine
     from obsidian_rag.tools import Envelope
@@ -27,16 +28,18 @@ _HOW_TO_FIND = "`obsidian-rag search` finds notes by what they say."
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the envelope as JSON")]
 
 
-def open_engine() -> "Engine":
-    """The engine for the configured installation."""
-    return engine.Engine(load())
+@contextlib.contextmanager
+def open_engine() -> "Iterator[Engine]":
+    """The engine for the configured installation, for a while."""
+    with contextlib.closing(engine.Engine(load())) as opened:
+        yield opened
 
 
 def the_daemon(config: Config) -> RunningDaemon | None:
     """The daemon to ask, if one runs with the settings that this command has."""
     daemon, reason = usable_daemon(config)
     if reason:
-        print(f"{paint('note', 'yellow')}  {reason}", file=sys.stderr)
+        say(f"{paint('note', 'yellow')}  {reason}")
     return daemon
 
 
@@ -65,7 +68,7 @@ def _asked(tool: str, arguments: "Mapping[str, object]") -> "Envelope":
         return answered(daemon.call(tool, arguments, is_owner=True))
 
     def here() -> "Envelope":
-        with contextlib.closing(open_engine()) as opened:
+        with open_engine() as opened:
             return tools.run(opened, tool, arguments, tools.OWNER)
 
     return daemon_or_here(the_daemon(load()), there, here)
@@ -112,14 +115,39 @@ def answered(envelope: "Envelope") -> "Envelope":
     return envelope
 
 
-def print_json(value: object) -> None:
-    """One JSON document on stdout."""
-    print(escaped(json.dumps(value, ensure_ascii=False, indent=2)))
+def json_text(value: object) -> str:
+    """One JSON document, as it is printed."""
+    return escaped(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def print_envelope(envelope: "Envelope") -> None:
     """An answer for programs."""
-    print_json(envelope)
+    print(json_text(envelope))
+
+
+def print_data(data: object) -> None:
+    """What a command found or did, for programs."""
+    print_envelope(tools.success(data))
+
+
+def print_done(data: object, sentence: str, json_output: bool, notes: "Iterable[str]" = ()) -> int:
+    """What a command did: for programs, or in a sentence with notes; returns the exit code."""
+    if json_output:
+        print_data(data)
+        return 0
+    print(sentence)
+    for note in notes:
+        say(note)
+    return 0
+
+
+def print_answer(envelope: "Envelope", json_output: bool, show: "Callable[[Any], None]") -> int:
+    """The answer of a tool: for programs, or its data as `show` has it; returns the exit code."""
+    if json_output:
+        print_envelope(envelope)
+    else:
+        show(envelope["data"])
+    return 0
 
 
 def print_failure(error: ObsidianRagError) -> None:
@@ -127,9 +155,9 @@ def print_failure(error: ObsidianRagError) -> None:
     if "--json" in sys.argv:
         _tell_health(error)
         print_envelope(tools.failure(error))
-    print(f"{paint('error', 'red')} {error.code}: {error.message}", file=sys.stderr)
+    say(f"{paint('error', 'red')} {error.code}: {error.message}")
     if error.suggestion:
-        print(f"{paint('hint', 'cyan')}  {error.suggestion}", file=sys.stderr)
+        say(f"{paint('hint', 'cyan')}  {error.suggestion}")
 
 
 def print_trouble(error: Any, stream: IO[str]) -> None:
@@ -137,6 +165,22 @@ def print_trouble(error: Any, stream: IO[str]) -> None:
     print(f"{style(error['code'], stream=stream, fg='yellow')}: {error['message']}", file=stream)
     if error["suggestion"]:
         print(f"  {error['suggestion']}", file=stream)
+
+
+def print_sections(
+    sections: "Iterable[tuple[str, Iterable[str]]]", most: int | None, all_by: str
+) -> None:
+    """Lists under their titles, `most` lines of each; `all_by` shows the rest. Empty ones not."""
+    for title, lines in sections:
+        listed = list(lines)
+        if not listed:
+            continue
+        print(f"{title} ({len(listed)})")
+        for line in listed[:most]:
+            print(f"  {plain(line)}")
+        if most is not None and len(listed) > most:
+            print(f"  … and {len(listed) - most} more; {all_by} lists them")
+        print()
 
 
 def counted(number: int, noun: str) -> str:
@@ -155,7 +199,7 @@ def _tell_health(error: ObsidianRagError) -> None:
         return
     with contextlib.suppress(ObsidianRagError):
         if load().database.exists():
-            with contextlib.closing(open_engine()) as opened:
+            with open_engine() as opened:
                 error.status = engine.health_of(opened).state
 
 

@@ -1,6 +1,5 @@
 """Choosing related notes on a terminal: a numbered list that typing narrows down."""
 
-import contextlib
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,6 +8,7 @@ from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.transports.cli.output import ask_tool, open_engine, print_failure
 from obsidian_rag.transports.cli.relate_cmd import RELATE_FLAGS, print_written
 from obsidian_rag.transports.cli.related_text import plain, print_row
+from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.lazy import ids
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ _OTHERS_SHOWN = 5
 
 def pick(note: str, suggestions: list[Any], rel: str, add_id: bool) -> int:
     """Let the person at the terminal choose, and write each choice at once."""
-    print(f"{plain(note)} could be related to:", file=sys.stderr)
-    with contextlib.closing(open_engine()) as opened:
+    say(f"{plain(note)} could be related to:")
+    with open_engine() as opened:
         _Picker(opened, note, suggestions, rel, add_id).ask()
     return 0
 
@@ -45,9 +45,7 @@ class _Picker:
     def ask(self) -> None:
         """Show, listen, act; an empty line or the end of the input ends it."""
         if not self._choices:
-            print(
-                "  Nothing to suggest. Type part of a title to find other notes.", file=sys.stderr
-            )
+            say("  Nothing to suggest. Type part of a title to find other notes.")
         else:
             self._show(range(self._suggested))
         while answer := _answer(_HELP):
@@ -65,7 +63,7 @@ class _Picker:
             mark = "  (written)" if choice["source_file"] in self._picked else ""
             print_row(number + 1, choice, sys.stderr, mark=mark)
         if not shown:
-            print("  No such note.", file=sys.stderr)
+            say("  No such note.")
 
     def _filter(self, text: str) -> None:
         """The suggestions that are called so or nearly so, then other notes that are."""
@@ -86,7 +84,7 @@ class _Picker:
         if not add_id and not ids.has_id(self._engine.vaults.primary, target):
             asked = _answer(f"{plain(target)} has no id. Write one into it? [y/N] ")
             if asked.casefold() not in ("y", "yes"):
-                print("Nothing was written.", file=sys.stderr)
+                say("Nothing was written.")
                 return
             add_id = True
         arguments = {"note": self._note, "target": target, "rel": rel, "add_missing_id": add_id}

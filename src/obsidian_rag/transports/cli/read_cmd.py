@@ -1,6 +1,5 @@
 """read: a note or a part of it. Who sits at the terminal owns the notes: nothing is withheld."""
 
-import contextlib
 import re
 import sys
 from typing import Annotated, Any
@@ -8,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.transports.cli.note_names import VaultOption, complete_note
+from obsidian_rag.transports.cli.note_names import NoteArgument, VaultOption
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, open_engine, print_envelope
+from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.lazy import engine
 
 _FLAGS = {
@@ -22,12 +22,7 @@ _LINES = re.compile(r"(\d+)(?:(-)(\d*))?")
 
 
 def read(
-    note: Annotated[
-        str,
-        typer.Argument(
-            help="Path in the vault, or a unique file name", autocompletion=complete_note
-        ),
-    ],
+    note: NoteArgument,
     vault: VaultOption = None,
     heading: Annotated[
         str | None, typer.Option(help="Only the section under this heading; 'A > B' for B under A")
@@ -66,13 +61,13 @@ def read(
         is_whole = heading is None and lines is None
         _write_raw((_bytes_of(data) if is_whole else None) or _encoded(data["text"]))
     if data["sensitive_detected"] and sys.stderr.isatty():
-        print(f"sensitive: {', '.join(data['sensitive_categories'])}", file=sys.stderr)
+        say(f"sensitive: {', '.join(data['sensitive_categories'])}")
     return 0
 
 
 def _bytes_of(note: Any) -> bytes | None:
     """The note byte by byte, so that `read NOTE > file` is a copy of it."""
-    with contextlib.closing(open_engine()) as opened:
+    with open_engine() as opened:
         file = engine.NoteFiles(opened, note["link_id"]).read(note["source_file"])
     return file.data if file is not None else None
 

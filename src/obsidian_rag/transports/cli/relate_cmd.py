@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.transports.cli.note_names import complete_note
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_answer
 from obsidian_rag.transports.cli.related_text import plain
 
 RelOption = Annotated[str, typer.Option("--rel", help='What ties them, e.g. "supports"')]
@@ -43,11 +43,7 @@ def relate(
     """
     arguments = {"note": note, "target": target, "rel": rel, "add_missing_id": add_id}
     envelope = ask_tool("obsidian_rag_add_relation", arguments, RELATE_FLAGS)
-    if json_output:
-        print_envelope(envelope)
-    else:
-        print_written(envelope["data"])
-    return 0
+    return print_answer(envelope, json_output, print_written)
 
 
 def print_written(data: Any) -> None:

@@ -1,15 +1,15 @@
 """related: which notes belong to a note or a text, and why."""
 
-import sys
 from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.transports.cli.note_names import VaultOption, complete_note
+from obsidian_rag.transports.cli.note_names import OptionalNote, VaultOption
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, counted, print_envelope
 from obsidian_rag.transports.cli.related_text import plain, print_related
+from obsidian_rag.transports.cli.streams import say
 
 _FLAGS = {
     "note": "the note",
@@ -21,12 +21,7 @@ _FLAGS = {
 
 
 def related(
-    note: Annotated[
-        str | None,
-        typer.Argument(
-            help="Path in the vault, or a unique file name", autocompletion=complete_note
-        ),
-    ] = None,
+    note: OptionalNote = None,
     vault: VaultOption = None,
     text: Annotated[str | None, typer.Option("--text", help="A text instead of a note")] = None,
     top: Annotated[
@@ -84,16 +79,10 @@ def _tell(data: Any) -> None:
     """What the list does not say, on stderr."""
     if not data["results"]:
         compared = counted(data["compared"], "note")
-        print(f"Nothing is related among {compared}.", file=sys.stderr)
+        say(f"Nothing is related among {compared}.")
     if data["vectors"] == "static" and data["with_meaning"]:
         meant, compared = data["with_meaning"], counted(data["compared"], "note")
-        print(
-            f"Compared by static vectors: {meant:,} of {compared} have a meaning vector yet.",
-            file=sys.stderr,
-        )
+        say(f"Compared by static vectors: {meant:,} of {compared} have a meaning vector yet.")
     if hidden := data["hidden_linked"]:
         them, its = counted(hidden, "note"), "it" if hidden == 1 else "them"
-        print(
-            f"{plain(data['note'])} already links to {them}; --show-linked shows {its}.",
-            file=sys.stderr,
-        )
+        say(f"{plain(data['note'])} already links to {them}; --show-linked shows {its}.")

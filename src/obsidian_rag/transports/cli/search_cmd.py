@@ -15,7 +15,7 @@ from obsidian_rag.transports.cli.output import (
     print_trouble,
 )
 from obsidian_rag.transports.cli.related_text import cells, plain, score_text, width, wrapped
-from obsidian_rag.transports.cli.streams import neutral, style
+from obsidian_rag.transports.cli.streams import neutral, say, style
 
 _FLAGS = {
     "query": "the question",
@@ -90,33 +90,30 @@ def search(
     _print_suggestion(data.get("suggested_filter"))
     _print_remarks(data, explain)
     if data["results"] and data.get("is_weak"):
-        print(
-            "Nothing in your notes seems to answer this. The nearest passages:\n", file=sys.stderr
-        )
+        say("Nothing in your notes seems to answer this. The nearest passages:\n")
     for number, result in enumerate(data["results"], start=1):
         _print_result(number, result, explain)
     if not data["results"]:
-        print("Nothing found. Try fewer filters or other words.", file=sys.stderr)
+        say("Nothing found. Try fewer filters or other words.")
     return 0
 
 
 def _print_remarks(data: Any, explain: bool) -> None:
     if corrected := data.get("searched_for"):
-        print(f"Searched for: {plain(corrected)}\n", file=sys.stderr)
+        say(f"Searched for: {plain(corrected)}\n")
     if explain and (notice := data.get("embedder_notice")):
-        print(f"{plain(notice)}\n", file=sys.stderr)
+        say(f"{plain(notice)}\n")
 
 
 def _print_suggestion(suggested: Any) -> None:
     if suggested and suggested["applied"]:
         span = suggested["date_range"]
-        print(
+        say(
             f"Notes from {span['from']} to {span['to']} come first"
-            f' ("{suggested["phrase"]}"). --no-dates searches all alike.\n',
-            file=sys.stderr,
+            f' ("{suggested["phrase"]}"). --no-dates searches all alike.\n'
         )
     elif suggested:
-        print(f'No note is from "{suggested["phrase"]}": all were searched.\n', file=sys.stderr)
+        say(f'No note is from "{suggested["phrase"]}": all were searched.\n')
 
 
 def _print_result(number: int, result: Any, explain: bool) -> None:

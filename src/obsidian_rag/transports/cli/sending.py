@@ -1,12 +1,12 @@
 """The question before notes are sent to an embedder outside this machine for the first time."""
 
-import contextlib
 import sys
 
 import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.transports.cli.output import open_engine
+from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.lazy import engine
 
 
@@ -18,13 +18,13 @@ def confirm_sending(mode: str, yes: bool) -> None:
     """
     if load().settings.security.local_only:
         return
-    with contextlib.closing(open_engine()) as opened:
+    with open_engine() as opened:
         estimate = engine.owed_sending(opened, mode)
         if estimate is None:
             return
         if not yes and not sys.stdin.isatty():
             raise engine.not_agreed(estimate, mode)
-        print(estimate.text, file=sys.stderr)
+        say(estimate.text)
         if not yes and not typer.confirm("Private passages stay here. Send the rest?", err=True):
             raise engine.not_agreed(estimate, mode)
         engine.agree_to_sending(opened)

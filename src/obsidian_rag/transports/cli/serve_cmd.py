@@ -10,14 +10,14 @@ import typer
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import IndexerFailed, InvalidArgument
 from obsidian_rag.transports.backend import restart_needed, usable_daemon
-from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, print_done
+from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import (
     DaemonGone,
     RunningDaemon,
     find_daemon,
     is_locked,
 )
-from obsidian_rag.transports.lazy import tools
 from obsidian_rag.transports.servers import ServeOptions, serve_http
 
 if TYPE_CHECKING:
@@ -59,8 +59,9 @@ def serve(
         return serve_http(config, options)
     before = find_daemon(config.home)
     daemon = started(config, options)
-    _show(daemon, json_output, is_new=daemon != before)
-    return 0
+    address = {"url": daemon.url, "port": daemon.port, "pid": daemon.pid}
+    told = f"{daemon.url}  (process {daemon.pid}; `obsidian-rag serve --stop` ends it)"
+    return print_done({**address, "started": daemon != before}, told, json_output)
 
 
 def started(config: Config, options: ServeOptions) -> RunningDaemon:
@@ -72,11 +73,11 @@ def started(config: Config, options: ServeOptions) -> RunningDaemon:
             return daemon
         differs = f"The daemon is started anew to take up {', '.join(changed)}."
     if differs:
-        print(differs, file=sys.stderr)
+        say(differs)
         _end(config)
     for root in roots:
         if not root.is_dir():
-            print(f"The vault {root} is not there; the daemon waits for it.", file=sys.stderr)
+            say(f"The vault {root} is not there; the daemon waits for it.")
     config.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
     said = config.logs / "serve.log"
     child = _spawn(said, options)
@@ -117,11 +118,9 @@ def _spawn(said: "Path", options: ServeOptions) -> "subprocess.Popen[bytes]":
 
 def _stop(config: Config, json_output: bool) -> int:
     daemon = _end(config)
-    if json_output:
-        _print({"stopped": daemon is not None, "pid": daemon.pid if daemon else None})
-    else:
-        print(f"Stopped process {daemon.pid}." if daemon else "No daemon was running.")
-    return 0
+    stopped = {"stopped": daemon is not None, "pid": daemon.pid if daemon else None}
+    told = f"Stopped process {daemon.pid}." if daemon else "No daemon was running."
+    return print_done(stopped, told, json_output)
 
 
 def _end(config: Config) -> RunningDaemon | None:
@@ -140,15 +139,3 @@ def _end(config: Config) -> RunningDaemon | None:
             )
         time.sleep(_LOOK_S)
     return daemon
-
-
-def _show(daemon: RunningDaemon, json_output: bool, *, is_new: bool) -> None:
-    if json_output:
-        address: dict[str, object] = {"url": daemon.url, "port": daemon.port, "pid": daemon.pid}
-        _print({**address, "started": is_new})
-    else:
-        print(f"{daemon.url}  (process {daemon.pid}; `obsidian-rag serve --stop` ends it)")
-
-
-def _print(fields: dict[str, object]) -> None:
-    print_envelope(tools.success(fields))

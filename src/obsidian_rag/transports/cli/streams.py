@@ -60,6 +60,11 @@ def style(text: str, *, stream: IO[str] | None = None, **how: Any) -> str:
     return _ours(typer.style(neutral(text), **how))
 
 
+def say(text: str) -> None:
+    """Talk, which is not data: a line on stderr."""
+    print(text, file=sys.stderr)
+
+
 def line_start() -> str:
     """What goes back to the beginning of the line, to write over it."""
     return f"{_KEY}\r"

@@ -7,24 +7,19 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
-from obsidian_rag.transports.cli.note_names import complete_note
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_envelope
+from obsidian_rag.transports.cli.note_names import NoteArgument
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_data, print_envelope
 from obsidian_rag.transports.cli.picker import pick
 from obsidian_rag.transports.cli.relate_cmd import RELATE_FLAGS, AddIdFlag, RelOption, print_written
 from obsidian_rag.transports.cli.related_text import plain, print_row
-from obsidian_rag.transports.lazy import tools
+from obsidian_rag.transports.cli.streams import say
 
 _FLAGS = {"note": "the note", "max_results": "--top"}
 _NUMBERS = re.compile(r"\s*\d+\s*(?:,\s*\d+\s*)*")
 
 
 def suggest(
-    note: Annotated[
-        str,
-        typer.Argument(
-            help="Path in the vault, or a unique file name", autocompletion=complete_note
-        ),
-    ],
+    note: NoteArgument,
     top: Annotated[int, typer.Option("--top", "-n", help="How many suggestions")] = 10,
     apply: Annotated[
         list[str] | None,
@@ -55,7 +50,7 @@ def suggest(
     for number, result in enumerate(data["results"], start=1):
         print_row(number, result, sys.stdout)
     if not data["results"]:
-        print(f"Nothing to suggest for {plain(data['note'])}.", file=sys.stderr)
+        say(f"Nothing to suggest for {plain(data['note'])}.")
     return 0
 
 
@@ -74,13 +69,11 @@ def _apply(data: Any, wanted: list[str], rel: str, add_id: bool, json_output: bo
         raise failed[0][1]
     if json_output:
         failures = [{"target": target, **error.body} for target, error in failed]
-        print_envelope(
-            tools.success({"note": data["note"], "written": written, "failed": failures})
-        )
+        print_data({"note": data["note"], "written": written, "failed": failures})
     for one in () if json_output else written:
         print_written(one)
     for _, failure in failed:
-        print(f"{failure.code}: {failure.message} {failure.suggestion}", file=sys.stderr)
+        say(f"{failure.code}: {failure.message} {failure.suggestion}")
     return 1 if failed else 0
 
 

@@ -1,7 +1,5 @@
 """token create, list and revoke: what agents ask with over HTTP."""
 
-import contextlib
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -12,10 +10,11 @@ from obsidian_rag.transports.cli.output import (
     local_time,
     open_engine,
     paint,
-    print_envelope,
+    print_data,
+    print_done,
 )
-from obsidian_rag.transports.cli.streams import style
-from obsidian_rag.transports.lazy import engine, tools
+from obsidian_rag.transports.cli.streams import say, style
+from obsidian_rag.transports.lazy import engine
 
 _NAME_HELP = "What you call it, such as the agent's name"
 app = typer.Typer(no_args_is_help=True, help="Let agents ask over HTTP", rich_markup_mode=None)
@@ -41,18 +40,18 @@ def create(
 
     Example:  obsidian-rag token create --name writer --folders Projects/A,Inbox --read-only
     """
-    with contextlib.closing(open_engine()) as opened:
+    with open_engine() as opened:
         scope = engine.Tokens.scope_of(opened, _list(vaults), _list(folders))
         names = {vault.link_id: vault.name for vault in opened.vaults}
     tokens = engine.Tokens(load().home)
     token = tokens.create(name, scope, is_read_only=read_only)
     made = next(one for one in tokens.all() if one.name == name.strip())
     if json_output:
-        print_envelope(tools.success({**_fields(made, names), "token": token}))
+        print_data({**_fields(made, names), "token": token})
         return 0
     print(token)
-    print(f"{paint('note', 'yellow')}  This is the only time it is shown.", file=sys.stderr)
-    print(f"      {_may(made, names)}", file=sys.stderr)
+    say(f"{paint('note', 'yellow')}  This is the only time it is shown.")
+    say(f"      {_may(made, names)}")
     return 0
 
 
@@ -62,17 +61,17 @@ def list_(json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag token list
     """
-    with contextlib.closing(open_engine()) as opened:
+    with open_engine() as opened:
         names = {vault.link_id: vault.name for vault in opened.vaults}
     found = engine.Tokens(load().home).all()
     if json_output:
-        print_envelope(tools.success({"tokens": [_fields(one, names) for one in found]}))
+        print_data({"tokens": [_fields(one, names) for one in found]})
         return 0
     for one in found:
         print(f"{style(one.name, bold=True)}  {local_time(one.created_at)[:10]}")
         print(f"  {_may(one, names)}")
     if not found:
-        print("No tokens. `obsidian-rag token create --name …` makes one.", file=sys.stderr)
+        say("No tokens. `obsidian-rag token create --name …` makes one.")
     return 0
 
 
@@ -85,11 +84,7 @@ def revoke(
     Example:  obsidian-rag token revoke writer
     """
     engine.Tokens(load().home).revoke(name)
-    if json_output:
-        print_envelope(tools.success({"revoked": True, "name": name}))
-    else:
-        print(f"Revoked {name}")
-    return 0
+    return print_done({"revoked": True, "name": name}, f"Revoked {name}", json_output)
 
 
 def _list(text: str | None) -> tuple[str, ...] | None:

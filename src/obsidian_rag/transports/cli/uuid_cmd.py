@@ -1,8 +1,6 @@
 """uuid check and add: the ids by which notes name each other, whatever they are called."""
 
-import contextlib
 import signal
-import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,17 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument, NotFound, error_from
-from obsidian_rag.transports.cli.note_names import complete_note
+from obsidian_rag.transports.cli.note_names import OptionalNote
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     counted,
     no_note,
     open_engine,
-    print_envelope,
+    print_data,
+    print_done,
+    print_sections,
 )
 from obsidian_rag.transports.cli.progress import progress
 from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.lazy import ids, tools
+from obsidian_rag.transports.cli.streams import say
+from obsidian_rag.transports.lazy import ids
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import Engine
@@ -42,23 +43,20 @@ def check(
 
     Example:  obsidian-rag uuid check
     """
-    with contextlib.closing(open_engine()) as opened, progress("notes") as show:
+    with open_engine() as opened, progress("notes") as show:
         found = ids.check_note_ids(opened, opened.vaults.primary, show)
     if json_output:
-        print_envelope(tools.success(ids.check_fields(found)))
+        print_data(ids.check_fields(found))
     else:
-        _print(found, None if show_all else _SHOWN)
+        most = None if show_all else _SHOWN
+        print_sections(_sections(found), most, "`obsidian-rag uuid check --all`")
+        _conclude(found)
     return 0 if found.is_clean else 1
 
 
 @app.command("add")
 def add(
-    note: Annotated[
-        str | None,
-        typer.Argument(
-            help="Path in the vault, or a unique file name", autocompletion=complete_note
-        ),
-    ] = None,
+    note: OptionalNote = None,
     every: Annotated[bool, typer.Option("--all", help="Every note that has none")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Write nothing, say what would be written")
@@ -77,7 +75,7 @@ def add(
             "uuid add needs a note or --all, and not both.",
             "Try `obsidian-rag uuid add --all --dry-run`.",
         )
-    with contextlib.closing(open_engine()) as opened:
+    with open_engine() as opened:
         if note is not None:
             return _add_one(opened, note, dry_run, json_output)
         return _add_all(opened, dry_run, json_output)
@@ -91,11 +89,7 @@ def _add_one(opened: "Engine", note: str, dry_run: bool, json_output: bool) -> i
     (one,) = ids.add_note_ids(opened.vaults.primary, [path], is_dry_run=dry_run)
     if one.error is not None:
         raise error_from(one.error["code"], one.error["message"], one.error["suggestion"])
-    if json_output:
-        print_envelope(tools.success(ids.added_fields(one)))
-    else:
-        print(_sentence(one))
-    return 0
+    return print_done(ids.added_fields(one), _sentence(one), json_output)
 
 
 def _add_all(opened: "Engine", dry_run: bool, json_output: bool) -> int:
@@ -110,12 +104,8 @@ def _add_all(opened: "Engine", dry_run: bool, json_output: bool) -> int:
             show(len(done), len(paths))
     failed = [one for one in done if one.error is not None]
     if json_output:
-        data = {
-            "dry_run": dry_run,
-            "interrupted": stop.is_set(),
-            "notes": [ids.added_fields(one) for one in done],
-        }
-        print_envelope(tools.success(data))
+        notes = [ids.added_fields(one) for one in done]
+        print_data({"dry_run": dry_run, "interrupted": stop.is_set(), "notes": notes})
     else:
         _summarise(done, len(paths), dry_run)
     return 130 if stop.is_set() else 1 if failed else 0
@@ -142,33 +132,16 @@ def _summarise(done: "list[ids.AddedId]", wanted: int, dry_run: bool) -> None:
     print(f"{counted(len(good), 'note')} {verb} an id" if wanted else "Every note has an id")
     for one in done:
         if one.error is not None:
-            print(f"  failed: {one.error['message']} {one.error['suggestion']}", file=sys.stderr)
+            say(f"  failed: {one.error['message']} {one.error['suggestion']}")
     if len(done) < wanted:
-        print(
-            f"Stopped early; {counted(wanted - len(done), 'note')} stayed unchanged.",
-            file=sys.stderr,
-        )
+        say(f"Stopped early; {counted(wanted - len(done), 'note')} stayed unchanged.")
     if good and not dry_run:
-        print("Run `obsidian-rag sync`, unless the daemon runs.", file=sys.stderr)
+        say("Run `obsidian-rag sync`, unless the daemon runs.")
 
 
 def _sentence(one: "ids.AddedId") -> str:
     said = {"added": "got the id", "existing": "has the id", "planned": "would get an id"}
     return f"{plain(one.path)}  {said[one.outcome.value]} {one.id}".rstrip()
-
-
-def _print(found: "ids.IdCheck", most: int | None) -> None:
-    for title, lines in _sections(found):
-        listed = list(lines)
-        if not listed:
-            continue
-        print(f"{title} ({len(listed)})")
-        for line in listed[:most]:
-            print(f"  {plain(line)}")
-        if most is not None and len(listed) > most:
-            print(f"  … and {len(listed) - most} more; `obsidian-rag uuid check --all` lists them")
-        print()
-    _conclude(found)
 
 
 def _sections(found: "ids.IdCheck") -> Iterator[tuple[str, Iterable[str]]]:
@@ -216,6 +189,6 @@ def _conclude(found: "ids.IdCheck") -> None:
         verb = "has a good id of its" if good == 1 else "have good ids of their"
         print(f"{good:,} of {counted(report.notes, 'note')} {verb} own")
     if report.missing:
-        print("`obsidian-rag uuid add --all` writes the missing ones.", file=sys.stderr)
+        say("`obsidian-rag uuid add --all` writes the missing ones.")
     if found.cycles is None:
-        print("Run `obsidian-rag sync` to check names and circles too.", file=sys.stderr)
+        say("Run `obsidian-rag sync` to check names and circles too.")

@@ -3,18 +3,14 @@
 from collections.abc import Callable
 from functools import cached_property
 
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from obsidian_rag import __version__
-from obsidian_rag.engine import Engine, Tokens
-from obsidian_rag.tools import call, find_tool, success
-from obsidian_rag.transports.http.activity import Activity
+from obsidian_rag.engine import Engine
+from obsidian_rag.tools import call, find_tool
 from obsidian_rag.transports.http.answers import (
     JSON,
     Refusal,
@@ -23,20 +19,15 @@ from obsidian_rag.transports.http.answers import (
     status_of,
 )
 from obsidian_rag.transports.http.body import BodyLimits, read_object
-from obsidian_rag.transports.http.edge import Edge
-from obsidian_rag.transports.http.events import Streams
-from obsidian_rag.transports.http.guard import CALLER, Guard
+from obsidian_rag.transports.http.guard import CALLER
+from obsidian_rag.transports.http.guarded import GuardedDoor
 from obsidian_rag.transports.http.mcp_path import MakeMcp, McpPath
 from obsidian_rag.transports.http.openapi import openapi, tool_list
-from obsidian_rag.transports.http.threads import ToolThreads
-from obsidian_rag.transports.http.web import Sessions, WebPage
+from obsidian_rag.transports.http.web import WebPage
 
 
-class Door:
-    """The ASGI application of a living engine.
-
-    `on_shutdown` is called when a client asks the daemon to stop; `make_mcp` makes what speaks MCP.
-    """
+class Door(GuardedDoor):
+    """The ASGI application of a living engine; `make_mcp` makes what speaks MCP."""
 
     def __init__(
         self,
@@ -49,35 +40,12 @@ class Door:
         live = engine.live
         if live is None:
             raise ValueError("only a living engine has a door")
-        settings = engine.config.settings.server
-        self.activity = Activity()
-        self.streams = Streams(live.bus)
-        self.threads = ToolThreads()
+        super().__init__(engine.config, live.bus, port, token, on_shutdown)
         self._engine = engine
         self._health = live.health
-        self._on_shutdown = on_shutdown
-        sessions = Sessions(engine.config.home)
-        self._page = WebPage(engine, sessions, self.threads, self.activity)
+        self._page = WebPage(engine, self.sessions, self.threads, self.activity)
         self._mcp = McpPath(engine, make_mcp, self.activity) if make_mcp is not None else None
-        guard = Middleware(
-            Guard,
-            port=port,
-            token=token,
-            tokens=Tokens(engine.config.home),
-            per_second=settings.max_requests_per_s,
-            sessions=sessions,
-        )
-        self._app = Starlette(
-            routes=self._routes(),
-            middleware=[Middleware(Edge), guard],
-            exception_handlers={HTTPException: _unroutable},
-        )
-        self._app.router.redirect_slashes = False
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] == "http":  # there is nothing to guard a WebSocket with
-            await self._app(scope, receive, send)
+        self.answer_at(self._routes(), {HTTPException: _unroutable})
 
     def _routes(self) -> list[Route]:
         routes = [
@@ -86,7 +54,6 @@ class Door:
             Route("/events", self.streams, methods=["GET"]),
             Route("/healthz", self._tell_health, methods=["GET"]),
             Route("/openapi.json", self._describe, methods=["GET"]),
-            Route("/shutdown", self._stop, methods=["POST"]),
             *([Route("/mcp", self._mcp, methods=["POST"])] if self._mcp is not None else []),
             *self._page.routes(),
         ]
@@ -96,7 +63,7 @@ class Door:
 
     def close(self) -> None:
         """Take no more work; what runs comes to its end by itself."""
-        self.threads.close()
+        super().close()
         if self._mcp is not None:
             self._mcp.close()
 
@@ -125,10 +92,6 @@ class Door:
 
     async def _describe(self, _: Request) -> Response:
         return Response(self._openapi, media_type=JSON)
-
-    async def _stop(self, _: Request) -> Response:
-        self._on_shutdown()
-        return answer(success({"stopping": True}), 202)
 
     @cached_property
     def _tool_list(self) -> bytes:

@@ -8,33 +8,25 @@ POST /page/welcome {path, replace}    choose a folder; the daemon then begins it
 from collections.abc import Callable
 from functools import partial
 
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from obsidian_rag import __version__, config
 from obsidian_rag.config_edit import existing_folder
-from obsidian_rag.engine import Bus, Tokens, accept_replacement, offered_vaults, replaced_vault
+from obsidian_rag.engine import Bus, accept_replacement, offered_vaults, replaced_vault
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument, ObsidianRagError
 from obsidian_rag.tools import Envelope, failure, success
-from obsidian_rag.transports.http.activity import Activity
 from obsidian_rag.transports.http.answers import JSON, answer, encoded, status_of
 from obsidian_rag.transports.http.body import BodyLimits, read_object
-from obsidian_rag.transports.http.edge import Edge
-from obsidian_rag.transports.http.events import Streams
-from obsidian_rag.transports.http.guard import Guard
-from obsidian_rag.transports.http.threads import ToolThreads
+from obsidian_rag.transports.http.guarded import GuardedDoor
 from obsidian_rag.transports.http.web.routes import SignIn, shell_routes
-from obsidian_rag.transports.http.web.sessions import Sessions
 
 _LIMITS = BodyLimits(16 * 1024, 10.0)
 _NO_VAULT = "Choose one on the page (`obsidian-rag open`), or run `obsidian-rag init --vault …`."
 
 
-class FirstRunDoor:
+class FirstRunDoor(GuardedDoor):
     """An ASGI application that knows the page, sign-in, and how to choose a vault."""
 
     def __init__(
@@ -45,44 +37,20 @@ class FirstRunDoor:
         on_shutdown: Callable[[], None],
         on_chosen: Callable[[], None],
     ) -> None:
-        self.activity = Activity()
-        self.streams = Streams(Bus())
-        self.threads = ToolThreads()
+        super().__init__(settings, Bus(), port, token, on_shutdown)
         self._config = settings
-        self._on_shutdown = on_shutdown
         self._on_chosen = on_chosen
-        sessions = Sessions(settings.home)
-        per_second = settings.settings.server.max_requests_per_s
-        guard = Middleware(
-            Guard,
-            port=port,
-            token=token,
-            tokens=Tokens(settings.home),
-            sessions=sessions,
-            per_second=per_second,
-        )
         routes = [
             *shell_routes(),
-            *SignIn(sessions).routes(),
+            *SignIn(self.sessions).routes(),
             Route("/page/start", self._start),
             Route("/page/welcome", self._offer),
             Route("/page/welcome", self._choose, methods=["POST"]),
             Route("/tools/{name}", self._refuse, methods=["POST"]),
             Route("/events", self.streams),
             Route("/healthz", self._health),
-            Route("/shutdown", self._stop, methods=["POST"]),
         ]
-        self._app = Starlette(routes=routes, middleware=[Middleware(Edge), guard])
-        self._app.router.redirect_slashes = False
-
-    def close(self) -> None:
-        """Take no more work; what runs comes to its end by itself."""
-        self.threads.close()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] == "http":
-            await self._app(scope, receive, send)
+        self.answer_at(routes)
 
     async def _start(self, _: Request) -> Response:
         error = _no_vault().body
@@ -113,10 +81,6 @@ class FirstRunDoor:
 
     async def _health(self, _: Request) -> Response:
         return answer({"status": "unavailable", "version": __version__})
-
-    async def _stop(self, _: Request) -> Response:
-        self._on_shutdown()
-        return answer(success({"stopping": True}), 202)
 
 
 def choose_vault(settings: config.Config, path: str, may_replace: bool) -> str:
