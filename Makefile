@@ -26,7 +26,7 @@ BY_TWO := -n 2 --dist loadfile
 # Bytecode is kept also where the environment forbids it: every worker imports every test.
 test test-generated test-slow test-openclaw test-obsidian: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: start stop stop-one stop-all test test-generated test-slow check fix bench bench-search bench-quality bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links page-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
+.PHONY: start stop stop-one stop-all test test-generated test-slow check fix bench bench-search bench-quality bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links page-tests livesync-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)" --model none $(if $(REPLACE),--replace)
@@ -61,7 +61,7 @@ stop-all:
 # First what keeps one core busy, side by side: what is checked without tests, what tests need, and
 # the generated requests, which every process that tests would generate anew.
 test:
-	@$(MAKE) --no-print-directory -j 3 check test-generated test-plugin page-tests
+	@$(MAKE) --no-print-directory -j 3 check test-generated test-plugin page-tests livesync-tests
 	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE) --ignore=$(GENERATED) -p no:schemathesis
 
 GENERATED := tests/contract/test_http_fuzz.py
@@ -75,6 +75,10 @@ page-tests: .cache/page-tests
 .cache/page-tests: tests/page/install tests/page/package-lock.json
 	tests/page/install
 	@mkdir -p $(dir $@) && touch $@
+
+# The server of the tests of LiveSync, where Node is there.
+livesync-tests: $(VENV)/dev
+	$(BIN)/python -c "from tests.livesync.pouch import prepare; prepare()"
 
 # The types of the page's scripts, where Node is there.
 check-page: page-tests
