@@ -21,11 +21,12 @@ MODEL ?= minilm
 # The tests of a file share their daemons and stay together. Files in order of their names: by
 # themselves those with few tests, which are the slow ones, would be kept for the end.
 SIDE_BY_SIDE := -n logical --dist loadfile --no-loadscope-reorder
-# Bytecode is kept, aside, also where the environment forbids it: every worker imports every test.
-test test-slow: export PYTHONDONTWRITEBYTECODE =
-test test-slow: export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
+# Suites of few files, whose tests wait for a browser or a gateway.
+BY_TWO := -n 2 --dist loadfile
+# Bytecode is kept also where the environment forbids it: every worker imports every test.
+test test-generated test-slow test-openclaw test-obsidian: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: start stop stop-one stop-all test test-slow check fix bench bench-search bench-quality bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links page-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
+.PHONY: start stop stop-one stop-all test test-generated test-slow check fix bench bench-search bench-quality bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links page-tests livesync-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)" --model none $(if $(REPLACE),--replace)
@@ -57,8 +58,16 @@ stop-all:
 	done
 	@rm -f "$(STARTED)"
 
-test: check test-plugin page-tests
-	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE)
+# First what keeps one core busy, side by side: what is checked without tests, what tests need, and
+# the generated requests, which every process that tests would generate anew.
+test:
+	@$(MAKE) --no-print-directory -j 3 check test-generated test-plugin page-tests livesync-tests
+	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE) --ignore=$(GENERATED) -p no:schemathesis
+
+GENERATED := tests/contract/test_http_fuzz.py
+
+test-generated: $(VENV)/dev
+	$(BIN)/python -m pytest $(GENERATED)
 
 # A browser, and what checks the page's accessibility and types; what cannot be had is skipped.
 page-tests: .cache/page-tests
@@ -67,12 +76,16 @@ page-tests: .cache/page-tests
 	tests/page/install
 	@mkdir -p $(dir $@) && touch $@
 
+# The server of the tests of LiveSync, where Node is there.
+livesync-tests: $(VENV)/dev
+	$(BIN)/python -c "from tests.livesync.pouch import prepare; prepare()"
+
 # The types of the page's scripts, where Node is there.
 check-page: page-tests
 	$(if $(shell command -v npm),tests/page/node_modules/.bin/tsc -p tests/page,@echo "no npm: types of the page are not checked")
 
 test-slow: $(VENV)/dev
-	$(BIN)/python -m pytest -m slow $(SIDE_BY_SIDE)
+	$(BIN)/python -m pytest -m slow $(SIDE_BY_SIDE) --ignore=$(GENERATED) -p no:schemathesis
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check src tests benchmarks docs plugins
@@ -112,7 +125,7 @@ test-openclaw: $(VENV)/dev $(OPENCLAW)/ready
 	cd plugins/openclaw && $(WITH_NODE) npm run --silent check
 	cd plugins/openclaw && $(WITH_NODE) npm run --silent check:host
 	cd plugins/openclaw && $(WITH_NODE) npm test --silent
-	OBSIDIAN_RAG_OPENCLAW=$(OPENCLAW) $(BIN)/python -m pytest tests/openclaw -m openclaw
+	OBSIDIAN_RAG_OPENCLAW=$(OPENCLAW) $(BIN)/python -m pytest tests/openclaw -m openclaw $(BY_TWO)
 
 OBSIDIAN := plugins/obsidian
 
@@ -129,7 +142,7 @@ test-plugin:
 test-obsidian: $(VENV)/dev test-plugin plugin-obsidian
 	cd $(OBSIDIAN)/lint && npm ci --silent
 	cd $(OBSIDIAN) && npm run --silent lint && npm run --silent check:host
-	OBSIDIAN_RAG_OBSIDIAN=1 $(BIN)/python -m pytest tests/obsidian -m obsidian
+	OBSIDIAN_RAG_OBSIDIAN=1 $(BIN)/python -m pytest tests/obsidian -m obsidian $(BY_TWO)
 
 bench-obsidian: $(VENV)/dev $(OBSIDIAN)/node_modules/ready
 	OBSIDIAN_RAG_OBSIDIAN=1 $(BIN)/python -m benchmarks.obsidian_plugin --write docs/performance.md

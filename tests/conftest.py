@@ -23,9 +23,8 @@ _LOUD = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LI
 _PLACES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "APPDATA")
 
 # Where the environment forbids to keep bytecode, every process that a test starts would compile
-# all it imports. So it is kept, but aside.
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-    os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parent.parent / ".cache" / "bytecode")
+# all of ours that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A test must not fail because others keep the machine busy; `pytest-timeout` ends what hangs.
 settings.register_profile("no deadline", deadline=None)

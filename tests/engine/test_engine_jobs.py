@@ -340,6 +340,7 @@ def test_there_is_nothing_to_cancel_when_nothing_is_under_way(
         living.jobs.wait("unheard of", 0)
 
 
+@pytest.mark.slow
 def test_a_job_whose_worker_is_killed_is_done_again_from_where_it_was(
     slow: Living, server: FakeOllama, engine: MakeEngine, tmp_path: Path
 ) -> None:
@@ -360,6 +361,7 @@ def test_a_job_whose_worker_is_killed_is_done_again_from_where_it_was(
     clean.close()
 
 
+@pytest.mark.slow
 def test_a_job_whose_worker_is_killed_twice_fails_and_the_next_one_works(
     slow: Living, server: FakeOllama
 ) -> None:

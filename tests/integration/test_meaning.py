@@ -74,6 +74,7 @@ def test_a_daemon_adds_them_by_itself_and_tells_how_far_it_is(
     assert_all_there()
 
 
+@pytest.mark.slow
 def test_a_job_interrupts_the_pass_which_goes_on_afterwards(vault: Path, home: Path) -> None:
     install(home, work=8)
     with living() as daemon:
@@ -89,6 +90,7 @@ def test_a_job_interrupts_the_pass_which_goes_on_afterwards(vault: Path, home: P
     assert_all_there()
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_in_the_pass_is_started_anew(vault: Path, home: Path) -> None:
     install(home, work=8)
     with living() as daemon:

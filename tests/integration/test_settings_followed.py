@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 from tests.embed.embedding_doubles import FakeOllama, fake_ollama
-from tests.integration.living import QUICK, Cli, Configure, Living, MakeVault, living
+from tests.folders import write_config
+from tests.integration.living import (
+    QUICK,
+    Cli,
+    Configure,
+    Living,
+    MakeVault,
+    living,
+    living_below,
+)
 from tests.waiting import PATIENCE_S
 
 NOTES = {
@@ -26,11 +35,24 @@ def vault(make_vault: MakeVault, configure: Configure) -> Path:
     return root
 
 
-@pytest.fixture
-def daemon(vault: Path) -> Iterator[Living]:
-    with living() as one:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Living]:
+    with living_below(tmp_path_factory.mktemp("followed"), NOTES, QUICK) as one:
         one.index()
         yield one
+
+
+@pytest.fixture
+def daemon(shared: Living, monkeypatch: pytest.MonkeyPatch) -> Living:
+    """The daemon of these tests, with the settings it began with, which commands find."""
+    monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(shared.home))
+    set_back(shared)
+    shared.index("sync")
+    return shared
+
+
+def set_back(daemon: Living) -> None:
+    write_config(daemon.home, daemon.home.parent / "vault", QUICK)
 
 
 def set_by_hand(home: Path, key: str, value: object) -> None:
@@ -47,8 +69,9 @@ def debts(daemon: Living) -> Any:
 
 
 def test_a_stricter_policy_holds_in_the_next_answer_however_the_file_was_changed(
-    daemon: Living, vault: Path, home: Path, configure: Configure, cli: Cli
+    daemon: Living, cli: Cli
 ) -> None:
+    home = daemon.home
     assert "40 dollars" in json.dumps(debts(daemon)["data"])
     done = cli("config", "set", "security.sensitive_policy", "withhold")
     assert done.code == 0
@@ -57,7 +80,7 @@ def test_a_stricter_policy_holds_in_the_next_answer_however_the_file_was_changed
     assert "40 dollars" not in json.dumps(withheld["data"])
     # Replaced as a whole, and back again at once: two writes within one tick of the clock.
     for _ in range(5):
-        configure(vault, QUICK)
+        set_back(daemon)
         assert "40 dollars" in json.dumps(debts(daemon)["data"])
         set_by_hand(home, "security.sensitive_policy", "withhold")
         assert "40 dollars" not in json.dumps(debts(daemon)["data"])
@@ -86,10 +109,10 @@ def test_a_folder_that_is_denied_is_gone_from_the_next_answer_and_soon_from_the_
         daemon.wait_for("changes")
 
 
-def test_a_broken_file_keeps_the_last_good_settings_and_says_so(daemon: Living, home: Path) -> None:
-    set_by_hand(home, "security.sensitive_policy", "withhold")
+def test_a_broken_file_keeps_the_last_good_settings_and_says_so(daemon: Living) -> None:
+    set_by_hand(daemon.home, "security.sensitive_policy", "withhold")
     assert "40 dollars" not in json.dumps(debts(daemon)["data"])
-    file = home / "config.json"
+    file = daemon.home / "config.json"
     good = file.read_bytes()
     for broken in (b'{"vault_path": ', b"\xff", b"[]", b'{"vault_pth": 1}', b"{}", None):
         file.unlink() if broken is None else file.write_bytes(broken)
@@ -167,6 +190,9 @@ def test_what_needs_a_reindex_is_said_by_config_set_by_status_and_by_answers(
     assert debts(daemon)["data"]["results"][0]["source_file"] == "Debts.md"
     assert cli("reindex").code == 0
     assert debts(daemon)["error"] is None
+    # The next test finds the index as it was.
+    set_back(daemon)
+    assert cli("reindex").code == 0
 
 
 def test_livesync_starts_and_stops_with_its_setting(daemon: Living, cli: Cli) -> None:

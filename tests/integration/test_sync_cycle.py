@@ -83,6 +83,7 @@ def test_denied_folders_and_hidden_files_start_no_job(daemon: Living, vault: Pat
     assert daemon.call("status")["data"]["total_docs"] == 4
 
 
+@pytest.mark.slow
 def test_many_files_at_once_like_a_checkout(daemon: Living, vault: Path, tmp_path: Path) -> None:
     many = tmp_path / "many"
     many.mkdir()

@@ -9,6 +9,7 @@ from tests.livesync.keyrings import memory_keyring, no_keyring
 from tests.livesync.nodes import MakeNode, TestNode
 from tests.livesync.pouch import Server
 from tests.livesync.third import ThirdClient
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.livesync.couch import Couch
 from obsidian_rag.livesync.remote import Remote
@@ -19,7 +20,7 @@ __all__ = ["memory_keyring", "no_keyring"]
 @pytest.fixture
 def couch(remote: Remote) -> Iterator[Couch]:
     """A client of a new database."""
-    client = Couch(remote, timeout_s=20)
+    client = Couch(remote, timeout_s=PATIENCE_S)
     yield client
     client.close()
 
@@ -27,7 +28,7 @@ def couch(remote: Remote) -> Iterator[Couch]:
 @pytest.fixture
 def far_couch(far_remote: Remote) -> Iterator[Couch]:
     """A client of the new database that has to go through the proxy."""
-    client = Couch(far_remote, timeout_s=5)
+    client = Couch(far_remote, timeout_s=PATIENCE_S)
     yield client
     client.close()
 

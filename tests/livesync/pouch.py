@@ -110,6 +110,12 @@ def running_server(folder: Path) -> Iterator[Server]:
             process.wait(PATIENCE_S)
 
 
+def prepare() -> None:
+    """Install ahead what the first test would install while the others wait."""
+    if why_not() is None and not _COUCH_URL:
+        install()
+
+
 def install() -> None:
     """Put the locked packages into the cache, unless they are there."""
     _CACHE.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.livesync.pouch import MAX_DOCUMENT_SIZE, Server
 from tests.livesync.proxy import FaultyProxy, Request
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable
 from obsidian_rag.livesync.couch import BulkRow, Couch, Remote
@@ -21,7 +22,7 @@ LOSER, WINNER = "1-" + "0" * 32, "1-" + "f" * 32
 @pytest.fixture
 def nowhere(pouch: Server) -> Iterator[Couch]:
     """A client of a database that the server does not have."""
-    client = Couch(pouch.new_remote(), timeout_s=20)
+    client = Couch(pouch.new_remote(), timeout_s=PATIENCE_S)
     yield client
     client.close()
 

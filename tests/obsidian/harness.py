@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent.parent
 PLUGIN = ROOT / "plugins" / "obsidian"
-BUILT = ROOT / ".cache" / "obsidian-harness"
+# Each of the processes that test side by side builds its own.
+BUILT = ROOT / ".cache" / "obsidian-harness" / os.environ.get("PYTEST_XDIST_WORKER", "one")
 # For people; some of them are in docs/images, for the guide.
 PICTURES = ROOT / ".cache" / "obsidian-pictures"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -71,7 +71,9 @@ def test_2_follows_new_moved_and_never_indexed_notes_and_shows_no_old_results(
           ]);
           const timer = setInterval(look, 5);
           app.workspace.active.openFile(app.vault.getFileByPath('Garden/Rain garden.md'));
-          await new Promise((done) => setTimeout(done, 900));
+          const isThere = () => look() && seen.at(-1)[0] === 'Rain garden' && titles().length;
+          while (!isThere()) await new Promise((done) => setTimeout(done, 20));
+          await new Promise((done) => setTimeout(done, 300));
           clearInterval(timer);
           return seen;
         }"""

@@ -89,7 +89,9 @@ def test_an_index_that_is_not_there_is_made_by_a_click(
     write_config(place.home, place.vault, {"watcher.enabled": False})
     with place.daemon(), serving(place) as address, app(browser, address) as page:
         open_note(page, POND)
-        state(page).or_(page.locator(".rag-companion-row")).first.wait_for()
+        # Until there is an answer the panel still says that no note is open.
+        told = page.locator(".rag-companion-list:not(.is-waiting)")
+        told.locator(".rag-companion-state, .rag-companion-row").first.wait_for()
         if state(page).count():
             assert one_action(page) in ("Index vault", "Show details")
             index = page.get_by_role("button", name="Index vault")

@@ -17,7 +17,8 @@ def ask(page: "Page", query: str) -> list[str]:
     command(page, "search")
     page.locator(".prompt-input").fill("")
     page.keyboard.type(query, delay=15)
-    page.wait_for_selector(".suggestion-item")
+    # Answers to the first letters came before.
+    page.wait_for_selector(f'.prompt-results[data-answered="{query}"] .suggestion-item')
     return page.locator(".rag-companion-hit-title span:first-child").all_inner_texts()
 
 

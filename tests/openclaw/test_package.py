@@ -22,7 +22,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 def built(place: Place) -> Path:
     """A copy of the plugin, built; the original keeps no dist/ that would go stale."""
     folder = place.root / "plugin"
-    shutil.copytree(PLUGIN, folder, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    shutil.copytree(
+        PLUGIN, folder, ignore=shutil.ignore_patterns("node_modules", "dist", "__pycache__")
+    )
     compiler = PLUGIN / "node_modules" / "typescript" / "bin" / "tsc"
     (folder / "node_modules").symlink_to(PLUGIN / "node_modules")
     done = place.execute([NODE / "node", compiler, "-p", "tsconfig.build.json"], cwd=folder)

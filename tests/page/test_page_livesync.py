@@ -10,6 +10,7 @@ from tests.page.visits import OtherSite, Visit, visiting
 from tests.transports.command_line import Done
 from tests.transports.conftest import device, livesync_secrets, synced_vault
 from tests.transports.http_client import daemon
+from tests.waiting import until
 
 __all__ = ["device", "livesync_secrets", "synced_vault"]
 Cli = Callable[..., Done]
@@ -19,6 +20,12 @@ NOTES = {
     "other.md": "b\n",
     "gone.md": "soon gone\n",
 }
+LOOK_AWAY_AND_BACK = """() => {
+  for (const hidden of [true, false]) {
+    Object.defineProperty(document, 'hidden', { configurable: true, value: hidden });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }
+}"""
 pytestmark = pytest.mark.usefixtures("no_keyring")
 
 
@@ -58,6 +65,11 @@ def test_conflicts_are_seen_side_by_side_and_settled(
     assert sides.locator("h3").all_inner_texts()[0].startswith("This device · written")
     assert visit.violations() == []
     visit.shoot("livesync")
+    # Whoever looks away and back is told anew, and goes on reading where they were.
+    with page.expect_response("**/page/conflicts"):
+        page.evaluate(LOOK_AWAY_AND_BACK)
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert sides.count() == 1
     page.get_by_role("button", name="Merge…").click()
     text = page.get_by_label("Merged text")
     assert text.input_value() == "# Plan\n\nfrom here\nfrom the phone\n\nlast\n"
@@ -69,8 +81,8 @@ def test_conflicts_are_seen_side_by_side_and_settled(
     page.get_by_role("button", name="Keep other").click()
     expect(page.get_by_label("Conflicts")).to_contain_text("No note waits for a decision")
     assert (synced_vault / "Shopping.md").read_text() == "# Shopping\n\nfrom the phone\n"
-    device.sync()
-    assert device.files()["Plan.md"] == b"# Plan\n\nfrom both\n\nlast\n"
+    merged = b"# Plan\n\nfrom both\n\nlast\n"
+    until(lambda: device.sync() and device.files()["Plan.md"] == merged, "the merge elsewhere")
 
 
 def test_what_was_deleted_elsewhere_is_restored(visit: Visit, synced_vault: Path) -> None:

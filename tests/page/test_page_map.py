@@ -99,8 +99,7 @@ def test_a_click_on_the_picture_chooses_and_hovering_dims_the_rest(visit: Visit)
         return [c.x, c.y, c.width, c.height]; }"""
     )
     assert found[2] == box["width"]
-    spot = hover_a_note(page, box)
-    page.mouse.click(*spot)
+    page.mouse.click(*hover_a_note(page, box))
     assert sheet(page) in {
         "Pond",
         "Bog",

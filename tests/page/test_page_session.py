@@ -9,13 +9,14 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.page.site import Site, Window, new_window, sign_in
+from tests.waiting import PATIENCE_S
 
 
 def ask(
     site: Site, method: str, path: str, headers: Mapping[str, str], body: str = ""
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
     address = urlsplit(site.url).netloc
-    connection = http.client.HTTPConnection(address, timeout=30)
+    connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     connection.request(method, path, body, {"Host": address, **headers})
     reply = connection.getresponse()
     content = reply.read()

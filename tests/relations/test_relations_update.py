@@ -264,6 +264,7 @@ def test_a_file_that_is_no_text_is_left_out(vault: RelatedVault) -> None:
     assert set(titles(vault)) == set(NOTES)
 
 
+@pytest.mark.slow
 def test_a_note_of_five_megabytes(vault: RelatedVault) -> None:
     long = "".join(f"A heron waits in the reeds for frog{number}.\n" for number in range(130_000))
     assert len(long) > 5_000_000

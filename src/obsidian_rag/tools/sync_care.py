@@ -26,7 +26,8 @@ def sync_conflicts(engine: Engine) -> Envelope:
         ConfigInvalid: LiveSync is not set up.
     """
     waiting = (one.conflict for one in waiting_conflicts(engine.config))
-    return success({"conflicts": [{"path": one.path, "since": one.since} for one in waiting]})
+    told = [{"path": one.path, "since": one.since, "revs": list(one.revs)} for one in waiting]
+    return success({"conflicts": told})
 
 
 def sync_conflict(engine: Engine, path: str) -> Envelope:

@@ -87,7 +87,8 @@ export abstract class SuggestModal<T> extends Modal {
     this.onChooseSuggestion(value, event);
   }
   private async update(): Promise<void> {
-    this.values = (await this.getSuggestions(this.inputEl.value)).slice(0, this.limit);
+    const asked = this.inputEl.value;
+    this.values = (await this.getSuggestions(asked)).slice(0, this.limit);
     this.chosen = 0;
     this.resultContainerEl.replaceChildren();
     this.values.forEach((value, at) => {
@@ -100,6 +101,8 @@ export abstract class SuggestModal<T> extends Modal {
     });
     if (!this.values.length) make(this.resultContainerEl, "div", { cls: "suggestion-empty", text: this.emptyStateText });
     this.choose(0);
+    // For tests: what is shown answers all that was typed.
+    if (asked === this.inputEl.value) this.resultContainerEl.dataset.answered = asked;
   }
   private choose(at: number): false {
     this.chosen = Math.max(0, Math.min(this.values.length - 1, at));

@@ -74,6 +74,19 @@ function written(body, options) {
   return { method: 'POST', headers, body: JSON.stringify(body), ...options };
 }
 
+/**
+ * For a view that asks again before it was answered: `const isNews = order()` when it asks, and
+ * `isNews()` with the answer is false if one that was asked for later is shown already.
+ */
+export function newOrder() {
+  let asked = 0;
+  let shown = 0;
+  return () => {
+    const mine = ++asked;
+    return () => mine > shown && Boolean((shown = mine));
+  };
+}
+
 /** Whether an error only says that nobody waits any more. @param {any} error */
 export function isAborted(error) {
   return error?.name === 'AbortError';

@@ -112,9 +112,10 @@ export function failed(error, again) {
   return state(`${error.message || 'Something went wrong.'}${code}`, error.suggestion || '', actions, 'bad');
 }
 
-/** Say what is being waited for, if it takes longer than 400 ms. @param {Element} place @param {string} words @param {AbortSignal} [signal] */
+/** Say what is being waited for, if it takes longer than 400 ms and nothing else was shown there meanwhile. @param {Element} place @param {string} words @param {AbortSignal} [signal] */
 export function waiting(place, words, signal) {
-  const timer = setTimeout(() => replace(place, h('p', { class: 'state' }, words)), 400);
+  const before = place.firstChild;
+  const timer = setTimeout(() => place.firstChild === before && replace(place, h('p', { class: 'state' }, words)), 400);
   signal?.addEventListener('abort', () => clearTimeout(timer));
   return () => clearTimeout(timer);
 }

@@ -1,6 +1,6 @@
 // Health: what state the index is in and why, what is being done, and what was done.
 
-import { call, post } from '../api.js';
+import { call, newOrder, post } from '../api.js';
 import { coded, count, dialog, failed, h, plural, replace, time, toast, waiting } from '../dom.js';
 import { listen } from '../events.js';
 
@@ -79,18 +79,21 @@ class HealthView {
     /** @type {ProgressLine | null} */
     this.meaning = null;
     this.timer = 0;
+    this.order = newOrder();
+    this.drawn = '';
     replace(main, h('div', { class: 'column stack' }, h('h1', {}, 'Health'), this.head, this.buttons, this.work, this.facts, this.chart, this.files));
   }
 
   async load() {
+    const isNews = this.order();
     const stop = waiting(this.head, 'Looking at the index …', this.context.signal);
     try {
       const { data, status, error } = await call('status', {}, { signal: this.context.signal });
       stop();
-      this.show(data, status, error);
+      if (isNews()) this.show(data, status, error);
     } catch (error) {
       stop();
-      if (!this.context.signal.aborted) replace(this.head, failed(error, () => this.load()));
+      if (!this.context.signal.aborted && isNews()) replace(this.head, failed(error, () => this.load()));
     }
   }
 
@@ -205,9 +208,13 @@ class HealthView {
 
   // What was done
 
-  /** @param {any[]} recent */
+  /** Left as it is while nothing is new: somebody may be looking at one bar. @param {any[]} recent */
   showChart(recent) {
+    const drawn = JSON.stringify(recent);
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
     if (!recent.length) return replace(this.chart);
+    const looked = document.activeElement?.getAttribute('aria-label');
     const longest = Math.max(...recent.map((one) => one.duration_ms ?? 0), 1);
     const bars = recent.map((one) => {
       const words = syncWords(one);
@@ -216,6 +223,8 @@ class HealthView {
     });
     const told = h('p', { class: 'muted small', 'aria-live': 'polite' }, syncWords(recent[recent.length - 1]));
     replace(this.chart, h('h2', {}, 'Last syncs'), h('ol', { class: 'plain sync-bars' }, bars), told);
+    const again = [...this.chart.querySelectorAll('.sync-bar')].find((bar) => bar.getAttribute('aria-label') === looked);
+    /** @type {HTMLElement | undefined} */ (again)?.focus();
   }
 
   /** @param {any[]} notices @param {any} last */

@@ -1,6 +1,6 @@
 // LiveSync: whether the vault is in sync, what waits for a decision, and what can be brought back.
 
-import { call, get, post } from '../api.js';
+import { call, get, newOrder, post } from '../api.js';
 import { coded, count, dialog, failed, h, plural, replace, state, time, toast, waiting } from '../dom.js';
 import { listen } from '../events.js';
 
@@ -23,6 +23,9 @@ class LivesyncView {
   /** @param {HTMLElement} main @param {Context} context */
   constructor(main, context) {
     this.signal = context.signal;
+    this.order = { status: newOrder(), conflicts: newOrder(), trash: newOrder() };
+    /** The conflicts that are listed. @type {Map<string, HTMLElement>} */
+    this.rows = new Map();
     this.head = h('div', { class: 'stack8' });
     this.conflicts = h('section', { 'aria-label': 'Conflicts' });
     this.trash = h('section', { 'aria-label': 'Trash' });
@@ -30,15 +33,16 @@ class LivesyncView {
   }
 
   async load() {
+    const isNews = this.order.status();
     const stop = waiting(this.head, 'Asking how sync is doing …', this.signal);
     try {
       const { data } = await call('obsidian_sync_status', {}, { signal: this.signal });
       stop();
-      this.showStatus(data);
+      if (isNews()) this.showStatus(data);
       if (data.configured) await Promise.all([this.loadConflicts(), this.loadTrash()]);
     } catch (error) {
       stop();
-      if (!this.signal.aborted) replace(this.head, failed(error, () => this.load()));
+      if (!this.signal.aborted && isNews()) replace(this.head, failed(error, () => this.load()));
     }
   }
 
@@ -69,13 +73,22 @@ class LivesyncView {
   // Conflicts
 
   async loadConflicts() {
+    const isNews = this.order.conflicts();
     try {
       const { data } = await get('conflicts', {}, { signal: this.signal });
-      const some = data.conflicts;
-      replace(this.conflicts, h('h2', {}, some.length ? `${plural(some.length, 'note')} changed in two places` : 'Conflicts'), some.length ? h('ul', { class: 'plain conflict-list' }, some.map((/** @type {any} */ one) => this.conflictRow(one))) : h('p', { class: 'muted' }, 'No note waits for a decision.'));
+      if (isNews()) this.showConflicts(data.conflicts);
     } catch (error) {
-      if (!this.signal.aborted) replace(this.conflicts, failed(error, () => this.loadConflicts()));
+      if (!this.signal.aborted && isNews()) replace(this.conflicts, failed(error, () => this.loadConflicts()));
     }
+  }
+
+  /** A conflict that is open stays so: somebody is reading it. @param {any[]} some */
+  showConflicts(some) {
+    const before = this.rows;
+    const rows = (this.rows = new Map(some.map((one) => [JSON.stringify(one), before.get(JSON.stringify(one)) ?? this.conflictRow(one)])));
+    const isSame = some.length && [...before.keys()].join() === [...rows.keys()].join();
+    if (isSame && this.conflicts.querySelector('.conflict-list')) return;
+    replace(this.conflicts, h('h2', {}, some.length ? `${plural(some.length, 'note')} changed in two places` : 'Conflicts'), some.length ? h('ul', { class: 'plain conflict-list' }, [...rows.values()]) : h('p', { class: 'muted' }, 'No note waits for a decision.'));
   }
 
   /** @param {any} conflict */
@@ -139,20 +152,23 @@ class LivesyncView {
     } catch (error) {
       toast(/** @type {Error} */ (error).message);
     }
+    this.rows = new Map(); // what was read of the others may be old by now
     await this.load();
   }
 
   // Trash
 
   async loadTrash() {
+    const isNews = this.order.trash();
     try {
       const { data } = await get('trash', {}, { signal: this.signal });
+      if (!isNews()) return;
       const rows = data.files.map((/** @type {any} */ file) => h('li', {},
         h('span', {}, file.path, h('span', { class: 'muted small' }, ' · ', file.reason, ' · ', time(file.removed_at))),
         h('button', { type: 'button', class: 'bare', 'aria-label': `Restore ${file.path}`, onclick: () => this.restore(file) }, 'Restore')));
       replace(this.trash, h('h2', {}, 'Trash'), rows.length ? h('ul', { class: 'plain file-list' }, rows) : h('p', { class: 'muted' }, 'Sync took nothing out of the vault.'));
     } catch (error) {
-      if (!this.signal.aborted) replace(this.trash, failed(error, () => this.loadTrash()));
+      if (!this.signal.aborted && isNews()) replace(this.trash, failed(error, () => this.loadTrash()));
     }
   }
 

@@ -1,6 +1,6 @@
 // The map: all notes, or the neighbourhood of one (`?note=`); the chosen note is `?at=`.
 
-import { Problem } from '../api.js';
+import { newOrder, Problem } from '../api.js';
 import { count, failed, h, icon, iconButton, plural, replace, say, state } from '../dom.js';
 import { listen } from '../events.js';
 import { isTyping, onKey } from '../keys.js';
@@ -211,7 +211,7 @@ class MapView {
   choose(at, { isQuiet = false } = {}) {
     if (at < 0) return;
     this.drawing.marked = null;
-    this.drawing.hovered = -1;
+    this.hover(-1);
     this.drawing.chosen = at;
     this.showSheet(at);
     this.centre(at);
@@ -355,7 +355,8 @@ class MapView {
   renew(graph) {
     const chosen = this.drawing.chosen >= 0 ? this.graph.paths[this.drawing.chosen] : null;
     this.graph = this.drawing.graph = graph;
-    this.drawing.hovered = this.drawing.chosen = -1;
+    this.hover(-1);
+    this.drawing.chosen = -1;
     this.recolour();
     this.tell();
     if (this.field.value) this.find();
@@ -381,11 +382,14 @@ function pinch(drawing, held, id, now) {
 /** @param {MapView} map */
 function follow(map) {
   let timer = 0;
+  const order = newOrder();
   const again = (/** @type {number} */ wait) => {
     clearTimeout(timer);
     timer = window.setTimeout(async () => {
+      const isNews = order();
       try {
         const graph = await load(map.note, map.vault, map.context.signal);
+        if (!isNews()) return;
         if (graph.version !== map.graph.version || graph.isSettled !== map.graph.isSettled) map.renew(graph);
       } catch {
         // The map stays as it is; the next event asks again.

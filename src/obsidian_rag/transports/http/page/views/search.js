@@ -97,7 +97,10 @@ class Search {
     if (!data.results.length) return this.nothing();
     const lead = data.is_weak ? h('p', { class: 'lead' }, 'Nothing in your notes seems to answer this. Nearest:') : null;
     const corrected = data.searched_for ? h('p', { class: 'lead' }, 'Searched for ', h('em', {}, data.searched_for)) : null;
+    const chosen = [...this.answer.querySelectorAll('.hit')].findIndex((hit) => hit.contains(document.activeElement));
     replace(this.answer, corrected, lead, hitList(data.results, this.context.start, { search: `?${this.search}` }));
+    const hits = this.answer.querySelectorAll('.hit');
+    if (chosen >= 0) choose(hits[chosen] ?? hits[0]);
     say(`${plural(data.results.length, 'passage')} found`);
   }
 

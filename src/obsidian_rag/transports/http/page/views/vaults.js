@@ -1,6 +1,6 @@
 // Vaults: the primary one, linked ones, and how far each is.
 
-import { call } from '../api.js';
+import { call, newOrder } from '../api.js';
 import { coded, count, dialog, failed, h, plural, replace, time, toast, waiting } from '../dom.js';
 import { listen } from '../events.js';
 import { duration } from './health.js';
@@ -30,6 +30,7 @@ class VaultsView {
     this.signal = context.signal;
     this.list = h('div', { 'aria-live': 'off' });
     this.timer = 0;
+    this.order = newOrder();
     replace(main, h('div', { class: 'column stack' },
       h('div', { class: 'row spread' }, h('h1', {}, 'Vaults'), h('button', { type: 'button', class: 'primary', onclick: () => this.add() }, 'Link a vault…')),
       h('p', { class: 'muted' }, 'Linked vaults are searched where they are. Nothing is ever written to them.'),
@@ -42,16 +43,18 @@ class VaultsView {
   }
 
   async load() {
+    const isNews = this.order();
     const stop = this.list.childElementCount ? () => {} : waiting(this.list, 'Looking at the vaults …', this.signal);
     try {
       const { data } = await call('obsidian_link_list', {}, { signal: this.signal });
       stop();
+      if (!isNews()) return;
       const focused = this.focused();
       replace(this.list, h('ul', { class: 'plain vault-list' }, data.links.map((/** @type {any} */ link) => this.row(link))));
       if (focused) /** @type {HTMLElement | null} */ (this.list.querySelector(focused))?.focus();
     } catch (error) {
       stop();
-      if (!this.signal.aborted) replace(this.list, failed(error, () => this.load()));
+      if (!this.signal.aborted && isNews()) replace(this.list, failed(error, () => this.load()));
     }
   }
 
