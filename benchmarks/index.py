@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine, run_index
-from obsidian_rag.index import IndexRun, Mode
+from obsidian_rag.index import Mode
+from obsidian_rag.index.run import IndexRun
 from obsidian_rag.notes import chunk_note, embedding_text, parse_note
 
 ROOT = Path(__file__).resolve().parent.parent

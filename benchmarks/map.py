@@ -20,7 +20,8 @@ from tests.page.site import Site, new_window, sign_in
 
 from obsidian_rag import config
 from obsidian_rag.engine import DrawnMap, Engine
-from obsidian_rag.relations import MapNote, NoteGraph, Tie, vault_graph
+from obsidian_rag.relations import NoteGraph, vault_graph
+from obsidian_rag.relations.note_map import MapNote, Tie
 from obsidian_rag.transports.http.web.map import encoded_map
 
 CHROMIUM = "/usr/bin/chromium"

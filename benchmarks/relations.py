@@ -26,22 +26,21 @@ from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode, Source, add_meaning, hand_over
 from obsidian_rag.notes import ChunkLimits, parse_note
 from obsidian_rag.relations import (
-    Ground,
-    Kind,
     LinksFound,
-    MemoryIndex,
     RelationsConsumer,
-    Rows,
-    explain,
     format_of,
-    kind_of,
     links_found,
-    note_source,
-    open_rows,
-    related,
     relations_state,
-    weights_of,
 )
+from obsidian_rag.relations.explain import explain
+from obsidian_rag.relations.ground import Ground
+from obsidian_rag.relations.kinds import Kind
+from obsidian_rag.relations.memory_index import MemoryIndex
+from obsidian_rag.relations.rows import Rows
+from obsidian_rag.relations.rows_file import open_rows
+from obsidian_rag.relations.score import related, weights_of
+from obsidian_rag.relations.signals import kind_of
+from obsidian_rag.relations.source import note_source
 from obsidian_rag.vault import NoteFile, Rules, Vault
 
 MARKS = ("<!-- relations benchmark -->", "<!-- end of relations benchmark -->")

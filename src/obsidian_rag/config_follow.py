@@ -1,4 +1,6 @@
-"""Follows the config file of a process that stays, cheaply enough to ask before every answer.
+"""Follows the config file of a process that stays, and changes it for whoever asks.
+
+A look is cheap enough to take before every answer.
 
 Threat: a user who makes the settings stricter counts on them at once. So nothing here waits for
 an event of the file system: every look compares the file itself with the one last read.
@@ -6,10 +8,12 @@ an event of the file system: every look compares the file itself with the one la
 
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
-from obsidian_rag.config import Config, parse_file
-from obsidian_rag.errors import ConfigInvalid
+from obsidian_rag.config import Config, parse_file, put_value, read_file, save
+from obsidian_rag.config_edit import check_name, unset_value
+from obsidian_rag.errors import ConfigInvalid, InvalidArgument
 
 __all__ = ["SettingsFile"]
 
@@ -29,6 +33,7 @@ class SettingsFile:
         # What a daemon cannot change about itself, as it was at its start.
         self.started_with: dict[str, object] = {}
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._stamp: _Stamp | None = None
         self._content: bytes | None = None
         self._is_read = False
@@ -49,6 +54,27 @@ class SettingsFile:
             f"Changed, but not in effect yet: {', '.join(names)}.",
             "Run `obsidian-rag serve --detach`: it starts the daemon anew.",
         )
+
+    def change(self, changes: Mapping[str, object]) -> None:
+        """Write settings to the file, all or none, by dotted names; None is the default.
+
+        Raises:
+            InvalidArgument: a name or a value is wrong; nothing is written.
+            ConfigInvalid: the file cannot be used as it is.
+        """
+        # Two changes at once would each write the file without the other's.
+        with self._writing:
+            tree = read_file(self.config.file)
+            for name, value in changes.items():
+                check_name(name)
+                if value is None:
+                    unset_value(tree, name)
+                else:
+                    put_value(tree, name, value)
+            try:
+                save(tree, self.config.file)
+            except ConfigInvalid as error:
+                raise InvalidArgument(error.message, error.suggestion) from error
 
     def look(self) -> bool:
         """Whether `config` or `trouble` has changed since the last look."""

@@ -9,16 +9,29 @@ failures is for bug reports, so it has no word of anybody's notes.
 import contextlib
 import ctypes
 import functools
+import io
+import json
 import logging
 import os
+import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import IO
 
-__all__ = ["DiscreetFormatter", "begin_process", "discreet_traceback", "give_back"]
+__all__ = [
+    "DiscreetFormatter",
+    "ParentPipe",
+    "begin_process",
+    "discreet_traceback",
+    "give_back",
+    "use_few_arenas",
+]
 
 _PRIVATE = 0o077
 _SHARE_OF_MEMORY = 0.6
 _LEAST_BYTES = 4 << 30
+_ARENA_MAX = -8  # from malloc.h
 
 
 def begin_process() -> None:
@@ -42,6 +55,13 @@ def memory_limit() -> int:
     except (AttributeError, OSError, ValueError):
         whole = 0
     return max(_LEAST_BYTES, int(_SHARE_OF_MEMORY * whole))
+
+
+def use_few_arenas() -> None:
+    """Keep glibc from giving each thread a heap of its own, most of which would lie idle."""
+    if sys.platform == "linux":
+        with contextlib.suppress(AttributeError, OSError):  # another C library
+            ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
 
 
 def give_back() -> None:
@@ -80,3 +100,30 @@ class DiscreetFormatter(logging.Formatter):
         """The traceback of a record."""
         assert isinstance(ei, tuple)
         return discreet_traceback(ei[1])
+
+
+class ParentPipe:
+    """Speaks with the process that started this one, a JSON object per line.
+
+    It has our stdin and stdout for itself: nobody else reads from them any more, and what
+    libraries print goes to the log.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._input = os.fdopen(os.dup(0), "rb")
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        self._output: IO[bytes] = io.BufferedWriter(io.FileIO(os.dup(1), "w"))
+        os.dup2(2, 1)
+
+    def messages(self) -> Iterator[dict[str, object]]:
+        """What the parent says, until it has gone or says no more."""
+        return (json.loads(line) for line in self._input)
+
+    def say(self, **fields: object) -> None:
+        """One line; a parent that has gone is noticed elsewhere."""
+        with self._lock, contextlib.suppress(OSError):
+            self._output.write(json.dumps(fields).encode() + b"\n")
+            self._output.flush()

@@ -8,13 +8,7 @@ from typing import get_args
 import pytest
 
 from obsidian_rag.engine import Bus, Event
-from obsidian_rag.engine.health import (
-    Health,
-    HealthFacts,
-    Subject,
-    Unfinished,
-    assess,
-)
+from obsidian_rag.engine.health import Health
 from obsidian_rag.errors import (
     ConfigInvalid,
     EmbeddingMismatch,
@@ -27,7 +21,9 @@ from obsidian_rag.errors import (
     OllamaUnreachable,
     Status,
 )
-from obsidian_rag.index import Away, VaultFacts, VaultPlace
+from obsidian_rag.index import HealthFacts, Subject, VaultFacts, VaultPlace, assess
+from obsidian_rag.index.brake import Away
+from obsidian_rag.index.health import Unfinished
 
 OLLAMA = OllamaUnreachable("Ollama does not answer.", "Start it.")
 GONE = IndexNotFound("There is no index.", "Run index.")

@@ -20,8 +20,8 @@ from tests.waiting import PATIENCE_S, until
 from obsidian_rag import config, errors
 from obsidian_rag.engine import Bus, Engine, Event, Job, run_index
 from obsidian_rag.engine.events import EventKind
-from obsidian_rag.engine.job import JobStatus
-from obsidian_rag.engine.jobs import Jobs, job_fields
+from obsidian_rag.engine.job import JobStatus, job_fields
+from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.errors import Busy, NotFound, error_from
 from obsidian_rag.index import Mode
 from obsidian_rag.store import writer_lock

@@ -13,10 +13,9 @@ from obsidian_rag.engine import Daemon, run_index
 from obsidian_rag.engine.job import Job, JobStatus
 from obsidian_rag.engine.linking import (
     add_link,
+    change_link,
     link_status,
-    pause,
     remove_link,
-    resume,
     sync_link,
 )
 from obsidian_rag.tools import call
@@ -83,11 +82,11 @@ def test_an_import_can_be_paused_resumed_and_removed(daemon: Daemon, tmp_path: P
     write_notes(root, MANY)
     link = add_link(daemon.engine, str(root))
     until(lambda: _stored(daemon, link.link_id) > 0)
-    pause(daemon.engine, link.link_id)
+    change_link(daemon.engine, link.link_id, is_paused=True)
     assert daemon.live.jobs.for_link(link.link_id) is None
     paused = link_status(daemon.engine, link.link_id).totals
     assert 0 < paused.indexed < len(MANY)
-    resume(daemon.engine, link.link_id)
+    change_link(daemon.engine, link.link_id, is_paused=False)
     until(lambda: link_status(daemon.engine, link.link_id).totals.indexed > paused.indexed)
     removed = remove_link(daemon.engine, link.link_id)
     assert removed.files >= paused.indexed

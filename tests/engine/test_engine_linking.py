@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 from tests.folders import write_notes
 
-from obsidian_rag.engine import Engine, NoteFiles, run_index
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.engine.linking import (
     add_link,
+    change_link,
     link_status,
-    links,
-    pause,
     remove_link,
-    resume,
-    set_mode,
     sync_link,
 )
 from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError, ReadOnly, VaultAway
@@ -106,7 +103,7 @@ def test_notes_of_one_name_are_told_apart(made: Engine, other: Path) -> None:
     assert (data["vault"], data["vault_label"]) == ("Stones", "Linked vault (read-only)")
     with pytest.raises(NotFound, match="Nothing"):
         call(made, "obsidian_rag_read", {"note": "Pond", "vault": "Nothing"})
-    assert NoteFiles(made, "Stones").is_there("Rocks/Newts.md")
+    assert made.vaults.files("Stones").is_there("Rocks/Newts.md")
 
 
 def test_links_between_notes_stay_in_their_vault(made: Engine, other: Path) -> None:
@@ -172,7 +169,7 @@ def test_a_vault_that_is_away_stops_no_other_and_loses_nothing(made: Engine, oth
     envelope = call(made, "obsidian_rag_status", {})
     assert (envelope["status"], envelope["error"]["code"]) == ("degraded", "VAULT_AWAY")
     assert "Stones" in envelope["error"]["message"]
-    assert link_status(made, link.link_id).last_error is not None
+    assert link_status(made, link.link_id).link.last_error is not None
     other.with_name("Away").rename(other)
     assert run_index(made, "sync").tally.errors == []
     assert call(made, "obsidian_rag_status", {})["status"] == "healthy"
@@ -205,7 +202,7 @@ def test_a_folder_that_cannot_be_linked_is_refused(
         add_link(made, str(roots[place]))
     if place == "same":
         assert link.link_id in refused.value.message
-    assert len(links(made)) == 2
+    assert len(made.vaults.links.all()) == 2
 
 
 def test_a_relative_path_and_a_link_in_a_circle_are_refused(made: Engine, tmp_path: Path) -> None:
@@ -260,9 +257,10 @@ def test_a_link_that_is_removed_leaves_nothing_but_its_files(made: Engine, other
 
 
 def test_the_primary_vault_is_neither_removed_nor_paused(made: Engine) -> None:
-    for action in (remove_link, pause):
-        with pytest.raises(InvalidArgument):
-            action(made, "vault")
+    with pytest.raises(InvalidArgument):
+        remove_link(made, "vault")
+    with pytest.raises(InvalidArgument):
+        change_link(made, "vault", is_paused=True)
 
 
 def test_writing_is_refused_for_a_link(made: Engine, other: Path) -> None:
@@ -270,15 +268,15 @@ def test_writing_is_refused_for_a_link(made: Engine, other: Path) -> None:
         add_link(made, str(other), mode="read_write")
     link = add_link(made, str(other))
     with pytest.raises(ReadOnly):
-        set_mode(made, link.link_id, "read_write")
-    assert set_mode(made, link.link_id, "read_only").mode == "read_only"
+        change_link(made, link.link_id, "read_write")
+    assert change_link(made, link.link_id, "read_only").mode == "read_only"
 
 
 def test_a_paused_vault_is_left_alone_by_every_process(
     made: Engine, other: Path, engine: Callable[..., Engine]
 ) -> None:
     link = add_link(made, str(other))
-    pause(made, link.link_id)
+    change_link(made, link.link_id, is_paused=True)
     assert run_index(made, "sync").tally.added == 0
     again = engine(made.vaults.primary.root)
     with pytest.raises(InvalidArgument, match="paused"):
@@ -287,7 +285,7 @@ def test_a_paused_vault_is_left_alone_by_every_process(
     assert status.link.is_paused
     assert status.health.error is not None
     assert "resume" in status.health.error.suggestion
-    resume(again, link.link_id)
+    change_link(again, link.link_id, is_paused=False)
     assert run_index(again, "sync").tally.added == 3
 
 
@@ -310,7 +308,7 @@ def test_a_run_ends_when_its_vault_is_paused_and_goes_on_later(
     status = link_status(made, link.link_id, limit=10)
     assert (status.totals.indexed, status.totals.pending) == (done, 1200 - done)
     assert (len(status.queue), status.progress.phase) == (10, "parse")
-    resume(made, link.link_id)
+    change_link(made, link.link_id, is_paused=False)
     again = sync_link(made, link.link_id)
     assert isinstance(again, IndexResult)
     # What is done is not done again.

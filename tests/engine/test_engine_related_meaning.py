@@ -8,7 +8,8 @@ from tests.engine.transformers import install, words
 
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import MeaningPass, Mode, add_meaning
-from obsidian_rag.relations import Kind, links_found, related_notes, relations_state
+from obsidian_rag.relations import links_found, related_notes, relations_state
+from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.store import embedded_chunks
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

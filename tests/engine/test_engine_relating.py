@@ -24,12 +24,12 @@ from obsidian_rag.relations import (
     format_of,
     links_found,
     memory_index,
-    open_rows,
     related_notes,
-    relation_troubles,
     relations_state,
     similar_titles,
 )
+from obsidian_rag.relations.query import relation_troubles
+from obsidian_rag.relations.rows_file import open_rows
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

@@ -11,11 +11,9 @@ from tests.embed.provider_doubles import FakeOpenAI, fake_openai
 
 from obsidian_rag.engine import (
     Engine,
-    agree_to_sending,
     ask,
     examine,
     health_of,
-    owed_sending,
     report_status,
     run_index,
 )
@@ -61,7 +59,7 @@ def test_no_run_begins_before_the_user_has_said_yes(
         with pytest.raises(ConfigInvalid) as caught:
             run_index(made, mode)
         assert "--yes" in caught.value.suggestion
-    estimate = owed_sending(made, Mode.FULL)
+    estimate = made.sending.estimate(Mode.FULL)
     assert estimate is not None
     tokens = sum(len(text) for text in NOTES.values()) // 4
     assert (estimate.notes, estimate.tokens) == (4, tokens)
@@ -75,9 +73,9 @@ def test_after_a_yes_all_goes_on_and_what_is_private_stays(
 ) -> None:
     vault = make_vault(NOTES)
     made = engine(vault, outside(server))
-    agree_to_sending(made)
+    made.sending.agree()
     assert run_index(made, Mode.FULL).exit_code == 0
-    assert owed_sending(made, Mode.REINDEX) is None
+    assert made.sending.estimate(Mode.REINDEX) is None
     sent = "\n".join(text for batch in server.inputs for text in batch)
     assert "roses" in sent
     assert "Shipped" in sent
@@ -97,9 +95,9 @@ def test_the_setting_that_names_the_provider_is_a_yes(
     engine: MakeEngine, make_vault: MakeVault, server: FakeOpenAI
 ) -> None:
     made = engine(make_vault(NOTES), outside(server, bulk_consent="gemini"))
-    assert owed_sending(made, Mode.FULL) is not None
+    assert made.sending.estimate(Mode.FULL) is not None
     made = engine(make_vault(NOTES), outside(server, bulk_consent="openai"))
-    assert owed_sending(made, Mode.FULL) is None
+    assert made.sending.estimate(Mode.FULL) is None
     assert run_index(made, Mode.FULL).exit_code == 0
     assert health_of(made).state == "healthy"
 
@@ -109,7 +107,7 @@ def test_another_address_is_asked_about_anew_and_not_sent_a_question(
 ) -> None:
     vault = make_vault(NOTES)
     made = engine(vault, outside(server))
-    agree_to_sending(made)
+    made.sending.agree()
     run_index(made, Mode.FULL)
     with fake_openai() as other:
         made = engine(vault, outside(other))
@@ -147,8 +145,8 @@ def test_another_embedder_is_a_mismatch_before_it_is_a_question(
     run_index(engine(vault), Mode.FULL)
     made = engine(vault, outside(server))
     with pytest.raises(EmbeddingMismatch):
-        owed_sending(made, Mode.FULL)
-    assert owed_sending(made, Mode.REINDEX) is not None
+        made.sending.estimate(Mode.FULL)
+    assert made.sending.estimate(Mode.REINDEX) is not None
 
 
 def test_a_model_that_was_replaced_under_its_name_is_a_mismatch(

@@ -12,9 +12,11 @@ from obsidian_rag.engine import Bus, Engine
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
+from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.tools import call
 
 Configure = Callable[[Path, Mapping[str, object]], None]
+WEIGHTS = ("bm25", "cosine", "tag", "term", "graph", "title")
 
 
 @pytest.fixture
@@ -52,6 +54,31 @@ def test_what_no_change_concerns_is_kept(living: Engine, vault: Path, configure:
     assert living.config.settings.watcher.debounce_s == 1.5
     assert living.embedder is embedder
     assert living.chunks is chunks
+
+
+def test_changes_at_the_same_moment_are_all_kept(living: Engine) -> None:
+    changes = {f"relations.{name}_weight": number / 10 for number, name in enumerate(WEIGHTS, 1)}
+    at_once = threading.Barrier(len(changes))
+
+    def change(name: str, value: float) -> None:
+        at_once.wait()
+        living.settings_file.change({name: value})
+
+    threads = [threading.Thread(target=change, args=one) for one in changes.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    living.follow_settings()
+    assert {name: living.config.value(name) for name in changes} == changes
+
+
+def test_of_several_changes_a_wrong_one_keeps_all_from_being_written(living: Engine) -> None:
+    before = living.config.file.read_bytes()
+    for wrong in ({"relations.nothing": 1}, {"watcher.debounce_s": "soon"}):
+        with pytest.raises(InvalidArgument):
+            living.settings_file.change({"indexing.chunk_size": 300, **wrong})
+    assert living.config.file.read_bytes() == before
 
 
 def test_threads_never_see_a_mix_of_two_files(

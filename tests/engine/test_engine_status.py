@@ -12,9 +12,8 @@ from tests.embed.embedding_doubles import fake_ollama
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine, report_status, run_index
-from obsidian_rag.engine.status import FileNotice
 from obsidian_rag.errors import ConfigInvalid, EmbeddingMismatch
-from obsidian_rag.index import Mode
+from obsidian_rag.index import FileNotice, Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

@@ -14,7 +14,8 @@ from obsidian_rag.engine.events import Event, EventKind
 from obsidian_rag.engine.vault_map import DrawnMap, VaultMap
 from obsidian_rag.errors import IndexNotFound, NotFound
 from obsidian_rag.index import Mode
-from obsidian_rag.relations import NoteGraph, Tie
+from obsidian_rag.relations import NoteGraph
+from obsidian_rag.relations.note_map import Tie
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

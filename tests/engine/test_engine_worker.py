@@ -19,7 +19,7 @@ from tests.search.indexed import indexed
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag import config
-from obsidian_rag.engine import Engine, result_fields, run_index
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.tools import OWNER, call
 
@@ -153,7 +153,7 @@ def test_a_run_tells_its_progress_and_ends_with_the_fields_of_a_result(
             phases.add(line["phase"])
     assert {"scanning", "parsing", "embedding", "storing"} <= phases
     assert line.pop("type") == "complete"
-    assert set(line) == set(result_fields(run_index(made, Mode.SYNC)))
+    assert set(line) == set(run_index(made, Mode.SYNC).fields)
     assert (line["indexed_files"], line["added"], line["is_cancelled"]) == (2, 2, False)
     assert [error["file"] for error in line["errors"]] == ["bad.md"]
 

@@ -9,7 +9,8 @@ from tests.embed.embedding_doubles import Answer, FakeOllama, error, fake_ollama
 
 from obsidian_rag.embed.hashing import HashEmbedder
 from obsidian_rag.errors import ObsidianRagError, OllamaUnreachable
-from obsidian_rag.index import IndexRun, Mode
+from obsidian_rag.index import Mode
+from obsidian_rag.index.run import IndexRun
 
 if TYPE_CHECKING:
     from tests.index.conftest import World

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from obsidian_rag.errors import EmbeddingMismatch, IndexIncomplete
-from obsidian_rag.index import check, has_same_vectors, is_outdated
+from obsidian_rag.index.fingerprint import check, has_same_vectors, is_outdated
 
 NOW = {
     "schema": 4,

@@ -8,7 +8,7 @@ import pytest
 
 from obsidian_rag.errors import EmbeddingMismatch, IndexCorrupted, VaultAway
 from obsidian_rag.index import Phase, Progress
-from obsidian_rag.store import TABLE
+from obsidian_rag.store.chunks import TABLE
 
 if TYPE_CHECKING:
     from tests.index.conftest import World

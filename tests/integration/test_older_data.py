@@ -11,7 +11,8 @@ from tests.integration.living import Cli, living
 from obsidian_rag import config
 from obsidian_rag.engine import Engine, ask, health_of, run_index
 from obsidian_rag.errors import EmbeddingMismatch
-from obsidian_rag.index import FINGERPRINT, REBUILDING, Phase, Progress
+from obsidian_rag.index import FINGERPRINT, Phase, Progress
+from obsidian_rag.index.run import REBUILDING
 from obsidian_rag.search import Request
 from obsidian_rag.store import Links, LivesyncRecords, SyncedFile
 

@@ -1,8 +1,9 @@
 import pytest
 
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.notes import Chunk, ChunkLimits, chunk_note, estimate_tokens, parse_note
+from obsidian_rag.notes import Chunk, ChunkLimits, chunk_note, parse_note
 from obsidian_rag.notes.shown import BEGINS
+from obsidian_rag.notes.tokens import estimate_tokens
 
 LIMITS = ChunkLimits()
 

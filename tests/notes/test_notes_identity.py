@@ -5,9 +5,7 @@ import pytest
 
 from obsidian_rag.notes import (
     NoteId,
-    Related,
     Relation,
-    id_trouble,
     make_id,
     parse_note,
     read_id,
@@ -15,6 +13,7 @@ from obsidian_rag.notes import (
     read_related,
     read_summary,
 )
+from obsidian_rag.notes.identity import Related, id_trouble
 
 V4 = "550e8400-e29b-41d4-a716-446655440000"
 OTHER = "f47ac10b-58cc-4372-a567-0e02b2c3d479"

@@ -1,6 +1,7 @@
 import pytest
 
-from obsidian_rag.notes import Heading, Link, LinkKind, RagPolicy, Task, parse_note
+from obsidian_rag.notes import Heading, Link, LinkKind, RagPolicy, parse_note
+from obsidian_rag.notes.note import Task
 
 
 def test_title_comes_from_frontmatter_then_first_h1_then_file_name() -> None:

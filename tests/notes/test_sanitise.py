@@ -1,6 +1,6 @@
 import pytest
 
-from obsidian_rag.notes import sanitise
+from obsidian_rag.notes.sanitise import sanitise
 
 
 @pytest.mark.parametrize(

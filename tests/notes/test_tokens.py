@@ -1,6 +1,7 @@
 import pytest
 
-from obsidian_rag.notes import embedding_text, estimate_tokens
+from obsidian_rag.notes import embedding_text
+from obsidian_rag.notes.tokens import estimate_tokens
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obsidian_rag.notes import (
-    Chunk,
-    ChunkLimits,
-    chunk_note,
-    estimate_tokens,
-    parse_note,
-    sanitise,
-    split_frontmatter,
-)
+from obsidian_rag.notes import Chunk, ChunkLimits, chunk_note, parse_note, split_frontmatter
 from obsidian_rag.notes.frontmatter import read_frontmatter
 from obsidian_rag.notes.lines import split_lines
 from obsidian_rag.notes.plain_yaml import read_plain
+from obsidian_rag.notes.sanitise import sanitise
+from obsidian_rag.notes.tokens import estimate_tokens
 
 unhurried = settings(deadline=None, max_examples=150)
 TAG = re.compile(r"<[A-Za-z/!?]")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obsidian_rag.errors import SecurityViolation
-from obsidian_rag.vault import Rules, check_relative, open_inside, relative_to_root, resolve, scan
-from obsidian_rag.vault.boundary import is_harmless
+from obsidian_rag.vault import Rules, check_relative, resolve, scan
+from obsidian_rag.vault.boundary import is_harmless, open_inside, relative_to_root
 
 NASTY = (
     ["..", ".", "", "~", "/", "\\", "//", "%2e%2e", "%2f", "%5c", "%252e", "．．", "‥", "\0", "C:"]

@@ -7,16 +7,9 @@ from pathlib import Path
 
 from obsidian_rag.config import RelationsSettings, Settings
 from obsidian_rag.embed.hashing import HashEmbedder
-from obsidian_rag.index import (
-    Delivery,
-    Guarded,
-    IndexRun,
-    Listener,
-    Mode,
-    Source,
-    Workplace,
-    hand_over,
-)
+from obsidian_rag.index import Guarded, Listener, Mode, Source, Workplace, hand_over
+from obsidian_rag.index.consumer import Delivery
+from obsidian_rag.index.run import IndexRun
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations.consumer import RelationsConsumer
 from obsidian_rag.relations.ground import Ground, format_of

@@ -14,7 +14,8 @@ from obsidian_rag.errors import (
     SecurityViolation,
 )
 from obsidian_rag.errors import NoteChanged as Changed
-from obsidian_rag.notes import NoteId, id_trouble, parse_note, read_id
+from obsidian_rag.notes import NoteId, parse_note, read_id
+from obsidian_rag.notes.identity import id_trouble
 from obsidian_rag.relations import ids as ids_module
 from obsidian_rag.relations.ids import AddOutcome, DuplicateId, FoundId, add_id, add_ids, check_ids
 from obsidian_rag.relations.note_edit import open_for_edit

@@ -16,7 +16,8 @@ from tests.waiting import PATIENCE_S
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import VaultAway
 from obsidian_rag.index import Phase, Progress
-from obsidian_rag.notes import id_trouble, parse_note, read_id
+from obsidian_rag.notes import parse_note, read_id
+from obsidian_rag.notes.identity import id_trouble
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.templates import line_number
 

@@ -9,7 +9,7 @@ from tests.search.indexed import asked, files, hits, indexed, write_notes
 from obsidian_rag.engine import Engine
 from obsidian_rag.search import DateRange, Filters
 from obsidian_rag.search.filters import closeness, saying, undated, within
-from obsidian_rag.store import titles_of
+from obsidian_rag.store.lookup import titles_of
 
 FILLER = " ".join(f"pebble{number} lantern{number}" for number in range(60))
 NOTES = {

@@ -7,7 +7,8 @@ import pytest
 from tests.search.indexed import asked, hits, indexed, write_notes
 
 from obsidian_rag.engine import Engine
-from obsidian_rag.notes import parse_note, split_lines
+from obsidian_rag.notes import parse_note
+from obsidian_rag.notes.lines import split_lines
 from obsidian_rag.search import Hit
 
 SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "vault"

@@ -12,8 +12,8 @@ from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.engine import Bus
 from obsidian_rag.engine.events import EventKind
-from obsidian_rag.engine.health import Subject
 from obsidian_rag.errors import OllamaUnreachable
+from obsidian_rag.index import Subject
 from obsidian_rag.tools import Caller
 from obsidian_rag.transports.http.events import Streams
 from obsidian_rag.transports.http.guard import CALLER

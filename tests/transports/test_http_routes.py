@@ -15,8 +15,8 @@ from tests.waiting import PATIENCE_S
 
 from obsidian_rag import __version__
 from obsidian_rag.engine import Engine
-from obsidian_rag.engine.health import Subject
 from obsidian_rag.errors import IndexCorrupted, OllamaUnreachable
+from obsidian_rag.index import Subject
 from obsidian_rag.tools import TOOLS, Caller, Envelope, Params, Tool, call, schemas, success
 
 SAFE = {

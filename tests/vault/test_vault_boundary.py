@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from obsidian_rag.errors import SecurityViolation
-from obsidian_rag.vault import boundary, check_relative, open_inside, relative_to_root, resolve
-from obsidian_rag.vault.boundary import NotANote
+from obsidian_rag.vault import boundary, check_relative, resolve
+from obsidian_rag.vault.boundary import NotANote, open_inside, relative_to_root
 
 REFUSED = [
     "",

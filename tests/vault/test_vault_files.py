@@ -28,7 +28,6 @@ from obsidian_rag.vault import (
     content_hash,
     create_beside,
     discard_kept,
-    open_inside,
     read_bytes,
     remove_file,
     rename_file,
@@ -40,6 +39,7 @@ from obsidian_rag.vault import files as files_module
 from obsidian_rag.vault import trash as trash_module
 from obsidian_rag.vault import walk as walk_module
 from obsidian_rag.vault import write as write_module
+from obsidian_rag.vault.boundary import open_inside
 from obsidian_rag.vault.tree import walk_folders
 
 OLD, NEW = b"old \x00\xff bytes\r\n", b"new \x80 bytes"

@@ -6,8 +6,9 @@ from typing import BinaryIO
 import pytest
 
 from obsidian_rag.errors import NoteChanged, SecurityViolation
-from obsidian_rag.vault import NoteFile, SkippedFile, content_hash, open_inside, read_note
+from obsidian_rag.vault import NoteFile, SkippedFile, content_hash, read_note
 from obsidian_rag.vault import read as read_module
+from obsidian_rag.vault.boundary import open_inside
 
 LIMIT = 1000
 

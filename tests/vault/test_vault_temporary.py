@@ -7,15 +7,8 @@ from pathlib import Path
 import pytest
 from tests.vault.killed import NOTE, killed_writer
 
-from obsidian_rag.vault import (
-    Rules,
-    is_temporary,
-    scan,
-    sweep,
-    sweep_data_folder,
-    walk_files,
-)
-from obsidian_rag.vault.temporary import temporary_name
+from obsidian_rag.vault import Rules, scan, sweep, sweep_data_folder, walk_files
+from obsidian_rag.vault.temporary import is_temporary, temporary_name
 
 
 @pytest.fixture

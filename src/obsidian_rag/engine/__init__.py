@@ -1,35 +1,30 @@
-"""Owns all that lives: wiring, index runs, health and diagnosis."""
+"""Owns all that lives: wiring, watcher, scheduler, jobs, worker process, health, events."""
 
 from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import examine
 from obsidian_rag.engine.early import update_relations
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus, Event
-from obsidian_rag.engine.foreground import index_in_foreground
-from obsidian_rag.engine.indexing import result_fields, run_index
+from obsidian_rag.engine.foreground import index_in_foreground, run_index
 from obsidian_rag.engine.job import Job
 from obsidian_rag.engine.linking import (
     add_link,
     change_link,
     link_status,
-    links,
     remove_link,
     sync_link,
 )
-from obsidian_rag.engine.listing import indexed_notes, list_notes
 from obsidian_rag.engine.models import Model, Models
-from obsidian_rag.engine.note_files import NoteFiles
 from obsidian_rag.engine.presence import announce, claim
 from obsidian_rag.engine.probes import health_of, index_stamp
 from obsidian_rag.engine.query import (
     ask,
     known_folder,
+    list_notes,
     note_passages,
     property_names,
 )
-from obsidian_rag.engine.relation_settings import change_relation_settings
 from obsidian_rag.engine.resident import ResidentEngine
-from obsidian_rag.engine.sending import agree_to_sending, not_agreed, owed_sending
 from obsidian_rag.engine.status import report_status
 from obsidian_rag.engine.tokens import Tokens
 from obsidian_rag.engine.vault_choice import accept_replacement, offered_vaults, replaced_vault
@@ -44,35 +39,27 @@ __all__ = [
     "Job",
     "Model",
     "Models",
-    "NoteFiles",
     "ResidentEngine",
     "Tokens",
     "accept_replacement",
     "add_link",
-    "agree_to_sending",
     "announce",
     "ask",
     "change_link",
-    "change_relation_settings",
     "claim",
     "examine",
     "health_of",
     "index_in_foreground",
     "index_stamp",
-    "indexed_notes",
     "known_folder",
     "link_status",
-    "links",
     "list_notes",
-    "not_agreed",
     "note_passages",
     "offered_vaults",
-    "owed_sending",
     "property_names",
     "remove_link",
     "replaced_vault",
     "report_status",
-    "result_fields",
     "run_index",
     "sync_link",
     "update_relations",

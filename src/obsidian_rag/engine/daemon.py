@@ -6,10 +6,8 @@ only ever call tools.
 """
 
 import contextlib
-import ctypes
 import functools
 import logging
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,21 +16,28 @@ from obsidian_rag.config import Config
 from obsidian_rag.engine.early import EarlyRelations
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus
-from obsidian_rag.engine.health import Health, Subject
-from obsidian_rag.engine.job import settings_for_runs
+from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.query import ask
 from obsidian_rag.engine.scheduler import Scheduler
 from obsidian_rag.engine.vault_map import VaultMap
 from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.index import Subject, settings_for_runs
 from obsidian_rag.livesync import LivesyncLoop, synced_root
+from obsidian_rag.process import use_few_arenas
 from obsidian_rag.search import Request
-from obsidian_rag.vault import Listener, OnChange, Rules, Vault, Watcher, watch_files
+from obsidian_rag.vault import (
+    Listener,
+    OnChange,
+    Vault,
+    Watcher,
+    configured_vault,
+    watch_files,
+)
 
 _JOIN_S = 5.0
 _SETTINGS_EVERY_S = 1.0
-_ARENA_MAX = -8  # from malloc.h
 _log = logging.getLogger(__name__)
 
 
@@ -98,7 +103,7 @@ class Daemon:
 
     def start(self) -> None:
         """Start every thread and the worker; nothing here waits for a slow disk or model."""
-        _use_few_arenas()
+        use_few_arenas()
         config = self.engine.config
         self.live.jobs.start()
         self._watch(config, is_behind=False)
@@ -163,7 +168,7 @@ class Daemon:
         """The vault's one watcher, for all parts that want to hear of changes."""
         settings, listeners = config.settings, list[Listener]()
         if settings.watcher.enabled:
-            rules = Rules.from_settings(settings.indexing)
+            rules = configured_vault(config).rules
             debounce_s, collect_s = settings.watcher.debounce_s, settings.watcher.collect_s
             early_s = settings.relations.debounce_ms / 1000
             listeners += [
@@ -175,7 +180,7 @@ class Daemon:
         if _shares_vault(config):
             sync_s = settings.livesync.debounce_s
             listeners += [Listener(lambda paths: self._livesync_changed(paths), debounce_s=sync_s)]
-        return Watcher(self.engine.vaults.configured.root, *listeners)
+        return Watcher(configured_vault(config).root, *listeners)
 
     def _watch(self, config: Config, *, is_behind: bool) -> None:
         watcher = self.watcher = self._made_watcher(config)
@@ -271,11 +276,12 @@ def _for_watching(config: Config) -> tuple[object, ...]:
     settings = config.settings
     debounce_ms = settings.relations.debounce_ms
     livesync_s = settings.livesync.debounce_s if _shares_vault(config) else None
-    return config.vault_root, settings.indexing, settings.watcher, debounce_ms, livesync_s
+    vault = configured_vault(config)
+    return vault, settings.indexing, settings.watcher, debounce_ms, livesync_s
 
 
 def _for_syncing(config: Config) -> tuple[object, ...]:
-    return config.vault_root, config.settings.livesync, _shares_vault(config)
+    return configured_vault(config).root, config.settings.livesync, _shares_vault(config)
 
 
 def _shares_vault(config: Config) -> bool:
@@ -286,15 +292,8 @@ def _shares_vault(config: Config) -> bool:
     """
     settings = config.settings
     is_alike = settings.livesync.enabled and not settings.indexing.allow_dirs
-    return is_alike and synced_root(config) == config.vault_root
+    return is_alike and synced_root(config) == configured_vault(config).root
 
 
 def _ignore(_paths: frozenset[str] | None) -> None:
     """For changes that matter to nobody."""
-
-
-def _use_few_arenas() -> None:
-    """Keep glibc from giving each thread a heap of its own, most of which would lie idle."""
-    if sys.platform == "linux":
-        with contextlib.suppress(AttributeError, OSError):  # another C library
-            ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,29 +10,9 @@ from pathlib import Path
 
 from obsidian_rag.engine.early import note_source_of
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.health import assess
 from obsidian_rag.engine.probes import look
-from obsidian_rag.errors import (
-    IndexCorrupted,
-    ObsidianRagError,
-    ReadOnly,
-)
-from obsidian_rag.index import (
-    Finding,
-    Verdict,
-    changed_files,
-    check_chunks,
-    check_database,
-    check_embedder,
-    check_files,
-    check_fingerprint,
-    check_index,
-    check_lookup,
-    check_meaning,
-    check_notes,
-    counted,
-    hand_over,
-)
+from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
+from obsidian_rag.index import Finding, Verdict, assess, changed_files, checks_of, hand_over
 from obsidian_rag.relations import (
     RelationsConsumer,
     check_relations,
@@ -43,34 +22,20 @@ from obsidian_rag.relations import (
     ground_of,
     refresh_vectors,
 )
-from obsidian_rag.store import open_to_others
 
 _WALK_S = 60.0
-_LITTLE_SPACE = 500_000_000
 
 
 def examine(engine: Engine, *, deep: bool = False) -> Iterator[Finding]:
     """Run every check, cheap ones first; `deep` reads all files, chunks and notes again."""
-    checks: list[tuple[str, Callable[[Engine], Finding]]] = [
-        ("health", _health),
-        ("config", _config),
-        ("vault", _vault),
-        ("disk", _disk),
-        ("permissions", _permissions),
-        ("database", partial(check_database, deep=deep)),
-        ("files", partial(check_files, deep=deep)),
-        ("index", check_index),
-        ("lookup", partial(check_lookup, deep=deep)),
-        ("related", partial(_related, deep=deep)),
-        ("embedder", check_embedder),
-        ("fingerprint", check_fingerprint),
-        ("meaning", partial(check_meaning, deep=deep)),
+    checks: list[tuple[str, Callable[[], Finding]]] = [
+        ("health", partial(_health, engine)),
+        *checks_of(engine, partial(_related, engine, deep=deep), deep=deep),
+        *([("relations", partial(_relations, engine))] if deep else []),
     ]
-    if deep:
-        checks += [("chunks", check_chunks), ("notes", check_notes), ("relations", _relations)]
-    for name, action in checks:
+    for name, check in checks:
         try:
-            yield action(engine)
+            yield check()
         except ObsidianRagError as error:
             message = f"{error.code}: {error.message}"
             yield Finding(name, "problem", message, error.suggestion, error)
@@ -84,60 +49,6 @@ def _health(engine: Engine) -> Finding:
     verdict: Verdict = "problem" if answer.state == "unavailable" else "warning"
     message = f"{answer.error.code}: {answer.error.message}"
     return Finding("health", verdict, message, answer.error.suggestion, answer.error)
-
-
-def _config(engine: Engine) -> Finding:
-    file = engine.config.file
-    if not file.exists():
-        return Finding("config", "warning", f"{file} does not exist.", "Run `obsidian-rag init`.")
-    return Finding("config", "ok", str(file))
-
-
-def _vault(engine: Engine) -> Finding:
-    vaults = list(engine.vaults)
-    scans = [vault.scan() for vault in vaults]
-    notes = sum(len(found.files) for found in scans)
-    where = ", ".join(str(vault.root) for vault in vaults)
-    what = f"{counted(notes, 'note', 'notes')} in {where}"
-    if unreadable := [folder for found in scans for folder in found.unreadable_folders]:
-        folders = ", ".join(unreadable[:5])
-        return Finding("vault", "warning", f"{what}; cannot read {folders}", "Check permissions.")
-    return Finding("vault", "ok", what)
-
-
-def _disk(engine: Engine) -> Finding:
-    home = engine.config.home
-    existing = next(path for path in (home, *home.parents) if path.exists())
-    if not os.access(existing, os.W_OK):
-        raise ReadOnly(
-            f"{existing} may not be written.", "Searching works. To index, change its permissions."
-        )
-    free = shutil.disk_usage(existing).free
-    verdict: Verdict = "ok" if free >= _LITTLE_SPACE else "warning"
-    size = _bytes_below(home) / 1e6
-    return Finding("disk", verdict, f"{size:.1f} MB used by {home}, {free / 1e9:.1f} GB free")
-
-
-def _bytes_below(folder: Path) -> int:
-    return sum(
-        (Path(where) / name).lstat().st_size
-        for where, _, names in os.walk(folder)
-        for name in names
-    )
-
-
-def _permissions(engine: Engine) -> Finding:
-    """Whether the data folder is its owner's alone."""
-    shared = open_to_others(engine.config.home)
-    if shared:
-        some = ", ".join(shared[:5])
-        return Finding(
-            "permissions",
-            "warning",
-            f"{len(shared)} files or folders of {engine.config.home} are not yours alone: {some}",
-            "Run `obsidian-rag sync`, which takes the rights of others away.",
-        )
-    return Finding("permissions", "ok", f"{engine.config.home} is yours alone")
 
 
 def _related(engine: Engine, *, deep: bool) -> Finding:

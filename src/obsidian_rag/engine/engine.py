@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from obsidian_rag.config import Config
 from obsidian_rag.config_follow import SettingsFile
 from obsidian_rag.embed import Embedder
-from obsidian_rag.engine.health import Subject
-from obsidian_rag.engine.parts import CurrentParts
-from obsidian_rag.engine.vaults import Vaults
 from obsidian_rag.index import (
     INDEX_VERSION,
+    CurrentParts,
     Guarded,
     Mode,
+    Sending,
+    Subject,
     Transformer,
+    Vaults,
     Workplace,
     catch_up,
 )
@@ -48,7 +49,7 @@ class Engine:
         self.settings_file = SettingsFile(config)
         self.on_settings: Callable[[], None] = lambda: None
         self._parts = CurrentParts(config)
-        self.vaults = Vaults(lambda: self.config, lambda: self.database)
+        self.vaults = Vaults(lambda: self.config, lambda: self.database, lambda: self.chunks)
         self._lock = threading.RLock()
         self._database: Database | None = None
         self._database_file: tuple[int, int] | None = None
@@ -141,6 +142,11 @@ class Engine:
     def facts(self) -> Facts:
         """What the user asked us to remember."""
         return Facts(self.database, lambda: self.embedder)
+
+    @property
+    def sending(self) -> Sending:
+        """Whether notes may be sent to the embedder."""
+        return Sending(self)
 
     @property
     def limits(self) -> ChunkLimits:

@@ -1,25 +1,53 @@
-"""An index run that somebody waits for, in this process, and the meaning vectors after it."""
+"""An index run in this process, and the meaning vectors after one that somebody waits for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.indexing import result_fields, run_index
-from obsidian_rag.engine.linking import sync_link
 from obsidian_rag.index import (
     MEANING_PHASE,
     IndexResult,
+    Listener,
     MeaningState,
+    Mode,
     Progress,
+    RunOrder,
+    Stop,
     add_meaning,
+    carry_out,
     meaning_state,
     paced,
     settle_meaning,
 )
+from obsidian_rag.process import give_back
 from obsidian_rag.store import now
 
 # A phase, and so many of so many.
 OnStep = Callable[[str, int, int], None]
+
+
+def run_index(
+    engine: Engine,
+    mode: str,
+    listener: Listener = lambda _: None,
+    stop: Stop = lambda: False,
+    paths: Sequence[str] | None = None,
+    *,
+    accepts_removals: bool = False,
+    link_id: str | None = None,
+) -> IndexResult:
+    """Index all vaults, or one, or some files of one; see `RunOrder`.
+
+    Raises:
+        Busy: another process is at it.
+        ObsidianRagError: the run could not finish; the next one goes on where it stopped.
+    """
+    some = tuple(paths) if paths is not None else None
+    order = RunOrder(Mode(mode), some, link_id, accepts_removals)
+    result = carry_out(engine, order, listener, stop)
+    if paths is None:
+        give_back()
+    return result
 
 
 def index_in_foreground(
@@ -49,14 +77,14 @@ def index_in_foreground(
 
     started = now()
     if vault is not None:
-        result = sync_link(engine, vault, paced(listen), stop)
+        link_id = engine.vaults.unpaused(vault).link_id
+        result = run_index(engine, Mode.SYNC, paced(listen), stop, link_id=link_id)
     else:
         result = run_index(engine, mode, paced(listen), stop, accepts_removals=accepts_removals)
-    assert isinstance(result, IndexResult)  # only a living engine makes a job of it
     if waits_for_meaning and not stop():
         state = add_meaning(engine, count, stop)
     else:
         if result.tally.touched:
             settle_meaning(engine, started)
         state = meaning_state(engine)
-    return result_fields(result), state.shown if state is not None else None
+    return result.fields, state.shown if state is not None else None

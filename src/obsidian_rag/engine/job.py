@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from obsidian_rag.config import Config
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.index import Mode, Progress
+from obsidian_rag.index import Mode, Progress, RunOrder
 from obsidian_rag.store import now
 
 
@@ -53,6 +52,12 @@ class Job:
         return self.link_id is not None and self.paths is None
 
     @property
+    def order(self) -> RunOrder:
+        """What the worker is asked to do."""
+        paths = tuple(sorted(self.paths)) if self.paths is not None else None
+        return RunOrder(self.mode, paths, self.link_id, self.accepts_removals, self.is_resumed)
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing more will happen to it."""
         return self.status is not JobStatus.STARTED
@@ -69,15 +74,10 @@ def job_fields(job: Job) -> dict[str, object]:
         "attempt": job.attempt,
         "created_at": job.created_at,
         "finished_at": job.finished_at,
-        "progress": progress_fields(job.progress) if job.progress else None,
+        "progress": job.progress.fields if job.progress else None,
         "result": dict(job.result) if job.result is not None else None,
         "error": job.error.body if job.error else None,
     }
-
-
-def progress_fields(progress: Progress) -> dict[str, object]:
-    """How far a run is, as events and tools show it."""
-    return {"phase": progress.phase.value, "current": progress.current, "total": progress.total}
 
 
 def cancelled(job: Job) -> Job:
@@ -104,8 +104,3 @@ def new_job(
         now(),
         link_id=link_id,
     )
-
-
-def settings_for_runs(config: Config) -> dict[str, object]:
-    """The settings that an index run depends on."""
-    return config.settings.model_dump(exclude={"server", "watcher", "livesync", "meaning"})

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from obsidian_rag.config import Config
 from obsidian_rag.engine.events import Bus, EventKind
@@ -22,15 +22,19 @@ from obsidian_rag.engine.job import (
     failed,
     job_fields,
     new_job,
-    progress_fields,
-    settings_for_runs,
 )
 from obsidian_rag.engine.worker_link import WorkerGone, WorkerLink
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, error_from
-from obsidian_rag.index import MeaningState, Mode, Phase, Progress, meaning_fields, record_failure
+from obsidian_rag.index import (
+    MeaningState,
+    Mode,
+    Phase,
+    Progress,
+    meaning_fields,
+    record_failure,
+    settings_for_runs,
+)
 from obsidian_rag.store import now
-
-__all__ = ["Job", "JobStatus", "Jobs", "job_fields"]
 
 _KEPT = 20
 _MOST_ATTEMPTS = 2
@@ -433,20 +437,9 @@ class Jobs:
     def _converse(self, job: Job) -> Job:
         """Hand a job over and follow it to its end."""
         self._link.trim_log()
-        paths = sorted(job.paths) if job.paths is not None else None
         with contextlib.suppress(WorkerGone):  # `receive` knows the exit code
             self._link.configure()
-            self._link.send(
-                {
-                    "type": "run",
-                    "job_id": job.id,
-                    "mode": job.mode.value,
-                    "paths": paths,
-                    "accept_removals": job.accepts_removals,
-                    "link_id": job.link_id,
-                    "is_resumed": job.is_resumed,
-                }
-            )
+            self._link.send({"type": "run", "job_id": job.id, **asdict(job.order)})
         with self._changed:
             self._is_sent = True
             is_cancelling = self._is_cancelling or self._is_outdated or self._is_overtaken
@@ -472,7 +465,7 @@ class Jobs:
             stored = progress if progress.phase is Phase.STORING else job.stored
             job = self._running = replace(job, progress=progress, stored=stored)
         about = {"job_id": job.id, "mode": job.mode.value, "link_id": job.link_id}
-        fields = {**about, **progress_fields(progress)}
+        fields = {**about, **progress.fields}
         self._bus.publish(EventKind.PROGRESS, fields)
         return job
 

@@ -1,15 +1,13 @@
 """A question as the outside asks it: the full answer if possible, a degraded one if not."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from obsidian_rag.embed import SERVED
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.health import Subject, assess
-from obsidian_rag.engine.probes import known_facts
-from obsidian_rag.engine.sending import sending_trouble
+from obsidian_rag.engine.probes import facts_of
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
@@ -22,28 +20,24 @@ from obsidian_rag.errors import (
 from obsidian_rag.index import (
     FINGERPRINT,
     MAINTAINED,
-    check,
+    ListedNote,
+    Subject,
+    assess,
     embedder_choice,
     fingerprint,
-    has_same_vectors,
-    is_outdated,
+    has_fitting_vectors,
     other_width,
 )
 from obsidian_rag.notes import EVERYTHING, Scope
 from obsidian_rag.search import Answer, Filters, Meanings, Request, Searcher, Signals, fits_any
-from obsidian_rag.store import (
-    FoundRow,
-    IndexState,
-    Manifest,
-    Properties,
-    passages_of,
-)
+from obsidian_rag.store import FoundRow, IndexState, Properties, passages_of
 from obsidian_rag.vault import check_relative
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+T = TypeVar("T")
 # What word search can do without.
 _VECTORS_LOST = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
 
@@ -73,7 +67,7 @@ def ask(engine: Engine, request: Request) -> Asked:
         raise
     if engine.live is not None and engine.live.health.trouble(Subject.STORE) is not None:
         engine.live.health.note({Subject.STORE: None})
-    facts = known_facts(engine)
+    facts = facts_of(engine)
     if isinstance(trouble, EmbeddingMismatch):
         facts = replace(facts, settings=trouble)
     elif trouble is not None:
@@ -89,7 +83,8 @@ def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | N
     trouble = _known_to_be_down(engine)
     if request.signals is not Signals.WORDS and trouble is None:
         try:
-            if _has_vectors(engine):
+            wanted = fingerprint(engine.embedder, engine.limits)
+            if has_fitting_vectors(engine.database.get(FINGERPRINT), wanted):
                 return _search(engine, request), None
         except _VECTORS_LOST as error:
             trouble = error
@@ -98,24 +93,10 @@ def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | N
     return _search(engine, replace(request, signals=Signals.WORDS)), trouble
 
 
-def _has_vectors(engine: Engine) -> bool:
-    """Whether the vectors of the index are of the embedder of now.
-
-    Raises:
-        EmbeddingMismatch: the settings have changed since.
-    """
-    made = engine.database.get(FINGERPRINT)
-    wanted = fingerprint(engine.embedder, engine.limits)
-    if made is not None and is_outdated(made, wanted):
-        return has_same_vectors(made, wanted)
-    check(made, wanted)
-    return True
-
-
 def _known_to_be_down(engine: Engine) -> ObsidianRagError | None:
     """No question waits for an embedder that is known not to answer; a look is asked for."""
     if engine.live is None:
-        return sending_trouble(engine)
+        return engine.sending.trouble
     trouble = engine.live.health.trouble(Subject.EMBEDDER)
     if trouble is not None:
         engine.live.look_soon()
@@ -139,14 +120,19 @@ def _search(engine: Engine, request: Request) -> Answer:
 
     request = replace(request, filters=replace(request.filters, admits=admits))
     try:
-        return searcher.search(request)
-    except IndexCorrupted:
-        # Another process may have swapped in a new index under our feet: look once more.
-        engine.chunks.close()
-        return searcher.search(request)
+        return _looked_up(engine, lambda: searcher.search(request))
     except IndexIncomplete:
         # An index of an older program knows no days: a day in the question counts as words.
         return searcher.search(replace(request, use_dates=False))
+
+
+def _looked_up(engine: Engine, look_up: Callable[[], T]) -> T:
+    """What the index says, also if another process swaps in a new one under our feet."""
+    try:
+        return look_up()
+    except IndexCorrupted:
+        engine.chunks.close()
+        return look_up()
 
 
 def _query_vector(engine: Engine, question: str) -> "NDArray[np.float32]":
@@ -191,25 +177,33 @@ def known_folder(
     """
     folder = check_relative(name)
     if with_private and not scope.is_limited:
-        return folder if has_folder(engine, folder) else None
+        return folder if engine.vaults.has_folder(folder) else None
     wanted = Filters(directories=(folder,), scope=scope, with_private=with_private)
-    return folder if _has_notes(engine, wanted) else None
-
-
-def has_folder(engine: Engine, folder: str, scope: Scope = EVERYTHING) -> bool:
-    """Whether a vault in scope has any known file below this folder."""
-    manifest = Manifest(engine.database)
-    vaults = engine.vaults.within(scope)
-    return any(manifest.has_folder(vault.link_id, folder) for vault in vaults)
-
-
-def _has_notes(engine: Engine, wanted: Filters) -> bool:
     take_up_changes(engine)
+    fits = _looked_up(engine, lambda: fits_any(wanted, engine.chunks, engine.database))
+    return folder if fits else None
+
+
+def list_notes(
+    engine: Engine,
+    after: str,
+    limit: int,
+    scope: Scope = EVERYTHING,
+    vault: str | None = None,
+) -> tuple[ListedNote, ...]:
+    """The next notes of a vault whose paths follow `after`, without private ones.
+
+    Empty without an index. Without a name or link id of a `vault`, those of the first in scope.
+
+    Raises:
+        IndexCorrupted: the index cannot be read.
+    """
     try:
-        return fits_any(wanted, engine.chunks, engine.database)
-    except IndexCorrupted:
-        engine.chunks.close()  # another process may have swapped in a new index: look once more
-        return fits_any(wanted, engine.chunks, engine.database)
+        take_up_changes(engine)
+    except IndexNotFound:
+        return ()
+    files = engine.vaults.files(vault, scope)
+    return _looked_up(engine, lambda: files.listed(after, limit))
 
 
 def note_passages(

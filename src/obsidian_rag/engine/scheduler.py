@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Event, EventKind
-from obsidian_rag.engine.health import Subject
-from obsidian_rag.engine.jobs import Job, JobStatus
+from obsidian_rag.engine.job import Job, JobStatus
 from obsidian_rag.engine.live import Live
-from obsidian_rag.engine.probes import look, see_vaults
+from obsidian_rag.engine.probes import look
 from obsidian_rag.errors import EmbeddingMismatch, IndexNotFound, NotFound, ObsidianRagError
-from obsidian_rag.index import VaultFacts, VaultPlace, is_worth_a_try
+from obsidian_rag.index import Subject, VaultFacts, VaultPlace, is_worth_a_try, see_vaults
 from obsidian_rag.process import give_back
 
 _LONGEST_PAUSE_S = 60.0

@@ -16,12 +16,9 @@ from typing import Any
 from filelock import FileLock
 
 from obsidian_rag.config import write_atomically
-from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.query import has_folder
-from obsidian_rag.errors import ConfigInvalid, IndexNotFound, InvalidArgument, NotFound
-from obsidian_rag.notes import EVERYTHING, Scope
+from obsidian_rag.errors import ConfigInvalid, InvalidArgument, NotFound
+from obsidian_rag.notes import Scope
 from obsidian_rag.store import now, own_folder
-from obsidian_rag.vault import check_relative
 
 _FILE = "tokens.json"
 _LOCK = "tokens.lock"
@@ -71,44 +68,6 @@ class Tokens:
             self._by_digest = self._read()
             self._seen = seen
         return self._by_digest.get(_digest(token))
-
-    @staticmethod
-    def scope_of(
-        engine: Engine, vaults: tuple[str, ...] | None, folders: tuple[str, ...] | None
-    ) -> Scope:
-        """A scope by link ids and folders as they are written in the index.
-
-        Raises:
-            InvalidArgument: a list is empty.
-            IndexNotFound: nothing is indexed yet.
-            NotFound: there is no such vault, or no file is known below such a folder.
-            SecurityViolation: a folder is outside the vault.
-        """
-        if () in (vaults, folders):
-            raise InvalidArgument(
-                "A list of vaults or folders is empty.", "Name one, or leave it out."
-            )
-        if vaults is None and folders is None:
-            return EVERYTHING
-        names = {vault.link_id: vault.name for vault in engine.vaults if vault.link_id}
-        if not names:
-            raise IndexNotFound(
-                "There is no index yet to find vaults and folders in.", "Run `obsidian-rag index`."
-            )
-        for name in vaults or ():
-            if not Scope((name,)).named(names).vaults:
-                known = ", ".join(f"'{one}'" for one in names.values())
-                raise NotFound(f"No vault is called '{name}'.", f"There are: {known}.")
-        # A folder without a vault is one of the primary vault.
-        wanted = vaults or (engine.vaults.primary.link_id,)
-        scope = Scope(wanted, None if folders is None else tuple(map(_plain, folders))).named(names)
-        for folder in scope.folders or ():
-            if folder and not has_folder(engine, folder, scope):
-                raise NotFound(
-                    f"No file is known below the folder '{folder}'.",
-                    "Write it as in the vault, or run `obsidian-rag sync` if it is new.",
-                )
-        return scope
 
     def create(self, name: str, scope: Scope, *, is_read_only: bool) -> str:
         """Make a token; this is the only time that it is shown.
@@ -168,12 +127,6 @@ class Tokens:
             raise ConfigInvalid(
                 f"{self._file} cannot be read.", "Remove it, and make the tokens anew."
             ) from None
-
-
-def _plain(folder: str) -> str:
-    """A folder without what people write around it; "/" is the whole vault."""
-    name = folder.strip().replace("\\", "/").strip("/")
-    return check_relative(name) if name not in ("", ".") else ""
 
 
 def _digest(token: str) -> str:

@@ -1,21 +1,17 @@
 """The map of all notes: laid out once, kept in map.json, refined after edits in its own thread."""
 
-import json
 import logging
 import threading
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.config import write_atomically
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus, EventKind
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.relations import NoteGraph, NoteKey, graph_around, memory_index, vault_graph
+from obsidian_rag.relations import KeptMap, NoteGraph, graph_around, memory_index, vault_graph
 
-MAP_FILE = "map.json"
 # So few notes are laid out while the client waits.
 _AT_ONCE = 400
 _ROUGH_STEPS = 8
@@ -32,14 +28,6 @@ class DrawnMap:
     is_settled: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """The last layout, and of which notes and ties it is."""
-
-    version: str = ""
-    places: dict[NoteKey, tuple[float, float]] = field(default_factory=dict)
-
-
 class VaultMap:
     """Answers at once with the best layout there is; a thread in `run` makes a better one."""
 
@@ -48,7 +36,7 @@ class VaultMap:
         self._bus = bus
         self._wanted = threading.Event()
         self._lock = threading.Lock()
-        self._kept: _Kept | None = None
+        self._kept: KeptMap | None = None
         self._graph: tuple[object, NoteGraph, str] | None = None
 
     def drawn(self) -> DrawnMap:
@@ -60,7 +48,7 @@ class VaultMap:
         graph, version = self._now()
         kept = self._known()
         if kept.version == version:
-            return DrawnMap(graph, _placed(graph, kept), version)
+            return DrawnMap(graph, kept.of(graph), version)
         if len(graph.notes) <= _AT_ONCE:
             return DrawnMap(graph, self._settled(graph, version), version)
         self._wanted.set()
@@ -110,34 +98,14 @@ class VaultMap:
 
     def _settled(self, graph: NoteGraph, version: str) -> NDArray[np.float64]:
         places = graph.laid_out(self._known().places)
-        rounded = [(round(float(x), 2), round(float(y), 2)) for x, y in places]
-        keys = [note.key for note in graph.notes]
-        self._kept = kept = _Kept(version, dict(zip(keys, rounded, strict=True)))
+        self._kept = kept = KeptMap.made(graph, version, places)
         try:
-            _save(self._engine.config.home, kept)
+            kept.save(self._engine.config.home)
         except OSError as error:
             _log.warning("the map is not kept: %s", error)
         return places
 
-    def _known(self) -> _Kept:
+    def _known(self) -> KeptMap:
         if self._kept is None:
-            self._kept = _load(self._engine.config.home)
+            self._kept = KeptMap.load(self._engine.config.home)
         return self._kept
-
-
-def _placed(graph: NoteGraph, kept: _Kept) -> NDArray[np.float64]:
-    return np.array([kept.places[note.key] for note in graph.notes]).reshape(-1, 2)
-
-
-def _load(home: Path) -> _Kept:
-    try:
-        found = json.loads((home / MAP_FILE).read_text(encoding="utf-8"))
-        places = {(str(link), str(path)): (x, y) for link, path, x, y in found["places"]}
-        return _Kept(str(found["version"]), places)
-    except (OSError, ValueError, KeyError, TypeError):  # it is made again
-        return _Kept()
-
-
-def _save(home: Path, kept: _Kept) -> None:
-    places = [[*key, *at] for key, at in kept.places.items()]
-    write_atomically(home / MAP_FILE, json.dumps({"version": kept.version, "places": places}))

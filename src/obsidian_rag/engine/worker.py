@@ -3,14 +3,12 @@
 It reads commands as NDJSON on its stdin and answers on its stdout:
 
     {"type": "configure", "home", "file", "settings"}     first, and when they change
-    {"type": "run", "job_id", "mode", "paths",            paths: a list, or null for the vault
-     "link_id", "is_resumed",                             link_id: a vault, or null for all
-     "accept_removals"}                                   the user says that missing notes are gone
+    {"type": "run", "job_id", ...}                        the fields of `RunOrder`
     {"type": "cancel", "job_id"}                          the run ends early, with its result
 
     {"type": "ready"}                                     what can be loaded beforehand is loaded
     {"type": "progress", "phase", "current", "total"}     at most ten per second and phase
-    {"type": "complete", ...}                             the fields of `result_fields`
+    {"type": "complete", ...}                             the fields of `IndexResult`
     {"type": "error", "code", "message", "recoverable", "suggestion"}
     {"type": "meaning", "after_job", ...}                 the fields of `MeaningState`, at any time;
                                                           the job is the last that was over then
@@ -20,8 +18,6 @@ The end of its stdin means that the parent has gone or wants it to go.
 """
 
 import contextlib
-import io
-import json
 import logging
 import os
 import queue
@@ -32,12 +28,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO
 
 from obsidian_rag.config import Config, Settings
 from obsidian_rag.embed import SERVED
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.indexing import result_fields, run_index
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError, ProviderFailed
 from obsidian_rag.index import (
     MOST_ROUNDS,
@@ -48,11 +42,13 @@ from obsidian_rag.index import (
     MeaningPass,
     MeaningState,
     Mode,
+    RunOrder,
+    carry_out,
     paced,
     record_failure,
     tidy_up,
 )
-from obsidian_rag.process import DiscreetFormatter, begin_process, give_back
+from obsidian_rag.process import DiscreetFormatter, ParentPipe, begin_process, give_back
 
 _NICENESS = 10
 # A run may hang on an embedder that does not answer; whatever it was doing, a later run goes on.
@@ -65,11 +61,7 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Task:
     job_id: str
-    mode: Mode
-    paths: tuple[str, ...] | None
-    accepts_removals: bool = False
-    link_id: str | None = None
-    is_resumed: bool = False
+    order: RunOrder
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -81,7 +73,8 @@ def serve() -> None:
     lines = logging.StreamHandler()
     lines.setFormatter(DiscreetFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[lines])
-    commands, voice = _commands(), _Voice()
+    voice = _Voice()
+    commands = voice.messages()
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
     configuration = next(commands, None)
@@ -93,34 +86,14 @@ def serve() -> None:
     os._exit(0)
 
 
-def _commands() -> Iterator[dict[str, object]]:
-    """The lines of the pipe that was our stdin, which nobody else may read from now on."""
-    pipe = os.fdopen(os.dup(0), "rb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return (json.loads(line) for line in pipe)
-
-
 def _config(command: dict[str, object]) -> Config:
     """The parent's configuration, even if the file says something else by now."""
     settings = Settings.model_validate(command["settings"])
     return Config(Path(str(command["home"])), Path(str(command["file"])), settings)
 
 
-class _Voice:
-    """Speaks on the pipe that was our stdout; what libraries print goes to the log instead."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pipe: IO[bytes] = io.BufferedWriter(io.FileIO(os.dup(1), "w"))
-        os.dup2(2, 1)
-
-    def say(self, **fields: object) -> None:
-        """One line; a parent that has gone is noticed elsewhere."""
-        with self._lock, contextlib.suppress(OSError):
-            self._pipe.write(json.dumps(fields).encode() + b"\n")
-            self._pipe.flush()
+class _Voice(ParentPipe):
+    """What the worker says."""
 
     def say_failed(self, error: ObsidianRagError) -> None:
         """How a run failed."""
@@ -243,15 +216,7 @@ class _Worker:
 
     def _take(self, command: dict[str, object]) -> None:
         if command["type"] == "run":
-            paths = command["paths"]
-            self._latest = _Task(
-                str(command["job_id"]),
-                Mode(str(command["mode"])),
-                tuple(str(path) for path in paths) if isinstance(paths, list) else None,
-                accepts_removals=command.get("accept_removals") is True,
-                link_id=str(command["link_id"]) if command.get("link_id") else None,
-                is_resumed=command.get("is_resumed") is True,
-            )
+            self._latest = _Task(str(command["job_id"]), RunOrder.read(command))
             self._tasks.put(self._latest)
         elif command["type"] == "configure":
             self._tasks.put(_config(command))
@@ -276,26 +241,16 @@ class _Worker:
     def _carry_out(self, task: _Task) -> None:
         try:
             self._take_up_changes()
-            listener = self._voice.progress()
-            result = run_index(
-                self._engine,
-                task.mode,
-                listener,
-                task.stop.is_set,
-                task.paths,
-                accepts_removals=task.accepts_removals,
-                link_id=task.link_id,
-                is_resumed=task.is_resumed,
-            )
+            result = carry_out(self._engine, task.order, self._voice.progress(), task.stop.is_set)
         except ObsidianRagError as error:
             self._voice.say_failed(error)
         except MemoryError:
             raise  # the parent starts a new worker, with a clean slate
         except Exception as error:  # noqa: BLE001  (the outer edge: the worker lives on)
-            _log.exception("a %s failed", task.mode)
-            self._voice.say_failed(self._failure(task.mode, error))
+            _log.exception("a %s failed", task.order.mode)
+            self._voice.say_failed(self._failure(task.order.mode, error))
         else:
-            self._voice.say(type="complete", **result_fields(result))
+            self._voice.say(type="complete", **result.fields)
 
     def _failure(self, mode: Mode, error: Exception) -> IndexerFailed:
         """What to tell of a failure that nobody expected; its text may quote a note."""

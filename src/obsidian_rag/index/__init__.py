@@ -2,35 +2,22 @@
 
 from obsidian_rag.index.brake import (
     REPLACE_WITH,
-    Away,
-    Root,
-    is_away,
-    made_of,
 )
 from obsidian_rag.index.changed import changed_files
-from obsidian_rag.index.checks import (
-    Finding,
-    Verdict,
-    check_chunks,
-    check_database,
-    check_embedder,
-    check_files,
-    check_fingerprint,
-    check_index,
-    check_lookup,
-    check_meaning,
-    check_notes,
-    counted,
-)
-from obsidian_rag.index.consumer import Delivery, NoteConsumer, ParsedNote
+from obsidian_rag.index.checks import Finding, Verdict
 from obsidian_rag.index.early import hand_over
 from obsidian_rag.index.embedding import Embedding, embedder_choice
 from obsidian_rag.index.fingerprint import (
-    check,
     fingerprint,
-    has_same_vectors,
-    is_outdated,
+    has_fitting_vectors,
     other_width,
+)
+from obsidian_rag.index.health import (
+    HealthAnswer,
+    HealthFacts,
+    Share,
+    Subject,
+    assess,
 )
 from obsidian_rag.index.limits import limits_for
 from obsidian_rag.index.meaning import (
@@ -40,17 +27,25 @@ from obsidian_rag.index.meaning import (
     settle_meaning,
 )
 from obsidian_rag.index.meaning_state import MEANING_PHASE, MeaningState, meaning_fields
+from obsidian_rag.index.note_files import ListedNote
+from obsidian_rag.index.order import RunOrder, settings_for_runs
 from obsidian_rag.index.outcome import (
     read_outcome,
     recent_outcomes,
     record_failure,
-    record_outcome,
 )
+from obsidian_rag.index.parts import CurrentParts
 from obsidian_rag.index.pipeline import Guarded
-from obsidian_rag.index.plan import UNSETTLED, compare
-from obsidian_rag.index.prepare import chunk_hash
+from obsidian_rag.index.place_checks import checks_of
+from obsidian_rag.index.probes import (
+    JobFacts,
+    known_facts,
+    newest_note,
+    probed_facts,
+    see_vaults,
+    vault_health,
+)
 from obsidian_rag.index.progress import (
-    Failure,
     IndexResult,
     Listener,
     Mode,
@@ -60,18 +55,26 @@ from obsidian_rag.index.progress import (
     paced,
 )
 from obsidian_rag.index.reader import Source
-from obsidian_rag.index.rebuild import Rebuild, is_rebuild_due
+from obsidian_rag.index.report import (
+    FileNotice,
+    FileTotals,
+    LinkProgress,
+    VaultReport,
+    file_notices,
+    file_totals,
+    running_progress,
+    unindexed_files,
+    vault_reports,
+    waiting_progress,
+)
 from obsidian_rag.index.run import (
     FINGERPRINT,
     INDEX_VERSION,
     MAINTAINED,
-    NEWEST_NOTE,
-    REBUILDING,
-    IndexRun,
     Workplace,
     catch_up,
-    finish_promotion,
 )
+from obsidian_rag.index.sending import Sending
 from obsidian_rag.index.transformer import Transformer
 from obsidian_rag.index.upkeep import (
     MOST_ROUNDS,
@@ -82,11 +85,10 @@ from obsidian_rag.index.upkeep import (
 )
 from obsidian_rag.index.vault_check import (
     FIRST_UNFINISHED,
-    not_there,
-    other_vault,
-    too_few,
 )
 from obsidian_rag.index.vault_place import VaultFacts, VaultPlace, is_worth_a_try, vault_facts
+from obsidian_rag.index.vaults import Vaults
+from obsidian_rag.index.whole_run import carry_out
 
 __all__ = [
     "FINGERPRINT",
@@ -95,77 +97,73 @@ __all__ = [
     "MAINTAINED",
     "MEANING_PHASE",
     "MOST_ROUNDS",
-    "NEWEST_NOTE",
     "QUIET_S",
     "QUIET_SHARE",
-    "REBUILDING",
     "REPLACE_WITH",
     "ROUNDS_APART_S",
-    "UNSETTLED",
-    "Away",
-    "Delivery",
+    "CurrentParts",
     "Embedding",
-    "Failure",
+    "FileNotice",
+    "FileTotals",
     "Finding",
     "Guarded",
+    "HealthAnswer",
+    "HealthFacts",
     "IndexResult",
-    "IndexRun",
+    "JobFacts",
+    "LinkProgress",
+    "ListedNote",
     "Listener",
     "MeaningPass",
     "MeaningState",
     "Mode",
-    "NoteConsumer",
-    "ParsedNote",
     "Phase",
     "Progress",
-    "Rebuild",
-    "Root",
+    "RunOrder",
+    "Sending",
+    "Share",
     "Source",
     "Stop",
+    "Subject",
     "Transformer",
     "VaultFacts",
     "VaultPlace",
+    "VaultReport",
+    "Vaults",
     "Verdict",
     "Workplace",
     "add_meaning",
+    "assess",
+    "carry_out",
     "catch_up",
     "changed_files",
-    "check",
-    "check_chunks",
-    "check_database",
-    "check_embedder",
-    "check_files",
-    "check_fingerprint",
-    "check_index",
-    "check_lookup",
-    "check_meaning",
-    "check_notes",
-    "chunk_hash",
-    "compare",
-    "counted",
+    "checks_of",
     "embedder_choice",
+    "file_notices",
+    "file_totals",
     "fingerprint",
-    "finish_promotion",
     "hand_over",
-    "has_same_vectors",
-    "is_away",
-    "is_outdated",
-    "is_rebuild_due",
+    "has_fitting_vectors",
     "is_worth_a_try",
+    "known_facts",
     "limits_for",
-    "made_of",
     "meaning_fields",
     "meaning_state",
-    "not_there",
-    "other_vault",
+    "newest_note",
     "other_width",
     "paced",
+    "probed_facts",
     "read_outcome",
     "recent_outcomes",
     "record_failure",
-    "record_outcome",
+    "running_progress",
+    "see_vaults",
+    "settings_for_runs",
     "settle_meaning",
     "tidy_up",
-    "too_few",
+    "unindexed_files",
     "vault_facts",
+    "vault_health",
+    "vault_reports",
+    "waiting_progress",
 ]

@@ -5,30 +5,24 @@ from are made once more and compared.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal
 
-from obsidian_rag.config import Config
-from obsidian_rag.embed import Embedder
 from obsidian_rag.errors import IndexCorrupted, IndexIncomplete, IndexNotFound, ObsidianRagError
 from obsidian_rag.index.embedding import embedder_choice
 from obsidian_rag.index.fingerprint import check, fingerprint
-from obsidian_rag.index.meaning import MeaningPlace, meaning_state
+from obsidian_rag.index.meaning import meaning_state
+from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.prepare import chunk_hash
 from obsidian_rag.index.run import FINGERPRINT
 from obsidian_rag.index.transformer import Transformer
-from obsidian_rag.notes import ChunkLimits, RagPolicy, parse_note, property_values
+from obsidian_rag.notes import RagPolicy, parse_note, property_values
 from obsidian_rag.store import (
-    ChunkStore,
-    Database,
     IndexState,
     Properties,
     probe_indexes,
     stored_vectors,
 )
-from obsidian_rag.vault import NoteFile, Vault, content_hash
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from obsidian_rag.vault import NoteFile, content_hash
 
 _ADD_MODEL = "Run `obsidian-rag model get` or `model add` again; search goes on without."
 Verdict = Literal["ok", "warning", "problem"]
@@ -43,23 +37,6 @@ class Finding:
     message: str
     suggestion: str = ""
     error: ObsidianRagError | None = None
-
-
-class IndexPlace(Protocol):
-    """One installation, as the checks of its index see it."""
-
-    @property
-    def config(self) -> Config: ...
-    @property
-    def database(self) -> Database: ...
-    @property
-    def chunks(self) -> ChunkStore: ...
-    @property
-    def embedder(self) -> Embedder: ...
-    @property
-    def limits(self) -> ChunkLimits: ...
-    @property
-    def vaults(self) -> "Iterable[Vault]": ...
 
 
 def check_database(place: IndexPlace, *, deep: bool) -> Finding:
@@ -127,7 +104,7 @@ def check_fingerprint(place: IndexPlace) -> Finding:
     return Finding("fingerprint", "ok", "the index was built with these settings")
 
 
-def check_meaning(place: MeaningPlace, *, deep: bool) -> Finding:
+def check_meaning(place: IndexPlace, *, deep: bool) -> Finding:
     """The transformer and its vectors; whatever is wrong with them, search goes on without."""
     state, store = meaning_state(place), place.transformer.store
     if state is None:

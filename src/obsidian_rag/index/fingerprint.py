@@ -69,6 +69,18 @@ def has_same_vectors(made: str, wanted: str) -> bool:
     return _parts(made).get(_EMBEDDER) == _parts(wanted).get(_EMBEDDER)
 
 
+def has_fitting_vectors(made: str | None, wanted: str) -> bool:
+    """Whether an index that is searched with these settings has vectors of their embedder.
+
+    Raises:
+        EmbeddingMismatch: the settings have changed since.
+    """
+    if made is not None and is_outdated(made, wanted):
+        return has_same_vectors(made, wanted)
+    check(made, wanted)
+    return True
+
+
 def other_width(made: int, stored: int | None) -> EmbeddingMismatch:
     """The embedder makes vectors that do not fit into the index, although its name is the same."""
     return EmbeddingMismatch(

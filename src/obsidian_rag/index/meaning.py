@@ -8,24 +8,22 @@ somebody else wants to work, and goes on later. Changed notes come first, then t
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from obsidian_rag.config import Config
 from obsidian_rag.embed import Embedder
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
 from obsidian_rag.index.meaning_state import MeaningState
+from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.run import INDEX_VERSION
 from obsidian_rag.index.transformer import Transformer
 from obsidian_rag.notes import text_parts
 from obsidian_rag.store import (
     ChunkPlace,
-    ChunkStore,
-    Database,
     EmbeddedChunk,
     IndexState,
     MeaningStore,
@@ -51,23 +49,6 @@ _RATE_OVER = 30
 _MOST_FAILURES = 3
 _Note = tuple[str, str]
 MeaningListener = Callable[[MeaningState], None]
-
-
-class MeaningPlace(Protocol):
-    """One installation, as its meaning vectors see it."""
-
-    @property
-    def config(self) -> Config: ...
-    @property
-    def database(self) -> Database: ...
-    @property
-    def chunks(self) -> ChunkStore: ...
-    @property
-    def transformer(self) -> Transformer: ...
-
-    def relate_meanings(self, notes: Collection[tuple[str, str]] | None) -> None:
-        """Take up vectors that were added to these notes, or to any, into the related notes."""
-        ...
 
 
 @dataclass(slots=True)
@@ -98,7 +79,7 @@ class _Plan:
 class MeaningPass:
     """Adds meaning vectors until all are there; may be stopped and run again at any time."""
 
-    def __init__(self, place: MeaningPlace, listener: MeaningListener, since: str = "") -> None:
+    def __init__(self, place: IndexPlace, listener: MeaningListener, since: str = "") -> None:
         """`since`: chunks of notes that were read before have their vectors, or none at all."""
         self._place = place
         self._listener = listener
@@ -389,7 +370,7 @@ def _moment(nanoseconds: int | None) -> str:
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', at)}.{nanoseconds // 1000 % 1_000_000:06}Z"
 
 
-def meaning_state(place: MeaningPlace, told: MeaningState | None = None) -> MeaningState | None:
+def meaning_state(place: IndexPlace, told: MeaningState | None = None) -> MeaningState | None:
     """How far the meaning vectors are; None where there is no transformer. Cheap.
 
     `told` is what a worker process that adds them said last.
@@ -415,7 +396,7 @@ def meaning_state(place: MeaningPlace, told: MeaningState | None = None) -> Mean
     )
 
 
-def settle_meaning(place: MeaningPlace, since: str) -> None:
+def settle_meaning(place: IndexPlace, since: str) -> None:
     """After an index run: take over the vectors of known texts, forget those of chunks that are
     gone, and add none; chunks of notes that were read before `since` are taken to be as they were.
     """
@@ -423,7 +404,7 @@ def settle_meaning(place: MeaningPlace, since: str) -> None:
 
 
 def add_meaning(
-    place: MeaningPlace, listener: MeaningListener, stop: Callable[[], bool]
+    place: IndexPlace, listener: MeaningListener, stop: Callable[[], bool]
 ) -> MeaningState | None:
     """Add all meaning vectors that are missing; None where there is no transformer."""
     state = MeaningPass(place, listener).run(stop)

@@ -3,8 +3,9 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from typing import Any
 
 _TOLD_PER_S = 10
 _COUNTED = (
@@ -50,6 +51,11 @@ class Progress:
     phase: Phase
     current: int
     total: int
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """How far a run is, as events and tools show it."""
+        return {"phase": self.phase.value, "current": self.current, "total": self.total}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,20 @@ class IndexResult:
         if self.tally.is_cancelled:
             return 130
         return 1 if self.tally.errors else 0
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The outcome with the names of the plugin design, and ours beside them."""
+        tally = asdict(self.tally)
+        return {
+            "mode": self.mode.value,
+            "indexed_files": self.indexed_files,
+            "total_chunks": self.total_chunks,
+            "duration_ms": self.duration_ms,
+            **({"repair": self.repair} if self.repair else {}),
+            "errors": tally.pop("errors"),
+            **tally,
+        }
 
 
 Listener = Callable[[Progress], None]

@@ -5,8 +5,6 @@ clear the work in one transaction; then the same for the consumer. A crash at an
 owed, never lost.
 """
 
-from typing import Protocol
-
 from obsidian_rag.index.consumer import Delivery
 from obsidian_rag.index.prepare import Gone, Group, LeftOut, Unchanged
 from obsidian_rag.store import (
@@ -23,38 +21,14 @@ from obsidian_rag.store import (
 )
 
 
-class Target(Protocol):
-    """An index under work."""
+class Target:
+    """An index of one vault under work; nothing but its own tables is touched."""
 
-    chunks: ChunkStore
-    state: IndexState
-
-    def old_chunks(self, paths: list[str]) -> dict[str, list[StoredChunk]]:
-        """The rows these notes have now."""
-        ...
-
-    def begin(self, group: Group) -> None:
-        """Say that the store is about to be changed for this group."""
-        ...
-
-    def commit(self, group: Group) -> None:
-        """Record the outcome of a group whose rows are stored."""
-        ...
-
-    def hand_over(self, delivery: Delivery) -> None:
-        """Record that the consumer has got this."""
-        ...
-
-
-class LiveTarget:
-    """The index in use."""
-
-    def __init__(self, database: Database, chunks: ChunkStore, link_id: str) -> None:
+    def __init__(
+        self, database: Database, chunks: ChunkStore, link_id: str, state: IndexState
+    ) -> None:
         self.chunks = chunks
-        self.state = IndexState(database)
-        self.manifest = Manifest(database)
-        self.queue = Queue(database)
-        self._for_consumer = Queue(database, Consumer.RELATIONS)
+        self.state = state
         self._properties = Properties(database)
         self._database = database
         self._link_id = link_id
@@ -62,6 +36,43 @@ class LiveTarget:
     def old_chunks(self, paths: list[str]) -> dict[str, list[StoredChunk]]:
         """The rows these notes have now."""
         return self.chunks.fetch(self._link_id, paths)
+
+    def begin(self, group: Group) -> None:
+        """Say that the store is about to be changed for this group."""
+
+    def commit(self, group: Group) -> None:
+        """Record the outcome of a group whose rows are stored."""
+        with self._database.transaction():
+            self._record_states(group)
+            record_properties(self._properties, self._link_id, group)
+
+    def hand_over(self, delivery: Delivery) -> None:
+        """Record that the consumer has got this."""
+
+    def _record_states(self, group: Group) -> None:
+        self.state.remove(self._link_id, _vanished(group))
+        self.state.put(self._link_id, _states(group))
+
+
+class RebuildTarget(Target):
+    """An index built beside the one in use.
+
+    Nothing is announced, because every file of a resumed build is taken for half done, and nothing
+    is owed, because what is built anew is built whole.
+    """
+
+    def __init__(self, database: Database, chunks: ChunkStore, link_id: str) -> None:
+        super().__init__(database, chunks, link_id, IndexState(database, REBUILD))
+
+
+class LiveTarget(Target):
+    """The index in use."""
+
+    def __init__(self, database: Database, chunks: ChunkStore, link_id: str) -> None:
+        super().__init__(database, chunks, link_id, IndexState(database))
+        self.manifest = Manifest(database)
+        self.queue = Queue(database)
+        self._for_consumer = Queue(database, Consumer.RELATIONS)
 
     def begin(self, group: Group) -> None:
         """Count the attempt, so that a later run knows the store may be half changed."""
@@ -87,10 +98,6 @@ class LiveTarget:
                 self._for_consumer.fail(self._link_id, path, reason)
             self._for_consumer.finish(self._link_id, delivery.done())
 
-    def _record_states(self, group: Group) -> None:
-        self.state.remove(self._link_id, _vanished(group))
-        self.state.put(self._link_id, _states(group))
-
     def _record_files(self, group: Group) -> None:
         self.manifest.forget(self._link_id, _vanished(group))
         confirmed = [(*note.entry, note.state.index_hash) for note in group.notes]
@@ -100,34 +107,6 @@ class LiveTarget:
             elif isinstance(item, LeftOut) and item.entry is not None:
                 confirmed.append((*item.entry, item.state.index_hash))
         self.manifest.confirm(self._link_id, confirmed)
-
-
-class RebuildTarget:
-    """An index built beside the one in use; nothing but its own tables is touched."""
-
-    def __init__(self, database: Database, chunks: ChunkStore, link_id: str) -> None:
-        self.chunks = chunks
-        self.state = IndexState(database, REBUILD)
-        self._properties = Properties(database)
-        self._database = database
-        self._link_id = link_id
-
-    def old_chunks(self, paths: list[str]) -> dict[str, list[StoredChunk]]:
-        """The rows an interrupted build left for these notes."""
-        return self.chunks.fetch(self._link_id, paths)
-
-    def begin(self, group: Group) -> None:
-        """Nothing to announce: every file of a resumed build is taken for half done."""
-
-    def commit(self, group: Group) -> None:
-        """Record outcomes."""
-        with self._database.transaction():
-            self.state.remove(self._link_id, _vanished(group))
-            self.state.put(self._link_id, _states(group))
-            record_properties(self._properties, self._link_id, group)
-
-    def hand_over(self, delivery: Delivery) -> None:
-        """Nothing was owed: what is built anew is built whole."""
 
 
 def record_properties(properties: Properties, link_id: str, group: Group) -> None:

@@ -19,6 +19,7 @@ from obsidian_rag.livesync.filters import FilterSettings
 from obsidian_rag.livesync.membership import remote_key
 from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
+from obsidian_rag.vault import configured_vault
 
 PASSWORD_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSWORD"
 PASSPHRASE_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSPHRASE"
@@ -156,7 +157,7 @@ def _root(config: Config, options: Options) -> Path:
         from_file = config.file.parent / Path(written).expanduser()
         root = Path(os.path.abspath(from_file))  # noqa: PTH100
     else:
-        root = config.vault_root
+        root = configured_vault(config).root
     if config.home.resolve().is_relative_to(root.resolve()):
         raise ConfigInvalid(
             f"The data folder {config.home} lies inside the folder that is synced.",

@@ -7,9 +7,7 @@ from obsidian_rag.notes.edit_frontmatter import EditRefused, with_id, with_relat
 from obsidian_rag.notes.frontmatter import split_frontmatter
 from obsidian_rag.notes.identity import (
     NoteId,
-    Related,
     Relation,
-    id_trouble,
     make_id,
     read_id,
     read_kind,
@@ -17,9 +15,8 @@ from obsidian_rag.notes.identity import (
     read_summary,
 )
 from obsidian_rag.notes.kinds import KINDS, body_lines, is_markdown, kind_of, parse_note
-from obsidian_rag.notes.lines import split_lines
 from obsidian_rag.notes.month_names import MONTH_NAMES
-from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy, Task
+from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy
 from obsidian_rag.notes.parts import text_parts
 from obsidian_rag.notes.passage_dates import with_dates
 from obsidian_rag.notes.properties import property_values
@@ -33,12 +30,10 @@ from obsidian_rag.notes.resolve import (
     notes_ending,
     without_extension,
 )
-from obsidian_rag.notes.sanitise import sanitise
 from obsidian_rag.notes.scope import EVERYTHING, Scope, is_inside
 from obsidian_rag.notes.sensitive import chunk_categories, sensitive_categories
 from obsidian_rag.notes.shown import CUT_CHARS, cut_shown, shown_chars, shown_text
 from obsidian_rag.notes.tags import tag_keys
-from obsidian_rag.notes.tokens import estimate_tokens
 from obsidian_rag.notes.words import MARKS, UNSPACED, WORD, folded
 
 __all__ = [
@@ -60,10 +55,8 @@ __all__ = [
     "NoteId",
     "NoteNames",
     "RagPolicy",
-    "Related",
     "Relation",
     "Scope",
-    "Task",
     "asked_name",
     "body_lines",
     "chunk_categories",
@@ -72,12 +65,10 @@ __all__ = [
     "date_keys",
     "embedding_head",
     "embedding_text",
-    "estimate_tokens",
     "exact_paths",
     "file_title",
     "first_day",
     "folded",
-    "id_trouble",
     "is_inside",
     "is_markdown",
     "keys_within",
@@ -94,12 +85,10 @@ __all__ = [
     "read_kind",
     "read_related",
     "read_summary",
-    "sanitise",
     "sensitive_categories",
     "shown_chars",
     "shown_text",
     "split_frontmatter",
-    "split_lines",
     "tag_keys",
     "text_parts",
     "with_dates",

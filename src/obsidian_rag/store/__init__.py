@@ -8,7 +8,6 @@ from obsidian_rag.store.chunks import (
     NEXT_TABLE,
     READER_WINDOW_S,
     SCHEMA_VERSION,
-    TABLE,
     ChunkStore,
     StoredChunk,
     quoted,
@@ -37,7 +36,6 @@ from obsidian_rag.store.lookup import (
     passages_of,
     public_titles,
     summed,
-    titles_of,
 )
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.meaning import MeaningStore, stored_vectors, text_digest
@@ -62,7 +60,6 @@ __all__ = [
     "READER_WINDOW_S",
     "REBUILD",
     "SCHEMA_VERSION",
-    "TABLE",
     "Change",
     "ChangeType",
     "ChunkPlace",
@@ -111,6 +108,5 @@ __all__ = [
     "stored_vectors",
     "summed",
     "text_digest",
-    "titles_of",
     "writer_lock",
 ]

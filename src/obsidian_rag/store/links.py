@@ -38,6 +38,24 @@ class Link:
     last_error: str | None = None
     warnings: tuple[str, ...] = ()
 
+    @property
+    def fields(self) -> dict[str, object]:
+        """The vault as every door shows it."""
+        return {
+            "link_id": self.link_id,
+            "name": self.name,
+            "root_path": str(self.root_path),
+            "mode": self.mode,
+            "is_primary": self.is_primary,
+            "enabled": self.enabled,
+            "paused": self.is_paused,
+            "include": list(self.include),
+            "exclude": list(self.exclude),
+            "created_at": self.created_at,
+            "last_scan_at": self.last_scan_at,
+            "last_error": self.last_error,
+        }
+
 
 class Links:
     """The table `vault_link`."""

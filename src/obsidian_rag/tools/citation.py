@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pydantic import Field, StringConstraints
 
-from obsidian_rag.engine import Engine, NoteFiles
+from obsidian_rag.engine import Engine
 from obsidian_rag.errors import (
     InvalidArgument,
     NoteChanged,
@@ -83,7 +83,7 @@ def find_note(
         SensitiveFiltered: it is a private note's path, and the user has not been asked.
     """
     asked = engine.vaults.one(vault, caller.scope)
-    files = NoteFiles(engine, asked.link_id, caller.scope)
+    files = engine.vaults.files(asked.link_id, caller.scope)
     rel = files.path_of(name)
     named: list[tuple[CitedVault, str]] = [
         (asked, path) for path in _called(engine, asked, rel, caller)
@@ -93,7 +93,7 @@ def find_note(
         named = [(one, path) for one in linked for path in _called(engine, one, rel, caller)]
     if len(named) == 1:
         found, path = named[0]
-        NoteFiles(engine, found.link_id, caller.scope).real_path(path)
+        engine.vaults.files(found.link_id, caller.scope).real_path(path)
         return found, path
     if named:
         raise InvalidArgument(
@@ -131,7 +131,7 @@ def policy_of(engine: Engine, vault: CitedVault, path: str) -> RagPolicy:
     if not kind_of(path).has_frontmatter:
         return RagPolicy.INDEX
     with contextlib.suppress(SecurityViolation):
-        file = NoteFiles(engine, vault.link_id).read(path)
+        file = engine.vaults.files(vault.link_id).read(path)
         # Without the opening line there are no properties.
         if file is not None and file.text.startswith("---"):
             return parse_note(path, file.text).policy
@@ -200,7 +200,7 @@ def _without_quotes(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 def _at(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator[str]:
     """The note at exactly this path."""
     for path in exact_paths(rel):
-        if NoteFiles(engine, vault.link_id, caller.scope).is_there(path):
+        if engine.vaults.files(vault.link_id, caller.scope).is_there(path):
             policy = policy_of(engine, vault, path)
             if caller.knows_of(policy):
                 yield path
@@ -210,6 +210,6 @@ def _at(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator
 
 def _named(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator[str]:
     """Known notes whose path ends so, in any case, as Obsidian resolves `[[links]]`."""
-    files = NoteFiles(engine, vault.link_id, caller.scope)
+    files = engine.vaults.files(vault.link_id, caller.scope)
     ends = sorted(notes_ending(rel, files.known()))
     return known_paths(engine, vault, (path for path in ends if files.is_there(path)), caller)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from obsidian_rag.engine import Engine, NoteFiles, ask, indexed_notes
+from obsidian_rag.engine import Engine, ask
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.notes import Note, parse_note
 from obsidian_rag.relations import LinksFound, links_found
@@ -90,7 +90,7 @@ def load_golden(engine: Engine, file: Path, vault: str | None = None) -> Golden:
     Raises:
         IndexNotFound: there is no index yet.
     """
-    return read_golden(file, indexed_notes(engine, vault))
+    return read_golden(file, engine.vaults.files(vault).indexed())
 
 
 def own_questions(
@@ -102,7 +102,7 @@ def own_questions(
         IndexNotFound: there is no index yet.
     """
 
-    files = NoteFiles(engine, vault)
+    files = engine.vaults.files(vault)
 
     def notes_at(paths: Iterable[str]) -> Iterator[Note]:
         for path in paths:
@@ -111,7 +111,7 @@ def own_questions(
                 if file is not None:
                     yield parse_note(path, file.text)
 
-    return questions_from(indexed_notes(engine, vault), notes_at, limit, seed)
+    return questions_from(files.indexed(), notes_at, limit, seed)
 
 
 def evaluate(

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from obsidian_rag.engine import Engine, Job, index_stamp, result_fields, run_index
+from obsidian_rag.engine import Engine, Job, index_stamp, run_index
 from obsidian_rag.errors import InvalidArgument, NotFound
 from obsidian_rag.tools.citation import known_files
 from obsidian_rag.tools.dispatch import Found, Params, tool, with_health
@@ -49,7 +49,7 @@ def index(engine: Engine, params: IndexParams, caller: Caller) -> Found:
             "Run `obsidian-rag sync --accept-removals`.",
         )
     if engine.live is None:
-        fields = result_fields(run_index(engine, params.mode, accepts_removals=accepts))
+        fields = run_index(engine, params.mode, accepts_removals=accepts).fields
         job = {"job_id": str(uuid.uuid4()), "status": "completed"}
         shown = {"errors": known_files(engine, fields["errors"], caller)}
         return Found({**job, **fields, **shown}, meta=_meta(engine, fields))
@@ -90,7 +90,7 @@ def started_job(job: Job) -> dict[str, object]:
 
 
 def index_outcome(engine: Engine, fields: Mapping[str, Any]) -> Envelope:
-    """The envelope of a finished run, whose outcome is told by `result_fields`."""
+    """The envelope of a finished run, whose outcome is told by its `fields`."""
     return with_health(engine, success(dict(fields), _meta(engine, fields)))
 
 

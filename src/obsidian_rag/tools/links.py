@@ -5,10 +5,8 @@ change something, so that clients ask the user first, and a limited caller canno
 a vault is outside, it answers as one that nobody linked.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -18,13 +16,10 @@ from obsidian_rag.engine import (
     add_link,
     change_link,
     link_status,
-    links,
     remove_link,
-    result_fields,
     run_index,
     sync_link,
 )
-from obsidian_rag.errors import NotFound
 from obsidian_rag.tools.citation import known_files
 from obsidian_rag.tools.dispatch import Found, NoParams, Params, tool
 from obsidian_rag.tools.guard import Caller
@@ -34,35 +29,6 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Texts = Annotated[tuple[Text, ...], Field(max_length=50)]
 Mode = Literal["read_only", "read_write"]
 _WHICH = "Its link id or name"
-
-
-class Link(Protocol):
-    """What is told of a vault."""
-
-    @property
-    def link_id(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def root_path(self) -> Path: ...
-    @property
-    def mode(self) -> str: ...
-    @property
-    def is_primary(self) -> bool: ...
-    @property
-    def enabled(self) -> bool: ...
-    @property
-    def is_paused(self) -> bool: ...
-    @property
-    def include(self) -> Sequence[str]: ...
-    @property
-    def exclude(self) -> Sequence[str]: ...
-    @property
-    def created_at(self) -> str: ...
-    @property
-    def last_scan_at(self) -> str | None: ...
-    @property
-    def last_error(self) -> str | None: ...
 
 
 class LinkAddParams(Params):
@@ -126,7 +92,7 @@ def link_add(engine: Engine, params: LinkAddParams, _: Caller) -> Found:
         params.name,
     )
     # Who has no daemon asks for the import.
-    data = {**_fields(link), "warnings": list(link.warnings), "importing": engine.live is not None}
+    data = {**link.fields, "warnings": list(link.warnings), "importing": engine.live is not None}
     return Found(data)
 
 
@@ -140,8 +106,7 @@ def link_list(engine: Engine, _: NoParams, caller: Caller) -> Found:
     """Every vault that the caller may know of, the primary one first."""
     found = [
         _told(link_status(engine, link.link_id, 0), caller)
-        for link in links(engine)
-        if _is_there(link, caller)
+        for link in engine.vaults.links_within(caller.scope)
     ]
     return Found({"links": found})
 
@@ -161,9 +126,9 @@ def link_remove(engine: Engine, params: LinkParams, caller: Caller) -> Found:
         InvalidArgument: it is the primary one.
         Busy: another process writes the index.
     """
-    link = _found(engine, params.link_id, caller)
+    link = engine.vaults.link(params.link_id, caller.scope)
     removed = remove_link(engine, link.link_id)
-    return Found({**_fields(link), "removed": asdict(removed), "files_untouched": True})
+    return Found({**link.fields, "removed": asdict(removed), "files_untouched": True})
 
 
 @tool(
@@ -181,9 +146,9 @@ def link_set_mode(engine: Engine, params: LinkModeParams, caller: Caller) -> Fou
         ReadOnly: it should be written to.
         InvalidArgument: it is the primary one.
     """
-    link = _found(engine, params.link_id, caller)
+    link = engine.vaults.link(params.link_id, caller.scope)
     changed = change_link(engine, link.link_id, params.mode, params.paused)
-    return Found(_fields(changed))
+    return Found(changed.fields)
 
 
 @tool(
@@ -202,14 +167,14 @@ def sync_now(engine: Engine, params: SyncNowParams, caller: Caller) -> Found:
         Busy: another process writes the index.
     """
     if params.link_id is not None:
-        done = sync_link(engine, _found(engine, params.link_id, caller).link_id)
+        done = sync_link(engine, engine.vaults.link(params.link_id, caller.scope).link_id)
     elif engine.live is not None:
         done = engine.live.jobs.request("sync")
     else:
         done = run_index(engine, "sync")
     if isinstance(done, Job):
         return Found(started_job(done))
-    fields = result_fields(done)
+    fields = done.fields
     shown = {**fields, "errors": known_files(engine, fields["errors"], caller)}
     return Found({"status": "completed", "mode": "sync", **shown})
 
@@ -226,45 +191,15 @@ def link_sync_status(engine: Engine, params: LinkSyncStatusParams, caller: Calle
     Raises:
         NotFound: there is no such vault.
     """
-    link = _found(engine, params.link_id, caller)
+    link = engine.vaults.link(params.link_id, caller.scope)
     found = link_status(engine, link.link_id, params.limit)
     waiting = [{**asdict(row), "file": row.rel_path} for row in found.queue]
     return Found({**_told(found, caller), "queue": known_files(engine, waiting, caller)})
 
 
-def _found(engine: Engine, wanted: str, caller: Caller) -> Link:
-    for link in links(engine):
-        is_meant = wanted == link.link_id or wanted.casefold() == link.name.casefold()
-        if is_meant and _is_there(link, caller):
-            return link
-    raise NotFound(f"No vault '{wanted}'.", "Run `obsidian-rag link list`.")
-
-
-def _is_there(link: Link, caller: Caller) -> bool:
-    """Whether a vault is there for the caller."""
-    return caller.scope.admits_vault(link.link_id)
-
-
-def _fields(link: Link) -> dict[str, Any]:
-    return {
-        "link_id": link.link_id,
-        "name": link.name,
-        "root_path": str(link.root_path),
-        "mode": link.mode,
-        "is_primary": link.is_primary,
-        "enabled": link.enabled,
-        "paused": link.is_paused,
-        "include": list(link.include),
-        "exclude": list(link.exclude),
-        "created_at": link.created_at,
-        "last_scan_at": link.last_scan_at,
-        "last_error": link.last_error,
-    }
-
-
 def _told(found: Any, caller: Caller) -> dict[str, Any]:
     """A vault and how far it is; a limited caller is told what it is, not how large or where."""
-    link = _fields(found.link)
+    link = found.link.fields
     if caller.is_limited:
         kept = ("link_id", "name", "mode", "is_primary")
         return {**{key: link[key] for key in kept}, "label": found.label}

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, model_validator
 
-from obsidian_rag.engine import Engine, NoteFiles
+from obsidian_rag.engine import Engine
 from obsidian_rag.errors import NotFound, ObsidianRagError, SensitiveFiltered
 from obsidian_rag.notes import Note
 from obsidian_rag.search import FoundFact
@@ -155,7 +155,7 @@ def _opened(engine: Engine, one: FoundFact) -> tuple[Note, str] | None:
     for name in (fact.source, fact.source.rpartition("/")[2]):
         with contextlib.suppress(ObsidianRagError):
             vault, path = find_note(engine, name, OWNER, fact.link_id)
-            return NoteFiles(engine, vault.link_id).load(path)
+            return engine.vaults.files(vault.link_id).load(path)
     return None
 
 

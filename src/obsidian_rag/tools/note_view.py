@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import islice
 
-from obsidian_rag.engine import Engine, NoteFiles, property_names
+from obsidian_rag.engine import Engine, property_names
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
 from obsidian_rag.notes import Note, RagPolicy
 from obsidian_rag.relations import LinkedNotes, known_notes, linked_notes, preview_relation
@@ -48,7 +48,7 @@ def note_view(engine: Engine, name: str, vault_name: str | None = None) -> NoteV
         SecurityViolation: the path leaves the vault or is in a denied folder.
     """
     vault, path = find_note(engine, name, OWNER, vault_name)
-    note, text = NoteFiles(engine, vault.link_id).load(path)
+    note, text = engine.vaults.files(vault.link_id).load(path)
     sections = sections_of_note(note, text, guard_settings(engine), OWNER)
     veiled = tuple(
         (section.first, section.last, verdict.categories)
@@ -72,7 +72,7 @@ def note_attachment(
         NotFound: there is none that may be read.
         SecurityViolation: the path leaves the vault, or the rules deny its folder.
     """
-    return NoteFiles(engine, vault_name).attachment(name, source)
+    return engine.vaults.files(vault_name).attachment(name, source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import Field, model_validator
 
-from obsidian_rag.engine import Engine, NoteFiles
+from obsidian_rag.engine import Engine
 from obsidian_rag.errors import InvalidArgument, NotFound, SensitiveFiltered
 from obsidian_rag.notes import Heading, Note, kind_of
 from obsidian_rag.tools.citation import (
@@ -91,7 +91,7 @@ def read(engine: Engine, params: ReadParams, caller: Caller) -> Found:
     """
     caller = caller.confirming(params.confirm_sensitive)
     vault, path = find_note(engine, params.note, caller, params.vault)
-    note, whole = NoteFiles(engine, vault.link_id).load(path)
+    note, whole = engine.vaults.files(vault.link_id).load(path)
     lines = split_note(whole)
     if not caller.knows_of(note.policy):
         raise unconfirmed(path, PRIVATE)  # it says so since a moment ago

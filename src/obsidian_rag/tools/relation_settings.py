@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from obsidian_rag.engine import Engine, change_relation_settings
+from obsidian_rag.engine import Engine
 from obsidian_rag.tools.dispatch import Found, Params, tool
 from obsidian_rag.tools.guard import Caller
 
@@ -26,6 +26,8 @@ class RelationSettingsParams(Params):
 def relation_settings(engine: Engine, params: RelationSettingsParams, _: Caller) -> Found:
     """Change settings of the section `relations`, and tell them all."""
     if params.changes:
-        change_relation_settings(engine, params.changes)
+        changes = {f"relations.{name[:60]}": value for name, value in params.changes.items()}
+        engine.settings_file.change(changes)
+        engine.follow_settings()
     settings = engine.settings_file.config.settings.relations
     return Found({"settings": settings.model_dump(mode="json")})

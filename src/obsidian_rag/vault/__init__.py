@@ -4,7 +4,7 @@ Nothing else in the program opens, lists or changes a file of a vault. Reading n
 """
 
 from obsidian_rag.vault.ahead import Ahead
-from obsidian_rag.vault.boundary import check_relative, open_inside, relative_to_root, resolve
+from obsidian_rag.vault.boundary import check_relative, resolve
 from obsidian_rag.vault.discover import obsidian_vaults
 from obsidian_rag.vault.files import (
     create_beside,
@@ -15,16 +15,16 @@ from obsidian_rag.vault.files import (
     rename_file,
     replace_file,
 )
-from obsidian_rag.vault.folders import Folders, is_below, list_folders
 from obsidian_rag.vault.identity import FoundFile, RootIdentity, find_files, root_identity
 from obsidian_rag.vault.ignore_files import read_ignore_file
+from obsidian_rag.vault.new_link import check_link_mode, linkable_root, oddities
 from obsidian_rag.vault.read import NoteFile, content_hash, read_note
 from obsidian_rag.vault.readers import WORTH_A_PROCESS, read_beside
 from obsidian_rag.vault.rules import Rules
 from obsidian_rag.vault.scan import FileEntry, Scan, SkippedFile, scan, scan_paths
-from obsidian_rag.vault.temporary import is_temporary, sweep, sweep_data_folder, sweep_folder
+from obsidian_rag.vault.temporary import sweep, sweep_data_folder, sweep_folder
 from obsidian_rag.vault.trash import discard_kept, keep_copy, remove_file, restore_file
-from obsidian_rag.vault.vault import Vault, VaultMode
+from obsidian_rag.vault.vault import Vault, VaultMode, configured_rules, configured_vault
 from obsidian_rag.vault.walk import FileWalk, walk_files
 from obsidian_rag.vault.watcher import Listener, OnChange, Watcher, watch_files
 from obsidian_rag.vault.write import replace_note
@@ -34,7 +34,6 @@ __all__ = [
     "Ahead",
     "FileEntry",
     "FileWalk",
-    "Folders",
     "FoundFile",
     "Listener",
     "NoteFile",
@@ -46,25 +45,25 @@ __all__ = [
     "Vault",
     "VaultMode",
     "Watcher",
+    "check_link_mode",
     "check_relative",
+    "configured_rules",
+    "configured_vault",
     "content_hash",
     "create_beside",
     "discard_kept",
     "files_at",
     "find_files",
     "in_the_way",
-    "is_below",
-    "is_temporary",
     "keep_copy",
-    "list_folders",
+    "linkable_root",
     "make_root",
     "obsidian_vaults",
-    "open_inside",
+    "oddities",
     "read_beside",
     "read_bytes",
     "read_ignore_file",
     "read_note",
-    "relative_to_root",
     "remove_file",
     "rename_file",
     "replace_file",

@@ -1,11 +1,13 @@
 """One vault as a value: which it is, where it is, and what may be done with it."""
 
 import contextlib
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from obsidian_rag.config import Config, IndexingSettings
 from obsidian_rag.errors import ReadOnly
 from obsidian_rag.vault.boundary import relative_to_root, resolve
 from obsidian_rag.vault.read import NoteFile, read_note
@@ -99,3 +101,20 @@ class Vault:
             SecurityViolation: it is outside the vault.
         """
         return resolve(self.root, path).relative_to(self.root.resolve()).as_posix()
+
+
+def configured_vault(config: Config) -> Vault:
+    """The vault that the settings name, without what an index knows of it.
+
+    Raises:
+        ConfigInvalid: no vault is configured.
+    """
+    root = config.vault_root
+    return Vault(root, configured_rules(config.settings.indexing), name=root.name)
+
+
+# Rules remember what they were asked, so the same ones are used again.
+@functools.lru_cache(maxsize=8)
+def configured_rules(indexing: IndexingSettings) -> Rules:
+    """Which files of a vault the settings admit."""
+    return Rules.from_settings(indexing)

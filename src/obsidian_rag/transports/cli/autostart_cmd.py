@@ -42,7 +42,7 @@ def install(
     Example:  obsidian-rag service install --print
     """
     config = autostart.daemon_config(os.environ)
-    root = config.vault_root
+    roots = config.vault_roots
     entry = _entry(platform, only_print)
     notes = _notes(entry)
     if only_print:
@@ -50,7 +50,9 @@ def install(
     notes += _daemon_of_another(entry)
     autostart.install_entry(entry)
     if json_output:
-        print_data({**_fields(entry), "installed": True, "vault_path": str(root), "notes": notes})
+        print_data(
+            {**_fields(entry), "installed": True, "vault_path": str(roots[0]), "notes": notes}
+        )
     else:
         print(f"entry   {entry.file}\nstarts  {_line(entry, entry.command)}")
     _say(notes)

@@ -94,7 +94,7 @@ def _confirm(chosen: config.Config, replace: bool) -> None:
     other = engine.replaced_vault(chosen)
     if other is not None and not replace:
         told = f"The index holds {counted(other.notes, 'note')} of another vault, {other.path}."
-        command = f"obsidian-rag init --vault {shlex.quote(str(chosen.vault_root))} --replace"
+        command = f"obsidian-rag init --vault {shlex.quote(other.replaced_by)} --replace"
         next_step = (
             f"Run `{command}` to replace it, or keep both: set OBSIDIAN_RAG_HOME to another folder."
         )

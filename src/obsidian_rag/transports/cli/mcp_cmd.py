@@ -35,6 +35,6 @@ def mcp(
     limits = Limits(tuple(vault) if vault else None, tuple(folder) if folder else None, read_only)
     if limits.vaults or limits.folders:
         with contextlib.closing(engine.Engine(config)) as opened:
-            scope = engine.Tokens.scope_of(opened, limits.vaults, limits.folders)
+            scope = opened.vaults.scope_of(limits.vaults, limits.folders)
         limits = Limits(scope.vaults, scope.folders, read_only)
     return serve_mcp(config, limits)

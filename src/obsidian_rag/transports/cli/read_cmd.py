@@ -10,7 +10,6 @@ from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.transports.cli.note_names import NoteArgument, VaultOption
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, open_engine, print_envelope
 from obsidian_rag.transports.cli.streams import say
-from obsidian_rag.transports.lazy import engine
 
 _FLAGS = {
     "note": "the note",
@@ -68,7 +67,7 @@ def read(
 def _bytes_of(note: Any) -> bytes | None:
     """The note byte by byte, so that `read NOTE > file` is a copy of it."""
     with open_engine() as opened:
-        file = engine.NoteFiles(opened, note["link_id"]).read(note["source_file"])
+        file = opened.vaults.files(note["link_id"]).read(note["source_file"])
     return file.data if file is not None else None
 
 

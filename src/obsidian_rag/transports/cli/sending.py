@@ -7,7 +7,6 @@ import typer
 from obsidian_rag.config import load
 from obsidian_rag.transports.cli.output import open_engine
 from obsidian_rag.transports.cli.streams import say
-from obsidian_rag.transports.lazy import engine
 
 
 def confirm_sending(mode: str, yes: bool) -> None:
@@ -19,12 +18,12 @@ def confirm_sending(mode: str, yes: bool) -> None:
     if load().settings.security.local_only:
         return
     with open_engine() as opened:
-        estimate = engine.owed_sending(opened, mode)
+        estimate = opened.sending.estimate(mode)
         if estimate is None:
             return
         if not yes and not sys.stdin.isatty():
-            raise engine.not_agreed(estimate, mode)
+            raise estimate.refusal(mode)
         say(estimate.text)
         if not yes and not typer.confirm("Private passages stay here. Send the rest?", err=True):
-            raise engine.not_agreed(estimate, mode)
-        engine.agree_to_sending(opened)
+            raise estimate.refusal(mode)
+        opened.sending.agree()

@@ -41,7 +41,7 @@ def create(
     Example:  obsidian-rag token create --name writer --folders Projects/A,Inbox --read-only
     """
     with open_engine() as opened:
-        scope = engine.Tokens.scope_of(opened, _list(vaults), _list(folders))
+        scope = opened.vaults.scope_of(_list(vaults), _list(folders))
         names = {vault.link_id: vault.name for vault in opened.vaults}
     tokens = engine.Tokens(load().home)
     token = tokens.create(name, scope, is_read_only=read_only)

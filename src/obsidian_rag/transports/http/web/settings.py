@@ -47,15 +47,11 @@ def change_settings(engine: Engine, asked: Mapping[str, object]) -> Envelope:
     changes = asked.get("changes")
     if not isinstance(changes, Mapping):
         raise InvalidArgument("'changes' must be an object.", "Send {name: value}.")
-    file = engine.config.file
     after = _tried(engine.config, changes)
     changed = [name for name in changes if after.value(name) != engine.config.value(name)]
     notes = list(_consequences(engine, after, changed))
     if asked.get("save") is True:
-        saved = config.read_file(file)
-        for name, value in changes.items():
-            _put(saved, str(name), value)
-        config.save(saved, file)
+        engine.settings_file.change(changes)
         engine.follow_settings()
     return success({"changed": changed, "notes": notes, "saved": asked.get("save") is True})
 
@@ -92,7 +88,8 @@ def _consequences(engine: Engine, after: config.Config, changed: list[str]) -> I
     if hidden := [name for name in changed if name in engine.config.overrides]:
         yield f"{', '.join(hidden)}: the environment of the daemon wins over the file."
     if "vault_path" in changed and after.has_vault:
-        yield f"vault_path: the index will be made of {after.vault_root}."
+        roots = ", ".join(str(root) for root in after.vault_roots)
+        yield f"vault_path: the index will be made of {roots}."
 
 
 def _setting(engine: Engine, name: str, told: str) -> dict[str, Any]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from obsidian_rag.config import Config
-from obsidian_rag.index import Embedding, Transformer, limits_for
+from obsidian_rag.index.embedding import Embedding
+from obsidian_rag.index.limits import limits_for
+from obsidian_rag.index.transformer import Transformer
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import ChunkStore
 

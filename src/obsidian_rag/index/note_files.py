@@ -1,37 +1,46 @@
-"""The files of the vault's notes, for the tools: found, admitted by the rules, and read.
+"""The notes of a vault for the tools: listed from the index, and their files found and read.
 
 Threat: a path leads out of the vault, into a folder that the user denied, or to a symlink into
 one. Both the path as written and the place it leads to must be admitted by the rules. Outside of
 the scope of whoever asks there is no file, whatever stands on the disk.
+
+Threat: a list of notes tells an agent what the user keeps to himself. Notes that say `rag: false`
+are in no index; those that say `rag: private` are left out here, and so is every note of which
+the index does not know yet whether it does.
 """
 
 import contextlib
 import posixpath
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 
-from obsidian_rag.engine.engine import Engine
-from obsidian_rag.errors import IndexerFailed, NotFound, SecurityViolation
-from obsidian_rag.notes import EVERYTHING, Note, Scope, parse_note
-from obsidian_rag.store import Manifest
-from obsidian_rag.vault import NoteFile, read_bytes, walk_files
+from obsidian_rag.errors import IndexerFailed, IndexNotFound, NotFound, SecurityViolation
+from obsidian_rag.notes import Note, Scope, parse_note
+from obsidian_rag.store import ChunkStore, Database, IndexState, Manifest, public_titles
+from obsidian_rag.vault import NoteFile, Vault, read_bytes, walk_files
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+
+@dataclass(frozen=True, slots=True)
+class ListedNote:
+    """A note that an agent may know of."""
+
+    link_id: str
+    path: str
+    title: str
 
 
 class NoteFiles:
-    """The notes of one vault as files; paths are relative to it."""
+    """The notes of one vault, as far as they are in scope; paths are relative to it."""
 
-    def __init__(self, engine: Engine, vault: str | None = None, scope: Scope = EVERYTHING) -> None:
-        """`vault` is a name or link id; without one, it is the primary vault.
-
-        Raises:
-            NotFound: there is no such vault.
-        """
-        self._engine = engine
-        self._vault = engine.vaults.one(vault, scope)
+    def __init__(
+        self, vault: Vault, scope: Scope, database: Callable[[], Database], chunks: ChunkStore
+    ) -> None:
+        """A note can be read without the `database`, so it is opened when it is asked."""
+        self._vault = vault
         self._scope = scope
-        self._rules = self._vault.rules
+        self._database = database
+        self._chunks = chunks
+        self._rules = vault.rules
 
     def path_of(self, name: str) -> str:
         """What a caller calls a note, as a path.
@@ -41,12 +50,44 @@ class NoteFiles:
         """
         return self._vault.relative(name)
 
-    def known(self) -> "Collection[str]":
+    def known(self) -> Collection[str]:
         """The paths of all notes that the last index run saw."""
-        known = Manifest(self._engine.database).known(self._vault.link_id)
+        known = Manifest(self._database()).known(self._vault.link_id)
         if not self._scope.is_limited:
             return known
         return [path for path in known if self._scope.admits(self._vault.link_id, path)]
+
+    def indexed(self) -> set[str]:
+        """Every note that can be found.
+
+        Raises:
+            IndexNotFound: there is no index yet.
+        """
+        if not self._chunks.exists():
+            raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
+        return self._chunks.paths(self._vault.link_id)
+
+    def listed(self, after: str, limit: int) -> tuple[ListedNote, ...]:
+        """The next indexed notes whose paths follow `after`, without private ones.
+
+        Raises:
+            IndexCorrupted: the index cannot be read.
+        """
+        link_id, found = self._vault.link_id, list[ListedNote]()
+        while len(found) < limit:
+            paths = IndexState(self._database()).searchable_after(link_id, after, limit)
+            # Folders may have been denied since; the next sync takes their notes out of the index.
+            admitted = [
+                path
+                for path in paths
+                if self._rules.admits_file(path) and self._scope.admits(link_id, path)
+            ]
+            titles = public_titles(self._chunks, link_id, admitted) if admitted else {}
+            found += [ListedNote(link_id, p, titles[p]) for p in admitted if p in titles]
+            if len(paths) < limit:
+                break
+            after = paths[-1]
+        return tuple(found[:limit])
 
     def is_there(self, path: str) -> bool:
         """Whether there is a file at this path that the rules admit."""
@@ -111,7 +152,7 @@ class NoteFiles:
                 return path, read_bytes(self._vault.root, real)[0]
         raise NotFound(f"No file '{name}'.", "It may have been moved or renamed.")
 
-    def _attachment_paths(self, name: str, source: str) -> "Iterator[str]":
+    def _attachment_paths(self, name: str, source: str) -> Iterator[str]:
         here = source.rpartition("/")[0]
         for path in dict.fromkeys((name, posixpath.normpath(f"{here}/{name}") if here else name)):
             if not path.startswith(("/", "../")):

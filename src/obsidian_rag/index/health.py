@@ -1,0 +1,202 @@
+"""The health of an installation: facts in, one answer out. Pure.
+
+    HEALTHY ⇄ DEGRADED ⇄ UNAVAILABLE, and HEALTHY ⇄ UNAVAILABLE
+
+One question: are the configured vaults, all of them and completely, searchable with the settings
+of now? `assess` is the only place that answers it, from facts alone, for every door.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from obsidian_rag.errors import (
+    IndexIncomplete,
+    IndexNotFound,
+    ObsidianRagError,
+    Status,
+    error_from,
+)
+from obsidian_rag.index.vault_check import not_there, other_vault, too_few
+from obsidian_rag.index.vault_place import VaultFacts, VaultPlace
+
+
+class Subject(StrEnum):
+    """Facts that are a trouble or nothing, by the name of their field."""
+
+    STORE = "store"
+    CONFIG = "config"
+    INDEXER = "indexer"
+    SETTINGS = "settings"
+    EMBEDDER = "embedder"
+    STALENESS = "staleness"
+    RESTART = "restart"
+    LIVESYNC = "livesync"
+
+
+class Unfinished(StrEnum):
+    """What an index run began and did not finish."""
+
+    NOTHING = "nothing"
+    FIRST = "first"
+    REBUILD = "rebuild"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthFacts:
+    """What was seen of an installation; the default is one where all is well.
+
+    `config` is a file of settings that cannot be used, `settings` that the index was made with
+    others, `restart` that some take effect when the daemon is started anew.
+    `owed` are notes that wait and have never been searchable, `is_waiting` whether any note waits.
+    A run that is under way (`is_running`) does what is owed. `rebuilt` are the notes of a rebuild
+    that is not finished. `vault` is the primary one; the counts are of all vaults.
+    """
+
+    store: ObsidianRagError | None = None
+    indexer: ObsidianRagError | None = None
+    config: ObsidianRagError | None = None
+    settings: ObsidianRagError | None = None
+    embedder: ObsidianRagError | None = None
+    staleness: ObsidianRagError | None = None
+    restart: ObsidianRagError | None = None
+    livesync: ObsidianRagError | None = None
+    vault: VaultFacts = field(default_factory=VaultFacts)
+    linked: tuple[VaultFacts, ...] = ()
+    unfinished: Unfinished = Unfinished.NOTHING
+    indexed: int = 0
+    owed: int = 0
+    is_waiting: bool = False
+    is_running: bool = False
+    rebuilt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many notes are searchable, of how many."""
+
+    searchable: int
+    notes: int
+
+    def __str__(self) -> str:
+        return f"{self.searchable:,} of {self.notes:,} notes are searchable"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthAnswer:
+    """The state, what is wrong, and the share that is searchable when that is not everything."""
+
+    state: Status
+    error: ObsidianRagError | None = None
+    share: Share | None = None
+
+
+def assess(facts: HealthFacts) -> HealthAnswer:
+    """Say whether everything is searchable, and if not, what is the matter; the gravest first."""
+    share = _share(facts)
+    if facts.store is not None:
+        if isinstance(facts.store, IndexNotFound) and facts.is_running:
+            return HealthAnswer("degraded", _being_made())
+        return HealthAnswer("unavailable", facts.store, share)
+    if facts.indexer is not None:
+        return HealthAnswer("unavailable", facts.indexer, share)
+    troubles = (
+        _vault_trouble(facts.vault),
+        *(_vault_trouble(vault) for vault in facts.linked if not vault.is_paused),
+        facts.config,
+        facts.settings,
+        facts.embedder,
+        _incompleteness(facts, share),
+        facts.staleness,
+        facts.restart,
+        facts.livesync,
+    )
+    error = next((trouble for trouble in troubles if trouble is not None), None)
+    return HealthAnswer("degraded" if error else "healthy", _with_share(error, share), share)
+
+
+def _with_share(error: ObsidianRagError | None, share: Share | None) -> ObsidianRagError | None:
+    """Whatever else is wrong: that only a part is searchable is said as well."""
+    if error is None or share is None or str(share) in error.message:
+        return error
+    return error_from(error.code, f"{error.message} {share}.", error.suggestion)
+
+
+def _share(facts: HealthFacts) -> Share | None:
+    """None when all of the vault is searchable, as far as is known."""
+    if facts.vault.place is VaultPlace.OTHER:
+        return None
+    is_owing = facts.is_waiting and not facts.is_running
+    if facts.unfinished is Unfinished.FIRST or (is_owing and facts.owed):
+        return Share(facts.indexed, facts.indexed + facts.owed)
+    return None
+
+
+def _vault_trouble(vault: VaultFacts) -> ObsidianRagError | None:
+    if vault.place is VaultPlace.THERE:
+        return None
+    if vault.place is VaultPlace.OTHER:
+        return other_vault(vault.made_of, vault.path, is_accepted=vault.is_replacing)
+    if vault.counted:
+        return too_few(vault.counted, vault.name)
+    return not_there(vault.path, vault.name)
+
+
+def assess_vault(vault: VaultFacts, *, is_running: bool) -> HealthAnswer:
+    """The same of one linked vault by itself."""
+    trouble = _vault_trouble(vault)
+    if trouble is None and vault.is_unfinished:
+        trouble = _unfinished_link(vault, is_running=is_running)
+    return HealthAnswer("degraded" if trouble else "healthy", trouble)
+
+
+def _unfinished_link(vault: VaultFacts, *, is_running: bool) -> IndexIncomplete:
+    so_far = f"{vault.indexed:,} notes of '{vault.name}' are searchable"
+    if vault.is_paused:
+        return IndexIncomplete(
+            f"{so_far}: its import is paused.", f"Run `obsidian-rag link resume {vault.name}`."
+        )
+    if is_running:
+        return IndexIncomplete(
+            f"{so_far}: its first index is being made.",
+            f"`obsidian-rag link status {vault.name}` shows how far it is.",
+        )
+    return IndexIncomplete(
+        f"{so_far}: its first index is not finished.",
+        f"Run `obsidian-rag link sync {vault.name}`: it goes on where it stopped.",
+    )
+
+
+def _incompleteness(facts: HealthFacts, share: Share | None) -> IndexIncomplete | None:
+    if facts.unfinished is Unfinished.FIRST:
+        how = "being made" if facts.is_running else "not finished"
+        next_step = (
+            "`obsidian-rag status` shows how far it is."
+            if facts.is_running
+            else "Run `obsidian-rag index`: it goes on where it stopped."
+        )
+        return IndexIncomplete(f"{share}: the first index is {how}.", next_step)
+    unfinished = next((vault for vault in facts.linked if vault.is_unfinished), None)
+    if unfinished is not None:
+        return _unfinished_link(unfinished, is_running=facts.is_running)
+    if facts.is_running:
+        return None
+    if facts.unfinished is Unfinished.REBUILD:
+        return IndexIncomplete(
+            f"A rebuild of the index is not finished ({facts.rebuilt:,} notes are done); answers"
+            " come from the old index.",
+            "Run `obsidian-rag reindex`: it goes on where it stopped.",
+        )
+    if facts.is_waiting:
+        what = f"{share}: " if share else ""
+        return IndexIncomplete(
+            f"{what}an index run stopped before all changes were taken up.",
+            "Run `obsidian-rag sync`: it goes on where it stopped.",
+        )
+    return None
+
+
+def _being_made() -> IndexIncomplete:
+    return IndexIncomplete(
+        "0 notes are searchable yet: the first index is being made.",
+        "`obsidian-rag status` shows how far it is.",
+    )

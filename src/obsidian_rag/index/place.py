@@ -1,0 +1,56 @@
+"""What the index needs of the installation it belongs to."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from obsidian_rag.config import Config
+from obsidian_rag.embed import Embedder
+from obsidian_rag.index.transformer import Transformer
+from obsidian_rag.index.vaults import Vaults
+from obsidian_rag.notes import ChunkLimits
+from obsidian_rag.store import ChunkStore, Database
+from obsidian_rag.vault import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from contextlib import AbstractContextManager
+
+    from obsidian_rag.index.consumer import NoteConsumer
+    from obsidian_rag.index.run import Workplace
+
+
+class IndexPlace(Protocol):
+    """One installation, as its index sees it."""
+
+    # When a look for changed files was last made, and whether there were any.
+    looked_for_changes: tuple[float, bool] | None
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def database(self) -> Database: ...
+    @property
+    def chunks(self) -> ChunkStore: ...
+    @property
+    def embedder(self) -> Embedder: ...
+    @property
+    def limits(self) -> ChunkLimits: ...
+    @property
+    def transformer(self) -> Transformer: ...
+    @property
+    def vaults(self) -> Vaults: ...
+
+    def workplace(self, vault: Vault) -> "Workplace":
+        """What an index run over a vault needs."""
+        ...
+
+    def relations_consumer(self) -> "AbstractContextManager[NoteConsumer]":
+        """The indexes of related notes, for a run to keep in line."""
+        ...
+
+    def relate_meanings(self, notes: "Collection[tuple[str, str]] | None") -> None:
+        """Take up vectors that were added to these notes, or to any, into the related notes."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...
