@@ -136,9 +136,10 @@ def holding(engine: MakeEngine, vault: Path) -> Iterator[tuple[Engine, FakeOllam
         yield engine(vault, settings), server
 
 
-def until_embedding(worker: Worker) -> None:
+def until_embedding(worker: Worker, server: FakeOllama) -> None:
     while worker.read().get("phase") != "parsing":
         continue
+    until(lambda: server.requests)
 
 
 def test_a_run_tells_its_progress_and_ends_with_the_fields_of_a_result(
@@ -261,7 +262,7 @@ def test_a_cancelled_run_ends_with_its_result_and_a_late_cancel_hits_no_other(
     vault = make_vault({f"{number}.md": f"text {number}" for number in range(200)})
     with holding(engine, vault) as (made, server), working(made.config) as worker:
         worker.run("1")
-        until_embedding(worker)
+        until_embedding(worker, server)
         worker.send(type="cancel", job_id="another")
         worker.send(type="cancel", job_id="1")
         worker.send(type="cancel", job_id="1")
@@ -295,11 +296,12 @@ def test_searches_go_first(engine: MakeEngine, make_vault: MakeVault) -> None:
 
 
 def test_a_run_whose_parent_goes_ends_tidily(engine: MakeEngine, make_vault: MakeVault) -> None:
-    vault = make_vault({f"{number}.md": f"text {number}" for number in range(20)})
+    # So many that they are not all embedded before the end of the pipe is read.
+    vault = make_vault({f"{number}.md": f"text {number}" for number in range(200)})
     with holding(engine, vault) as (made, server):
         with working(made.config) as worker:
             worker.run()
-            until_embedding(worker)
+            until_embedding(worker, server)
             assert worker.process.stdin is not None
             worker.process.stdin.close()
             server.release.set()
@@ -317,7 +319,7 @@ def test_a_run_that_cannot_end_is_left_behind_when_the_parent_goes(
     with holding(engine, make_vault({"a.md": "text"})) as (made, server):
         with working(made.config) as worker:
             worker.run()
-            until_embedding(worker)
+            until_embedding(worker, server)
             assert worker.hang_up() == 1
         server.release.set()
         assert run_index(made, Mode.SYNC).indexed_files == 1

@@ -72,7 +72,8 @@ class Ahead(Generic[T]):
             return self._ready.get()
         while not self._stop():
             try:
-                return self._ready.get(timeout=_LOOK_EVERY_S)
+                item = self._ready.get(timeout=_LOOK_EVERY_S)
             except queue.Empty:
                 continue
+            return None if self._stop() else item
         return None
