@@ -309,7 +309,7 @@ def test_a_run_whose_parent_goes_ends_tidily(engine: MakeEngine, make_vault: Mak
         assert json.loads((made.config.home / "sync-result.json").read_text())["status"] == (
             "cancelled"
         )
-        assert run_index(made, Mode.SYNC).indexed_files == 20
+        assert run_index(made, Mode.SYNC).indexed_files == 200
         assert_sound(made)
 
 
