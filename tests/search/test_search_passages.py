@@ -53,6 +53,33 @@ def test_those_ahead_fill_the_page_first_even_if_of_one_note() -> None:
     assert [hit.title for hit in grouped] == ["a", "b", "c"]
 
 
+COPIED = in_order(
+    row("a", 0, "# Rain\n\nsame words"),
+    row("b", 0, "### 12 May\n\nsame  words\n"),
+    row("c", 0, "# Rain\n\nother words"),
+    row("c", 5, "same words"),
+    row("d", 0, "# Rain"),
+    row("e", 0, "# Snow"),
+)
+
+
+def test_what_several_notes_say_is_shown_once_where_there_is_more_to_show() -> None:
+    assert places(COPIED, 2) == [("a", 0), ("c", 0)]
+    assert places(COPIED, 4) == [("a", 0), ("c", 0), ("d", 0), ("e", 0)]
+    assert places(COPIED, 6) == [("a", 0), ("b", 0), ("c", 0), ("c", 5), ("d", 0), ("e", 0)]
+
+
+def test_every_note_is_listed_and_every_section_judged_whatever_others_say() -> None:
+    assert places(COPIED, 3, one_each=True) == [("a", 0), ("b", 0), ("c", 0)]
+    judged = passages(COPIED, (), 3, one_each=False, by_section=True)
+    assert [hit.title for hit in judged] == ["a", "b", "c"]
+
+
+def test_a_note_may_say_the_same_twice() -> None:
+    ranked = in_order(row("a", 0, "same"), row("a", 5, "same"), row("b", 0, "other"))
+    assert places(ranked, 4)[:2] == [("a", 0), ("a", 5)]
+
+
 def test_neighbours_become_one_hit_led_by_the_best() -> None:
     in_c = {"section": "C", "heading_path": ("A", "C")}
     rows = (

@@ -69,6 +69,7 @@ def test_a_question_is_like_a_name_that_has_all_its_words_and_no_others() -> Non
     telling = Telling.of(("rain", "garden"), 100, {"rain": 5, "garden": 5})
     assert telling.likeness("The rain gardens") == pytest.approx(1.0)
     assert telling.likeness("Rain garden plants and paths") == pytest.approx(0.5)
+    assert telling.likeness("Rain vs. garden") == pytest.approx(1.0)
     assert telling.likeness("Rain") == pytest.approx(0.5)
     assert telling.likeness("Boiler") == 0
     assert telling.likeness("") == 0

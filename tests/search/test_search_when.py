@@ -54,7 +54,50 @@ SPANS = [
     ("last wednesday", "2026-04-08", "2026-04-08", "last wednesday"),
     ("on Friday", "2026-04-10", "2026-04-10", "on Friday"),
     ("yesterday or in 2024", "2026-04-14", "2026-04-14", "yesterday"),
+    ("the last week of May 2023", "2023-05-25", "2023-05-31", "last week of May 2023"),
+    ("the last week in March", "2026-03-25", "2026-03-31", "last week in March"),
+    ("the first week of May 2023", "2023-05-01", "2023-05-07", "first week of May 2023"),
+    ("the 2nd week of May 2023", "2023-05-08", "2023-05-14", "2nd week of May 2023"),
+    ("third weekend in June 2024", "2024-06-15", "2024-06-16", "third weekend in June 2024"),
+    ("last weekend of June 2024", "2024-06-29", "2024-06-30", "last weekend of June 2024"),
+    ("the fourth week of May 2023", "2023-05-22", "2023-05-28", "fourth week of May 2023"),
+    ("this week in May", "2026-04-13", "2026-04-19", "this week"),
+    ("last month in May 2023", "2026-03-01", "2026-03-31", "last month"),
+    ("the Sunday before May 3, 2023", "2023-04-30", "2023-04-30", "Sunday before May 3, 2023"),
+    ("Wednesday before May 3, 2023", "2023-04-26", "2023-04-26", "Wednesday before May 3, 2023"),
+    ("on Monday after 3 May 2023", "2023-05-08", "2023-05-08", "on Monday after 3 May 2023"),
+    ("on Friday before the party", "2026-04-10", "2026-04-10", "on Friday"),
+    (
+        "am Sonntag vor dem 3. Mai 2023",
+        "2023-04-30",
+        "2023-04-30",
+        "am Sonntag vor dem 3. Mai 2023",
+    ),
+    ("die letzte Woche im Mai 2023", "2023-05-25", "2023-05-31", "letzte Woche im Mai 2023"),
 ]
+# Ranges whose first day has no year: it is of the year of the last day, or of the one before.
+RANGES = [
+    ("between May 11 and May 15 2023", "2023-05-11", "2023-05-15"),
+    ("from 3 March to 9 March 2027", "2027-03-03", "2027-03-09"),
+    ("between 28 December and 3 January 2024", "2023-12-28", "2024-01-03"),
+    ("between March 3 and May 9", "2025-03-03", "2025-05-09"),
+    ("zwischen dem 3. März und dem 9. März 2024", "2024-03-03", "2024-03-09"),
+    ("entre le 3 mars et le 9 mars 2024", "2024-03-03", "2024-03-09"),
+    ("entre el 3 de marzo y el 9 de marzo de 2024", "2024-03-03", "2024-03-09"),
+]
+
+
+@pytest.mark.parametrize(("phrase", "first", "last"), RANGES)
+def test_a_day_without_a_year_is_of_the_year_of_the_other_end(
+    phrase: str, first: str, last: str
+) -> None:
+    span = find_span(phrase, TODAY)
+    assert span == Span(date.fromisoformat(first), date.fromisoformat(last), phrase)
+
+
+def test_a_range_that_begins_on_no_day_is_none() -> None:
+    span = find_span("between 29 February and 3 March 2023", TODAY)
+    assert span is not None and span.phrase != "between 29 February and 3 March 2023"
 
 
 @pytest.mark.parametrize(("question", "first", "last", "phrase"), SPANS)

@@ -20,7 +20,7 @@ didnt doesnt dont gonna gotta hadnt hasnt havent hes hey hello hi howd hows id i
 kinda lets lot lots maybe might must myself ok okay please pls shall shes somebody someone
 something somewhere sometime stuff thats theres theyre thing things thingy um uh wanna want
 wanted wasnt werent whatever whatevers whats whatsit whens wheres whichever whos wont wouldnt
-yeah yes youre guy guys dude actually again basically even really like still got get
+yeah yes youre guy guys dude actually again basically even really like still got get vs versus
 """
 _GERMAN = """
 aber alle allem allen aller alles als also am an ans auch auf aus bei beim bin bis bist da dabei

@@ -1,4 +1,4 @@
-"""From ranked chunks to hits: neighbours merged, no note filling the page, text cut to size.
+"""From ranked chunks to hits: neighbours merged, no note nor copies filling the page, text cut.
 
 A hit begins under the heading that it names: it holds chunks of one section, or of a section and
 those below it. Sections of `#tag` lines stay apart. Its text is what the note says, code included.
@@ -106,6 +106,9 @@ def _chosen(
     spare: list[_Passage] = []
     by_note: dict[tuple[str, str], list[_Passage]] = {}
     found: dict[tuple[str, str], dict[int, Ranked]] = {}
+    shown: dict[str, tuple[str, str]] = {}
+    # Notes are listed whatever they say, and sections that are judged are judged each by itself.
+    has_copies = one_each or by_section
     for item in ranked:
         found.setdefault(_note(item), {}).setdefault(item.row.chunk_index, item)
     for item in ranked:
@@ -118,11 +121,13 @@ def _chosen(
             passage.members.extend(way)
             for one in way:
                 del free[one.row.chunk_index]
-        elif len(mine) < most and len(chosen) < limit:
+        elif len(chosen) == limit:
+            continue
+        elif len(mine) < most and (has_copies or _is_new(item, shown)):
             mine.append(_Passage(item, [item]))
             chosen.append(mine[-1])
             free.pop(item.row.chunk_index, None)
-        elif len(mine) >= most and not one_each:
+        elif not one_each:
             spare.append(_Passage(item, [item]))
     if len(chosen) < limit:
         chosen += spare[: limit - len(chosen)]
@@ -181,6 +186,16 @@ def _run(passage: _Passage) -> _Passage:
             kept.append(item)
             size = longer
     return _Passage(passage.best, sorted(kept, key=lambda item: item.row.chunk_index))
+
+
+def _is_new(item: Ranked, shown: dict[str, tuple[str, str]]) -> bool:
+    """Whether no other note has shown the same; then this one is the note that does.
+
+    The same is what says the same, however it is headed and set.
+    """
+    text = item.row.shown()
+    said = "\n".join(line for line in text.split("\n") if not line.startswith("#")) or text
+    return shown.setdefault(" ".join(said.split()), _note(item)) == _note(item)
 
 
 def _note(item: Ranked) -> tuple[str, str]:

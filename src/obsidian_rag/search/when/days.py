@@ -70,6 +70,23 @@ def unit_from(today: date, unit: str, back: int) -> Days:
             return one_day(today - timedelta(days=back))
 
 
+def part_of_month(month: Days, unit: str, place: int) -> Days | None:
+    """One week or weekend of a month, counted from 0, or from its end if below; None if it has not.
+
+    Its weeks are seven days each, from its first day on or up to its last; a weekend is of the
+    month that its Saturday is of.
+    """
+    count = (month.last - month.first).days + 1
+    if unit == "week":
+        starts = range(0, count - 6, 7) if place >= 0 else range(count % 7, count, 7)
+    else:
+        starts = range((5 - month.first.weekday()) % 7, count, 7)
+    if not -len(starts) <= place < len(starts):
+        return None
+    first = month.first + timedelta(days=starts[place])
+    return Days(first, first + timedelta(days=6 if unit == "week" else 1))
+
+
 def past(today: date, unit: str, count: int) -> Days:
     """The days from `count` units ago until today."""
     days = {"day": 1, "month": 30, "quarter": 91, "year": 365}.get(unit, 7)

@@ -18,6 +18,8 @@ _UNTIL_NOW = {"year": "Z", "month": "C", "week": "W"}
 _STANDING = "PZCW"
 # Without one of these there is no date.
 _TELLING = "DPmswhuyzkdqoK"
+# A day of a month, and no year.
+_YEARLESS = re.compile("[jt]*(?:[noc][ft]*m|mt?[no]|d)")
 
 
 class Match:
@@ -157,6 +159,28 @@ def _weekday(match: Match) -> Days | None:
     return calendar.one_day(today - timedelta(days=passed + 7 * (back - 1)))
 
 
+def _week_of_month(match: Match) -> Days | None:
+    """The first week of May, the last weekend in August 2023."""
+    which, unit = match.found[0], match.one("u").name
+    if unit not in ("week", "weekend") or (which.code in "lL" and which.number != 1):
+        return None
+    named = Match(match.kept("my"), match.today)
+    month = _of_year(named) if named.year else _sure_latest(named)
+    place = -1 if which.code in "lL" else which.number - 1
+    return calendar.part_of_month(month, unit, place) if month else None
+
+
+def _weekday_beside(match: Match) -> Days | None:
+    """The Sunday before 25 October."""
+    day = match.one("P").days
+    if day is None or day.first != day.last:
+        return None
+    wanted, there = match.one("w").number, day.first.weekday()
+    if match.has(">"):
+        return calendar.one_day(day.first + timedelta(days=(wanted - there - 1) % 7 + 1))
+    return calendar.one_day(day.first - timedelta(days=(there - wanted - 1) % 7 + 1))
+
+
 def _day_of_month(match: Match) -> Days | None:
     month, day = match.one("C").days, match.one("no").number
     return calendar.day_of(month.first.year, month.first.month, day) if month else None
@@ -284,7 +308,15 @@ def _range(match: Match) -> Days | None:
             start = days(end.first.year - 1)
     else:
         start = _days_of(first, match.today)
+    if start is not None and first.is_yearless:
+        start = _in_year(start.first, end.last.year)
+        if start is not None and start.first > end.last:
+            start = _in_year(start.first, end.last.year - 1)
     return Days(start.first, end.last) if start and start.first <= end.last else None
+
+
+def _in_year(day: date, year: int) -> Days | None:
+    return calendar.day_of(year, day.month, day.day)
 
 
 def _rules(*rules: tuple[str, Reading]) -> list[Rule]:
@@ -303,6 +335,7 @@ _FROM_TODAY = _rules(
     ("n u L", _past_units),
     ("n u a", _units_ago),
     ("[gv] n u", _units_ago),
+    ("[lLoc] u [fi]+ t? m (_ y)?", _week_of_month),
     ("[lL] u", _chosen_unit),
     ("u [bL]", _chosen_unit),
 )
@@ -339,7 +372,7 @@ _WITHOUT_A_YEAR = _rules(
     ("m n(?!u|n|m)", _sure_latest),
     ("[jt] d", _latest),
     ("j t? o(?!f|u|m|c)", _latest_day),
-    ("j w", _weekday),
+    ("j w(?![<>v])", _weekday),
     ("K n", _latest),
     ("i t? u n(?!f)", _latest),
     ("i t? q n", _latest),
@@ -357,6 +390,8 @@ _RANGES = _rules(
     ("[PZCWyms] [Te] _ [PZCW]", _range),
     ("[nom] T _ P", _range),
     ("n? u [<>v] _ [PZCWh]", _offset),
+    ("j? w [<>v] _ P", _weekday_beside),
+    ("j w", _weekday),
     ("r g? _ n u", _since),
     ("r _ [PZCWymshw]", _since),
     ("[<v] _ [PZCWym]", _before),
@@ -424,4 +459,5 @@ def _joined(taken: list[Piece], days: Days) -> Piece:
         is_shared=any(piece.is_shared for piece in taken),
         days=days,
         core=core,
+        is_yearless=_YEARLESS.fullmatch("".join(piece.code for piece in taken)) is not None,
     )

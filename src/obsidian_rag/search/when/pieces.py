@@ -57,6 +57,8 @@ class Piece:
     days: Days | None = None
     # For a feast, its day itself: two days before Christmas is December 23.
     core: date | None = None
+    # A day that was named without its year; in a range it is of the year of the other end.
+    is_yearless: bool = False
 
 
 def pieces(question: str, language: Language) -> list[Piece]:
