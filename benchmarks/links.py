@@ -224,7 +224,7 @@ def edits(daemon: Daemon) -> str:
 
 
 def has_note(engine: Engine, name: str, word: str) -> bool:
-    request = Request(word, limit=1, filters=Filters(vaults=(("primary",),)))
+    request = Request(word, limit=1, filters=Filters(vaults=((engine.vaults.primary.link_id,),)))
     return any(hit.source_file == name for hit in ask(engine, request).answer.hits)
 
 
