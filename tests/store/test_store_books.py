@@ -1,10 +1,13 @@
 """Links, manifest, index state and queue: what we have seen, have and owe."""
 
+import itertools
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from obsidian_rag.store import (
     REBUILD,
@@ -236,3 +239,22 @@ def test_begun_work_counts_its_attempts_and_stays_until_it_is_finished(
     assert queue.owed(link) == [Change("b.md", CREATE)]
     queue.clear(link)
     assert queue.size() == 0
+
+
+def test_a_count_that_took_long_is_not_taken_at_every_question(database: Database) -> None:
+    taken = itertools.count(1)
+
+    def slow() -> int:
+        time.sleep(0.3)  # the count's own time: what follows is within twenty times as long
+        return next(taken)
+
+    assert [database.seldom("slow", slow) for _ in range(3)] == [1, 1, 1]
+    assert until(lambda: database.seldom("quick", lambda: next(taken)) > 3)
+
+
+def test_a_new_file_is_not_searchable_and_a_changed_one_is(database: Database, link: str) -> None:
+    IndexState(database).put(link, [FileState("old.md", EmbeddingStatus.INDEXED)])
+    queue = Queue(database)
+    changes = [Change("new.md", CREATE), Change("old.md", UPDATE), Change("skipped.md", UPDATE)]
+    queue.add(link, [*changes, Change("moved.md", RENAME, "old.md"), Change("gone.md", DELETE)])
+    assert until(lambda: queue.unsearchable(link) == 2)

@@ -211,12 +211,10 @@ class IndexRun:
         counted = self._queue.size(self._link_id) if is_for_chunks else 0
         done, total = 0, max(counted, self.handover.size())
         for tasks in self._owed(is_for_chunks=is_for_chunks, with_failed=with_failed):
-            if self._stop():
-                self.tally.is_cancelled = True
-            if self.tally.is_cancelled:
-                return
             self.process(target, tasks, done, max(total, done + len(tasks)))
             done += len(tasks)
+            if self.tally.is_cancelled:
+                return
 
     def _owed(self, *, is_for_chunks: bool, with_failed: bool) -> Iterator[list[Task]]:
         """What waits, a page at a time; then what is owed to the consumer alone."""

@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -30,6 +30,8 @@ _UNWRITABLE = _OF_THE_PLACE - {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 # A log that a bulk run made long is cut when it has been taken over.
 _LOG_KEPT_BYTES = 4_000_000
 _LITTLE_SPACE = 100_000
+# So many times as long as a count took, it is taken for true.
+_PAUSE_SHARE = 20
 _SHORT_READ = sqlite3.SQLITE_IOERR_SHORT_READ
 _SUGGESTION = "Run `obsidian-rag reindex`: it builds a new index and keeps what cannot be built."
 
@@ -60,6 +62,7 @@ class Database:
         self.is_read_only = False
         self._scripts = scripts
         self._lock = threading.RLock()
+        self._counts: dict[str, tuple[int, float]] = {}
         own_folder(path.parent)
         with explained(path):
             try:
@@ -175,6 +178,16 @@ class Database:
         with self._lock, self._explained():
             found: tuple[object, ...] | None = self._connection.execute(sql, values).fetchone()
             return found
+
+    def seldom(self, name: str, count: Callable[[], int]) -> int:
+        """A count for people to read, taken again when it was cheap or some time ago."""
+        number, until = self._counts.get(name, (0, 0.0))
+        began = time.monotonic()
+        if began >= until:
+            number = count()
+            until = time.monotonic() + _PAUSE_SHARE * (time.monotonic() - began)
+            self._counts[name] = number, until
+        return number
 
     def run(self, sql: str, values: tuple[object, ...] = ()) -> int:
         """Change something; the number of rows changed."""

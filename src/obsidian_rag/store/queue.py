@@ -245,14 +245,20 @@ class Queue:
         return found is not None
 
     def unsearchable(self, link_id: str | None = None) -> int:
-        """How many files that wait have never been searchable."""
+        """How many files that wait have never been searchable; of very many, a moment ago."""
+        return self._database.seldom(
+            f"unsearchable {self._consumer} {link_id}", lambda: self._unsearchable(link_id)
+        )
+
+    def _unsearchable(self, link_id: str | None) -> int:
         condition, values = _of(link_id)
         row = self._database.row(
             "SELECT count(*) FROM sync_queue AS owed WHERE consumer = ? AND status <> 'failed'"
             f" AND reason IS NULL AND change_type <> 'delete' AND {condition}"
-            " AND NOT EXISTS (SELECT 1 FROM vault_file_index_state"
+            # What is new, as most of an import is, needs no look.
+            " AND (change_type = 'create' OR NOT EXISTS (SELECT 1 FROM vault_file_index_state"
             " AS state WHERE state.link_id = owed.link_id AND embedding_status = 'indexed'"
-            " AND state.rel_path IN (owed.rel_path, owed.old_path))",
+            " AND state.rel_path IN (owed.rel_path, owed.old_path)))",
             (self._consumer, *values),
         )
         return int(str(row[0])) if row else 0
