@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.index import CACHE, put_between, shared_vaults
-from playwright.sync_api import Browser, Page, Response, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from obsidian_rag.transports.daemon_client import RunningDaemon, find_daemon
 
@@ -36,6 +36,8 @@ PAINT = """() => new Promise((done) => new PerformanceObserver((list) => {
   const found = list.getEntriesByName('first-contentful-paint');
   if (found.length) done(found[0].startTime);
 }).observe({ type: 'paint', buffered: true }))"""
+LOADED = """() => performance.getEntries()
+  .reduce((bytes, one) => bytes + (one.decodedBodySize ?? 0), 0)"""
 ROUNDS = 7
 MARKS = ("<!-- page benchmark -->", "<!-- end of page benchmark -->")
 
@@ -133,19 +135,12 @@ def first_paint(page: Page, url: str) -> float:
 
 def weight(browser: Browser, daemon: RunningDaemon) -> int:
     """All bytes of a first visit that ends in a search, as they are without compression."""
-    replies: list[Response] = []
     page = browser.new_context().new_page()
-    page.on("response", replies.append)
     page.goto(daemon.post("/page/link", is_owner=True)["data"]["url"])
     page.wait_for_selector("body[data-state=ready] input[type=search]")
     page.fill("input[type=search]", QUESTIONS[0])
     page.wait_for_selector(".hit")
-    # A redirect has no body, and a stream of events no end.
-    kinds = ("document", "stylesheet", "script", "image", "font", "fetch")
-    whole = [one for one in replies if one.ok and one.request.resource_type in kinds]
-    return sum(
-        len(one.body()) for one in whole if "event-stream" not in one.headers["content-type"]
-    )
+    return int(page.evaluate(LOADED))
 
 
 def typing(page: Page, url: str) -> list[float]:
