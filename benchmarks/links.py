@@ -168,6 +168,8 @@ def measured(work: Path, root: Path) -> Iterator[tuple[str, str]]:
 def importing(daemon: Daemon, root: Path, walk_s: float) -> Iterator[tuple[str, str]]:
     engine = daemon.engine
     wait(lambda: daemon.live.health.state == "healthy")
+    # The worker takes a second to start, once in a daemon's life; its first look is over then.
+    wait(lambda: daemon.live.jobs.latest is not None)
     memory = Peak()
     began = time.perf_counter()
     link = add_link(engine, str(root))
