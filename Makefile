@@ -142,7 +142,7 @@ test-plugin:
 test-obsidian: $(VENV)/dev test-plugin plugin-obsidian
 	cd $(OBSIDIAN)/lint && npm ci --silent
 	cd $(OBSIDIAN) && npm run --silent lint && npm run --silent check:host
-	OBSIDIAN_RAG_OBSIDIAN=1 $(BIN)/python -m pytest tests/obsidian -m obsidian $(BY_TWO)
+	OBSIDIAN_RAG_OBSIDIAN=1 $(BIN)/python -m pytest tests/obsidian -m obsidian
 
 bench-obsidian: $(VENV)/dev $(OBSIDIAN)/node_modules/ready
 	OBSIDIAN_RAG_OBSIDIAN=1 $(BIN)/python -m benchmarks.obsidian_plugin --write docs/performance.md

@@ -1,6 +1,8 @@
 import json
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -236,6 +238,21 @@ def test_a_damaged_database_is_kept_aside_by_reindex(world: "World") -> None:
     assert world.run("reindex").indexed_files == 1
     assert list(world.home.glob("state.db.damaged-*"))
     assert world.texts() == [("a.md", "alpha")]
+
+
+def test_a_database_whose_column_has_another_name_is_damaged_too(world: "World") -> None:
+    world.write({"a.md": "alpha"})
+    world.run()
+    with closing(sqlite3.connect(world.home / "state.db", isolation_level=None)) as file:
+        file.execute("PRAGMA writable_schema = ON")
+        file.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'content_hash', 'content_hasi')"
+            " WHERE name = 'vault_file_manifest'"
+        )
+    with pytest.raises(IndexCorrupted):
+        world.run("sync")
+    assert world.run("reindex").indexed_files == 1
+    assert list(world.home.glob("state.db.damaged-*"))
 
 
 def test_a_cancelled_run_keeps_what_it_did_and_the_next_one_finishes(world: "World") -> None:
