@@ -44,7 +44,8 @@ def _shared_columns(source: sqlite3.Connection, into: Database, table: str) -> l
     wanted = [str(row[1]) for row in into.rows(f"PRAGMA table_info({table})")]
     had: set[str] = set()
     with contextlib.suppress(sqlite3.Error, MemoryError):
-        had = {bytes(row[1]).decode() for row in source.execute(f"PRAGMA table_info({table})")}
+        found = source.execute(f"PRAGMA table_info({table})")
+        had = {bytes(row[1]).decode(errors="replace") for row in found}
     return [column for column in wanted if column in had] or wanted
 
 
