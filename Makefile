@@ -26,7 +26,7 @@ BY_TWO := -n 2 --dist loadfile
 # Bytecode is kept also where the environment forbids it: every worker imports every test.
 test test-generated test-slow test-openclaw test-obsidian: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: start stop stop-one stop-all test test-generated test-slow check fix bench bench-search bench-quality bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links page-tests livesync-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
+.PHONY: start stop stop-one stop-all test test-generated test-slow check fix bench bench-search bench-quality bench-meaning bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links page-tests livesync-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)" --model none $(if $(REPLACE),--replace)
@@ -109,6 +109,9 @@ bench-search: $(VENV)/dev
 
 bench-quality: $(VENV)/dev
 	$(BIN)/python -m benchmarks.quality --write docs/performance.md
+
+bench-meaning: $(VENV)/dev
+	$(BIN)/python -m benchmarks.meaning --write docs/performance.md
 
 bench-daemon: $(VENV)/dev
 	$(BIN)/python -m benchmarks.daemon --write docs/performance.md

@@ -56,6 +56,14 @@ SPANS = [
     ("yesterday or in 2024", "2026-04-14", "2026-04-14", "yesterday"),
     ("the last week of May 2023", "2023-05-25", "2023-05-31", "last week of May 2023"),
     ("the last week in March", "2026-03-25", "2026-03-31", "last week in March"),
+    ("the last week of last month", "2026-03-25", "2026-03-31", "last week of last month"),
+    ("the first weekend of this month", "2026-04-04", "2026-04-05", "first weekend of this month"),
+    ("the weekend of 3 May 2025", "2025-05-03", "2025-05-04", "weekend of 3 May 2025"),
+    ("half a year ago", "2025-10-01", "2025-10-31", "half a year ago"),
+    ("March '24", "2024-03-01", "2024-03-31", "March '24"),
+    ("in the summer of ’69", "1969-06-01", "1969-08-31", "summer of ’69"),
+    ("rent in 03/2024", "2024-03-01", "2024-03-31", "in 03/2024"),
+    ("03/2024", "2024-03-01", "2024-03-31", "03/2024"),
     ("the first week of May 2023", "2023-05-01", "2023-05-07", "first week of May 2023"),
     ("the 2nd week of May 2023", "2023-05-08", "2023-05-14", "2nd week of May 2023"),
     ("third weekend in June 2024", "2024-06-15", "2024-06-16", "third weekend in June 2024"),
@@ -75,7 +83,7 @@ SPANS = [
     ),
     ("die letzte Woche im Mai 2023", "2023-05-25", "2023-05-31", "letzte Woche im Mai 2023"),
 ]
-# Ranges whose first day has no year: it is of the year of the last day, or of the one before.
+# Ranges that leave out a year or a month, and half years.
 RANGES = [
     ("between May 11 and May 15 2023", "2023-05-11", "2023-05-15"),
     ("from 3 March to 9 March 2027", "2027-03-03", "2027-03-09"),
@@ -84,11 +92,20 @@ RANGES = [
     ("zwischen dem 3. März und dem 9. März 2024", "2024-03-03", "2024-03-09"),
     ("entre le 3 mars et le 9 mars 2024", "2024-03-03", "2024-03-09"),
     ("entre el 3 de marzo y el 9 de marzo de 2024", "2024-03-03", "2024-03-09"),
+    ("between August 11 and 15", "2025-08-11", "2025-08-15"),
+    ("between August 11 and 15, 2023", "2023-08-11", "2023-08-15"),
+    ("from March 3 to 9", "2026-03-03", "2026-03-09"),
+    ("March 3 – 9", "2026-03-03", "2026-03-09"),
+    ("March 3-9", "2026-03-03", "2026-03-09"),
+    ("3-9 March 2024", "2024-03-03", "2024-03-09"),
+    ("du 3 au 9 mars", "2026-03-03", "2026-03-09"),
+    ("vor einem halben Jahr", "2025-10-01", "2025-10-31"),
+    ("hace medio año", "2025-10-01", "2025-10-31"),
 ]
 
 
 @pytest.mark.parametrize(("phrase", "first", "last"), RANGES)
-def test_a_day_without_a_year_is_of_the_year_of_the_other_end(
+def test_what_a_range_leaves_out_is_that_of_its_other_end(
     phrase: str, first: str, last: str
 ) -> None:
     span = find_span(phrase, TODAY)
@@ -126,6 +143,9 @@ def test_a_phrase_names_a_span_of_days(question: str, first: str, last: str, phr
         "monday meeting template",
         "2024-03-15T10:00:00",
         "in 2024-25 season",
+        "pages 3-9",
+        "invoice 03/2024",
+        "route '66",
     ],
 )
 def test_what_does_not_speak_of_time_names_no_span(question: str) -> None:

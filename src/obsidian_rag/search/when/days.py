@@ -15,6 +15,8 @@ class Days(NamedTuple):
 
 # What returns every year: its days in one year, or None where a year has none (February 29).
 Yearly = Callable[[int], Days | None]
+# From here on two digits are a year of the last century.
+_LAST_CENTURY = 50
 _SEASON_STARTS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 
 
@@ -68,6 +70,11 @@ def unit_from(today: date, unit: str, back: int) -> Days:
             return months(today.year - back, 1, 12)
         case _:
             return one_day(today - timedelta(days=back))
+
+
+def century(year: int) -> int:
+    """The year that two digits mean: '69 is long ago, '24 is not."""
+    return year + (1900 if year >= _LAST_CENTURY else 2000)
 
 
 def part_of_month(month: Days, unit: str, place: int) -> Days | None:

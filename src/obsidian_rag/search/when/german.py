@@ -50,7 +50,7 @@ GERMAN = language(
         which_after={},
         which_beside={},
         parts=("anfang|beginn|zu beginn", "mitte", "ende"),
-        half="halfte|haelfte|halbjahr|halbjahres|halbjahrs",
+        half="halben|halbes|halfte|haelfte|halbjahr|halbjahres|halbjahrs",
         letters={"quarter": "q", "half": "h"},
         words={
             "v": "vor",

@@ -5,7 +5,8 @@ separated by `|`. Every word gets a code, one letter, which `grammar` is written
 
 m month    s season   w weekday  h feast     u unit       n number (2, two)
 o ordinal in digits (3rd)        c ordinal as a word (third)
-y year (2024)         z two years (2023/24)  k week of a year (30/2023)
+y year (2024, '24)    z two years (2023/24)  k week or month of a year (30/2023)
+E days of a month (3-9)
 l last, this, next before what they belong to; b the same after it; L on either side
 D yesterday, today
 a ago, after its number; g ago, before it; v German "vor": ago, or before

@@ -21,6 +21,8 @@ _CJK = re.compile(r"([0-9]{4})年(?:([0-9]{1,2})月)?(?:([0-9]{1,2})日)?")
 _JOINED = re.compile(r"[\s'’‘`\-‐‑]*")
 _DASH = re.compile(r"\s*(?:[–—]|\.\.+)\s*|\s+-\s+")
 _YEAR = r"((?:19|20)[0-9]{2})"
+# March '24.
+_SHORT_YEAR = re.compile(r"(?<!\w)['’‘][0-9]{2}$")
 _FORMS = {
     name: re.compile(pattern)
     for name, pattern in {
@@ -34,10 +36,19 @@ _FORMS = {
         "winter": _YEAR + r"[-/]([0-9]{2})",
         "week of": r"([0-9]{1,2})/" + _YEAR,
         "day": r"([0-9]{1,2})([./])([0-9]{1,2})",
+        "days": r"([0-9]{1,2})-([0-9]{1,2})",
         "a year": _YEAR,
         "ordinal": r"([0-9]{1,2})(?:st|nd|rd|th|er|re|e|eme|o|a)",
         "number": r"([0-9]{1,3})",
     }.items()
+}
+_CODES = {
+    "a year": "y",
+    "ordinal": "o",
+    "number": "n",
+    "winter": "z",
+    "week of": "k",
+    "days": "E",
 }
 
 
@@ -140,7 +151,9 @@ def _number(token: "re.Match[str]", question: str) -> Piece:
 def _read(name: str, found: "re.Match[str]", token: "re.Match[str]", question: str) -> Piece:
     numbers = [int(group) for group in found.groups() if group.isdigit()]
     made = Piece(token.start(), token.end(), "x")
-    code = {"a year": "y", "ordinal": "o", "number": "n", "winter": "z", "week of": "k"}.get(name)
+    if name == "number" and _SHORT_YEAR.search(question[: token.end()]):
+        return replace(made, code="y", number=calendar.century(numbers[0]))
+    code = _CODES.get(name)
     if code is not None:
         return replace(made, code=code, number=numbers[0], name=str(numbers[-1]))
     if name == "years":

@@ -42,7 +42,7 @@ SPANISH = language(
             "mediados de|a mediados de",
             "finales de|a finales de|fines de|a fines de|fin de|final de",
         ),
-        half="mitad|semestre",
+        half="medio|mitad|semestre",
         letters={"quarter": "q|t"},
         words={
             "g": "hace",
