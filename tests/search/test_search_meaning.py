@@ -1,6 +1,7 @@
 """Answers with meaning vectors, times, slips and doubt: real files, LanceDB and vector files."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,24 @@ def test_a_filter_holds_for_what_is_found_by_meaning(vault: Engine, tmp_path: Pa
     searching = searcher(vault, tmp_path, {"Boiler.md": 0, "Orchard.md": 1})
     answer = found(searching, "fruit trees", filters=Filters(tags=(("plants",),)))
     assert answer == ["Orchard.md"]
+
+
+def test_of_equal_passages_that_of_the_note_about_it_comes_first(tmp_path: Path) -> None:
+    filling = "Much is to be said here, and none of it answers anything. " * 20
+    text = f"# One\n\n{filling}\n\n# Two\n\n{filling}\n\n# Three\n\n{filling}\n"
+    root = write_notes(tmp_path / "vault", {"aside.md": text, "subject.md": text})
+    with closing(indexed(tmp_path / "home", root)) as engine:
+        store = MeaningStore(tmp_path / "vectors", "axes")
+        for path, others in (("aside.md", axis(1)), ("subject.md", axis(1, 0))):
+            ids = chunk_ids(engine, path)
+            vectors = np.stack([axis(0), *[others] * (len(ids) - 1)])
+            assert len(ids) > 2
+            store.put([(chunk_id, bytes(8)) for chunk_id in ids], vectors)
+        meanings = Meanings(lambda _: axis(0), store)
+        searching = Searcher(engine.chunks, engine.database, None, "hash", meanings)
+        assert found(searching, "fruit trees")[0] == "subject.md"
+        # Sections that are judged each by itself say nothing of each other.
+        assert found(searching, "fruit trees", by_section=True)[0] == "aside.md"
 
 
 def test_a_question_in_another_script_is_not_asked_of_an_english_model(

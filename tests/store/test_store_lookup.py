@@ -180,3 +180,14 @@ def test_a_table_of_another_version_is_said_to_be_one(chunks: ChunkStore) -> Non
     with pytest.raises(IndexIncomplete, match="another version") as caught:
         Lookup(chunks).rows([number])
     assert "sync" in caught.value.suggestion
+
+
+def test_the_chunks_of_notes_are_those_of_the_version_that_is_read(chunks: ChunkStore) -> None:
+    notes = [("one", "b.md"), ("one", "missing.md"), ("two", "a.md"), ("one", "a.md")]
+    there = {("one", "a.md"): ["id-0"], ("one", "b.md"): ["id-1"]}
+    assert Lookup(chunks).chunks_of_notes(notes, 10) == there
+    assert Lookup(chunks).chunks_of_notes(notes, 10) == there
+    assert Lookup(chunks).chunks_of_notes([], 10) == {}
+    chunks.replace("one", ["a.md"], [], np.empty((0, 8), dtype=np.float32))
+    chunks.close()
+    assert Lookup(chunks).chunks_of_notes(notes, 10) == {("one", "b.md"): ["id-1"]}

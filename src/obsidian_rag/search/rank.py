@@ -6,8 +6,8 @@
     letters   BM25 over words in any form and groups of letters: compounds, inflections, slips
     title     how nearly the question is the note's title or an alias, and nothing else
     static    cosine similarity of the vectors that every passage has
-    meaning   the same of the transformer's vectors, of the whole or of its nearest part; of a
-              passage that has none yet, the static one
+    meaning   the same of the transformer's vectors, of the whole or of its nearest part, and to
+              some extent of the whole note; of a passage that has none yet, the static one
     date      how nearly the passage's time is the time that was asked for
 
 A note is as good as its best passage. How much vectors count depends on the embedder and on the
@@ -82,6 +82,8 @@ class Balance:
 NO_VECTORS = Balance(0.0, 0.0, 0.15)
 MEANING = Balance(0.4, 0.5, 0.42)
 _STATIC_BESIDE_MEANING = 0.1
+# Of what a passage's meaning counts, so much is that of its whole note.
+_NOTE = 0.3
 _BALANCES = {"builtin": Balance(0.2, 0.4, 0.36), "hash": Balance(0.0, 0.05, 0.25)}
 
 
@@ -98,6 +100,8 @@ class Found:
     static: dict[int, float] = field(default_factory=dict)
     meaning: dict[int, float] = field(default_factory=dict)
     date: dict[int, float] = field(default_factory=dict)
+    # The meaning of the note that a row is of, for the most promising notes.
+    note: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,7 @@ def _signals(
     letters: Mapping[int, float],
 ) -> dict[str, tuple[float, Mapping[int, float]]]:
     """Each signal's weight and its values between 0 and 1."""
-    static, meaning = normalised(found.static), normalised(found.meaning)
+    static, meaning = normalised(found.static), _beside_notes(found)
     if case.is_vectors_only:
         if found.meaning:
             return {"meaning": (1.0, _better(meaning, static, case.meaning_share))}
@@ -232,6 +236,16 @@ def _words(
         name: {number: score / most for number, score in values.items()}
         for name, values in lessened.items()
     }
+
+
+def _beside_notes(found: Found) -> dict[int, float]:
+    """The meaning of passages between 0 and 1, and that of their notes on the same scale."""
+    meaning = normalised(found.meaning)
+    low, high = min(found.meaning.values(), default=0.0), max(found.meaning.values(), default=0.0)
+    for number in meaning.keys() & found.note.keys() if high > low else ():
+        note = min(1.0, max(0.0, (found.note[number] - low) / (high - low)))
+        meaning[number] = (1 - _NOTE) * meaning[number] + _NOTE * note
+    return meaning
 
 
 def _better(

@@ -6,13 +6,13 @@ by letters too, fused, and cut into hits.
 
 import datetime
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from obsidian_rag.search.answer import Answer, Filters, Request, Signals, Suggestion
 from obsidian_rag.search.filler import is_english
 from obsidian_rag.search.filters import closeness, condition, saying, undated, visible, within
+from obsidian_rag.search.meanings import Meanings, Vectoriser
 from obsidian_rag.search.passages import Ranked, passages
 from obsidian_rag.search.query import DateRange, Query, parse_query
 from obsidian_rag.search.rank import (
@@ -41,7 +41,7 @@ from obsidian_rag.search.words import (
     word_query,
     words_of,
 )
-from obsidian_rag.store import ChunkStore, Clause, Database, FoundRow, Lookup, MeaningStore, summed
+from obsidian_rag.store import ChunkStore, Clause, Database, FoundRow, Lookup, summed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,17 +61,6 @@ _NEARLY_ALL = 0.95
 _SAYING = 0.5
 _LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
 _LETTER = re.compile(r"[^\W\d_]")
-
-Vectoriser = Callable[[str], "NDArray[np.float32] | None"]
-
-
-@dataclass(frozen=True, slots=True)
-class Meanings:
-    """Meaning vectors: of questions, and of the passages that have one."""
-
-    vectorise: Vectoriser
-    store: MeaningStore
-    is_multilingual: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +229,22 @@ class Searcher:
         """What the signals found, and the rows worth ranking."""
         found, vector = self._looked_up(asked, limit)
         most = _FETCHED if limit == _CANDIDATES else limit
-        rows = asked.lookup.rows(_promising(found, most), with_words_only=True)
+        promising = _promising(found, most)
+        rows = asked.lookup.rows(promising, with_words_only=True)
         rows = {number: row for number, row in rows.items() if _is_wanted(row, asked)}
         if vector is not None and self._meanings is not None:
             unknown = {row.chunk_id: n for n, row in rows.items() if n not in found.meaning}
             near = self._meanings.store.similarities(vector, unknown)
             found.meaning |= {unknown[key]: score for key, score in near.items()}
+            # Sections that are judged each by itself say nothing of each other.
+            if not asked.request.by_section:
+                best = (rows[number] for number in promising if number in rows)
+                notes = self._meanings.of_notes(asked.lookup, vector, best)
+                found.note = {
+                    number: notes[row.link_id, row.source_file]
+                    for number, row in rows.items()
+                    if (row.link_id, row.source_file) in notes
+                }
         if asked.span is not None:
             dates = _range(asked.span)
             found.date = {

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+Note = tuple[str, str]
 _PROBES = 16
 _FOUND = ("chunk_text", "card", "chunk_id")
 # By open table, which holds one version: counting for every question would cost a millisecond.
 _having_private: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 _counts: WeakKeyDictionary[Any, dict[str | None, tuple[int, dict[str, int]]]] = WeakKeyDictionary()
+_chunks: WeakKeyDictionary[Any, dict[Note, list[str]]] = WeakKeyDictionary()
 _MOST_REMEMBERED = 10_000
 
 
@@ -99,6 +101,31 @@ class Lookup:
         query = self._table.query().select(["chunk_id"])
         found: list[str] = wait_for(_fetched(query, condition, limit))["chunk_id"].to_pylist()
         return found
+
+    def chunks_of_notes(self, notes: Sequence[Note], limit: int) -> dict[Note, list[str]]:
+        """The ids of the chunks of some notes, given as (link id, path).
+
+        At most `limit` are looked up; those of notes that were asked for before are remembered.
+        """
+        known = _chunks.setdefault(self._table, {})
+        there = {note: known[note] for note in notes if note in known}
+        files: dict[str, list[str]] = {}
+        for link_id, path in notes:
+            if (link_id, path) not in there:
+                files.setdefault(link_id, []).append(path)
+        conditions = [one for link_id, paths in files.items() for one in of_notes(link_id, paths)]
+        found: dict[Note, list[str]] = {}
+        if conditions:
+            columns = ["link_id", "source_file", "chunk_id"]
+            query = self._table.query().select(columns)
+            rows = wait_for(_fetched(query, " OR ".join(f"({one})" for one in conditions), limit))
+            values = (rows[name].to_pylist() for name in columns)
+            for link_id, path, chunk_id in zip(*values, strict=True):
+                found.setdefault((link_id, path), []).append(chunk_id)
+        if len(known) > _MOST_REMEMBERED:
+            known.clear()
+        known.update(found)
+        return there | found
 
     def admitted(self, condition: str | None, limit: int) -> dict[int, float]:
         """Any rows that the condition admits, all with the same score."""
