@@ -1,6 +1,7 @@
 """Which notes belong to a span of time: by name, folder, property, heading; in a real index."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,16 @@ def test_who_asks_for_a_day_gets_all_of_it(tmp_path: Path) -> None:
     found = hits(engine, "what did I think in April?", limit=5)
     assert len({hit.source_file for hit in found}) == 2 + 1
     engine.close()
+
+
+def test_the_words_of_a_time_are_not_taken_for_slips(tmp_path: Path) -> None:
+    notes = {
+        "Journal/2024-12-23.md": "Packed the presents.\n",
+        "Journal/2024-06-01.md": "Lunch with Christian, who told of Otto.\n",
+        "Journal/2024-10-05.md": "Raked leaves.\n",
+    }
+    with closing(indexed(tmp_path / "home", write_notes(tmp_path / "vault", notes))) as engine:
+        answer = asked(engine, "what did I do two days before Christmas in 2024?").answer
+        assert answer.hits[0].source_file == "Journal/2024-12-23.md"
+        assert answer.corrected is None
+        assert files(engine, "what did I do in October 2024?") == ["Journal/2024-10-05.md"]

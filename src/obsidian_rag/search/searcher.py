@@ -120,9 +120,9 @@ class Searcher:
         lookup = Lookup(self._chunks)
         filters = replace(filters, with_private=filters.with_private or not lookup.has_private())
         fixed = condition(filters, self._database)
-        asked = _spelt_right(_Asked(lookup, request, query, fixed, visible(filters)))
-        query = asked.query
         span = self._span(request, query, filters)
+        asked = _spelt_right(_Asked(lookup, request, query, fixed, visible(filters)), span)
+        span = span or self._span(request, asked.query, filters)
         if span is not None and asked.uses("date"):
             answer = self._in_span(asked, span)
             if answer is not None:
@@ -310,14 +310,19 @@ class Searcher:
         return self._meanings.store.nearest(vector, _NEAREST, admitted)
 
 
-def _spelt_right(asked: _Asked) -> _Asked:
-    """The question with the words that nobody wrote put right, where somebody wrote one alike."""
+def _spelt_right(asked: _Asked, span: Span | None) -> _Asked:
+    """The question with the words that nobody wrote put right, where somebody wrote one alike.
+
+    The words of a time stay: nobody need have written of Christmas to be asked about it.
+    """
     text = asked.query.text
     # Where sections are withheld, the word put right might be one of theirs.
     if asked.query.is_command or not text or asked.request.by_section:
         return asked
+    times = frozenset(question_words(span.phrase)) if span else frozenset[str]()
     _, having = asked.lookup.counts(asked.words, _MOST_COUNTED, asked.visible)
-    right = corrected(asked.lookup, text, having, asked.where, asked.request.filters.admits)
+    unknown = {word: count for word, count in having.items() if word not in times}
+    right = corrected(asked.lookup, text, unknown, asked.where, asked.request.filters.admits)
     if right is None:
         return asked
     query = replace(asked.query, text=right.text)
