@@ -20,7 +20,7 @@ from obsidian_rag.engine.linking import (
 from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError, ReadOnly, VaultAway
 from obsidian_rag.index import IndexResult, Progress
 from obsidian_rag.relations import memory_index, similar_titles
-from obsidian_rag.store import LinkFacts, Links, Queue
+from obsidian_rag.store import Link, LinkFacts, Links, Queue
 from obsidian_rag.tools import OWNER, TOOLS, run
 from obsidian_rag.tools.dispatch import OWNER_TOOLS
 
@@ -74,6 +74,22 @@ def test_a_linked_vault_is_searchable_beside_the_primary_one(made: Engine, other
     with pytest.raises(InvalidArgument) as refused:
         found(made, "newts", vaults=["Nowhere"])
     assert "'Stones'" in refused.value.suggestion
+
+
+def test_links_are_read_once_until_something_changes(
+    made: Engine, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, read = list[int](), Links.all
+
+    def counted(links: Links) -> list[Link]:
+        reads.append(1)
+        return read(links)
+
+    monkeypatch.setattr(Links, "all", counted)
+    names = [[vault.name for vault in made.vaults] for _ in range(3)]
+    assert len(reads) == 1
+    add_link(made, str(other), name="Stones")
+    assert [vault.name for vault in made.vaults] == [*names[0], "Stones"]
 
 
 def test_a_sync_of_everything_covers_all_vaults(made: Engine, other: Path) -> None:

@@ -68,12 +68,6 @@ class Lookup:
         """The best `limit` rows of each clause, with the sum of their weighted BM25 scores."""
         return wait_for(self._by_words(clauses, condition, limit))
 
-    def by_vector(
-        self, vector: "NDArray[np.float32]", condition: str | None, limit: int
-    ) -> dict[int, float]:
-        """The rows whose vectors are nearest, with their cosine similarity."""
-        return wait_for(self._by_vector(vector, condition, limit))
-
     def by_all(
         self,
         clauses: Sequence[Clause],
@@ -82,7 +76,10 @@ class Lookup:
         condition: str | None,
         limit: int,
     ) -> Looked:
-        """Rows by each clause, by vector and by their ids, looked up side by side."""
+        """Rows by each clause, by vector and by their ids, looked up side by side.
+
+        The rows nearest to the vector come with their cosine similarity.
+        """
 
         async def look() -> Looked:
             found, nearest, numbers = await asyncio.gather(

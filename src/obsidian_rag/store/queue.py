@@ -120,11 +120,6 @@ class Queue:
                 (link_id, self._consumer),
             )
 
-    def owed(self, link_id: str, *, with_failed: bool = True) -> list[Change]:
-        """The work not yet done, oldest first; what has failed too often only `with_failed`."""
-        pages = self.pages(link_id, -1, with_failed=with_failed)
-        return next(pages, [])
-
     def owed_at(self, link_id: str, paths: Sequence[str]) -> list[Change]:
         """The work not yet done for the files at these paths."""
         condition = "rel_path IN (SELECT value FROM json_each(?))"
@@ -133,8 +128,9 @@ class Queue:
     def pages(
         self, link_id: str, size: int, *, with_failed: bool = True, is_alone: bool = False
     ) -> Iterator[list[Change]]:
-        """The same, so many files at a time (-1: all), each file once, however it ends.
+        """The work not yet done, oldest first, so many files at a time (-1: all).
 
+        Each file comes once, however it ends; what has failed too often only `with_failed`.
         `is_alone` leaves out the files for which any other consumer waits too.
         """
         condition = "queue_id > ? AND (? OR status <> 'failed')"

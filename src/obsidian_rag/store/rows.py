@@ -13,6 +13,8 @@ from typing import Any
 
 from obsidian_rag.notes import Chunk, shown_chars, shown_text
 
+# A value of the card that is not read: its place among those after the tags.
+_HAS_WORDS_ONLY = 8
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 
@@ -75,7 +77,6 @@ class FoundRow:
     start_line: int
     end_line: int
     is_private: bool
-    has_words_only: bool
     dates: Sequence[str] = ()
     layout: Sequence[int] = ()
     chunk_id: str = ""
@@ -119,8 +120,9 @@ def card(row: ChunkRow) -> str:
 
 
 def found_row(text: str, card: str, chunk_id: str, words_only: str = "") -> FoundRow:
-    """The row with this text and this card."""
+    """The row with this text and this card; one of an older program ends before its dates."""
     title, aliases, path, tags, *others = json.loads(card)
     called = names(title, aliases, path, text)
-    said: list[Any] = [title, tuple(aliases), tuple(path), tuple(tags), *others, chunk_id]
-    return FoundRow(text, words_only, called, *said)
+    del others[_HAS_WORDS_ONLY]
+    said: list[Any] = [title, tuple(aliases), tuple(path), tuple(tags), *others]
+    return FoundRow(text, words_only, called, *said, chunk_id=chunk_id)
