@@ -73,7 +73,7 @@ WRITERS = {
     "embed/tensor_file.py": "the weights of a model that is being added",
     "autostart/installation.py": "the entry that starts the daemon at login",
     "engine/presence.py": "daemon.json and its lock",
-    "engine/worker_link.py": "the worker's log",
+    "process/child.py": "the log of a process that was started",
     "transports/http/server.py": "daemon.json, removed when the daemon leaves",
     "transports/log.py": "the logs of the doors that stay open",
     "transports/cli/app.py": "the crash log",

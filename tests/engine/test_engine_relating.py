@@ -268,7 +268,7 @@ def test_a_living_process_asks_its_worker_to_make_them(made: Engine, home: Path)
     with pytest.raises(IndexNotFound):
         related_notes(made, note="Pond.md")
     assert jobs.active is not None
-    assert jobs.active.mode is Mode.SYNC
+    assert jobs.active.order.mode is Mode.SYNC
 
 
 def test_a_note_is_asked_with_reasons_and_both_passages(made: Engine) -> None:

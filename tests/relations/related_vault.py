@@ -7,9 +7,10 @@ from pathlib import Path
 
 from obsidian_rag.config import RelationsSettings, Settings
 from obsidian_rag.embed.hashing import HashEmbedder
-from obsidian_rag.index import Guarded, Listener, Mode, Source, Workplace, hand_over
+from obsidian_rag.index import Listener, Mode, Source, hand_over
 from obsidian_rag.index.consumer import Delivery
-from obsidian_rag.index.run import IndexRun
+from obsidian_rag.index.pipeline import Guarded
+from obsidian_rag.index.run import IndexRun, Workplace
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations.consumer import RelationsConsumer
 from obsidian_rag.relations.ground import Ground, format_of

@@ -178,7 +178,7 @@ def test_rows_that_cannot_be_read_are_damage(chunks: ChunkStore) -> None:
     chunks.close()
     fresh = ChunkStore(chunks.uri)
     with pytest.raises(IndexCorrupted):
-        Lookup(fresh).by_all((), unit(0), (), None, 3).nearest
+        Lookup(fresh).by_all((), unit(0), (), None, 3)
 
 
 def test_a_table_of_another_version_is_said_to_be_one(chunks: ChunkStore) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from obsidian_rag.engine.early import note_source_of
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.probes import look
+from obsidian_rag.engine.health import look
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
 from obsidian_rag.index import Finding, Verdict, assess, changed_files, checks_of, hand_over
 from obsidian_rag.relations import (

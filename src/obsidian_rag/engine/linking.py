@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.foreground import run_index
+from obsidian_rag.engine.health import health_of
 from obsidian_rag.engine.job import Job
-from obsidian_rag.engine.probes import health_of
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.index import (
     FIRST_UNFINISHED,

@@ -1,13 +1,23 @@
-"""What `doctor` checks of an index: its files, its rows, and whether they are what was written.
+"""What `doctor` checks, in which order: settings, vaults, the data folder, and the index.
 
 SQLite notices damage to its own structure, not to a value in it. So values that answers are made
 from are made once more and compared.
 """
 
+import os
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Literal
 
-from obsidian_rag.errors import IndexCorrupted, IndexIncomplete, IndexNotFound, ObsidianRagError
+from obsidian_rag.errors import (
+    IndexCorrupted,
+    IndexIncomplete,
+    ObsidianRagError,
+    ReadOnly,
+)
 from obsidian_rag.index.embedding import embedder_choice
 from obsidian_rag.index.fingerprint import check, fingerprint
 from obsidian_rag.index.meaning import meaning_state
@@ -19,12 +29,14 @@ from obsidian_rag.notes import RagPolicy, parse_note, property_values
 from obsidian_rag.store import (
     IndexState,
     Properties,
+    open_to_others,
     probe_indexes,
     stored_vectors,
 )
 from obsidian_rag.vault import NoteFile, content_hash
 
 _ADD_MODEL = "Run `obsidian-rag model get` or `model add` again; search goes on without."
+_LITTLE_SPACE = 500_000_000
 Verdict = Literal["ok", "warning", "problem"]
 
 
@@ -39,16 +51,96 @@ class Finding:
     error: ObsidianRagError | None = None
 
 
-def check_database(place: IndexPlace, *, deep: bool) -> Finding:
+Check = Callable[[], Finding]
+
+
+def checks_of(place: IndexPlace, related: Check, *, deep: bool) -> list[tuple[str, Check]]:
+    """Every check by its name, cheap ones first; that of `related` notes has its place in it."""
+    checks: list[tuple[str, Callable[[IndexPlace], Finding]]] = [
+        ("config", _config),
+        ("vault", _vaults),
+        ("disk", _disk),
+        ("permissions", _permissions),
+        ("database", partial(_database, deep=deep)),
+        ("files", partial(_files, deep=deep)),
+        ("index", _index),
+        ("lookup", partial(_lookup, deep=deep)),
+        ("related", lambda _: related()),
+        ("embedder", _embedder),
+        ("fingerprint", _fingerprint),
+        ("meaning", partial(_meaning, deep=deep)),
+    ]
+    if deep:
+        checks += [("chunks", _chunks), ("notes", _notes)]
+    return [(name, partial(check, place)) for name, check in checks]
+
+
+def _config(place: IndexPlace) -> Finding:
+    """Whether there is a config file."""
+    file = place.config.file
+    if not file.exists():
+        return Finding("config", "warning", f"{file} does not exist.", "Run `obsidian-rag init`.")
+    return Finding("config", "ok", str(file))
+
+
+def _vaults(place: IndexPlace) -> Finding:
+    """Whether every folder of the vaults can be read."""
+    vaults = list(place.vaults)
+    scans = [vault.scan() for vault in vaults]
+    notes = sum(len(found.files) for found in scans)
+    where = ", ".join(str(vault.root) for vault in vaults)
+    what = f"{_counted(notes, 'note', 'notes')} in {where}"
+    if unreadable := [folder for found in scans for folder in found.unreadable_folders]:
+        folders = ", ".join(unreadable[:5])
+        return Finding("vault", "warning", f"{what}; cannot read {folders}", "Check permissions.")
+    return Finding("vault", "ok", what)
+
+
+def _disk(place: IndexPlace) -> Finding:
+    """Whether the data folder can be written, and has room to grow."""
+    home = place.config.home
+    existing = next(path for path in (home, *home.parents) if path.exists())
+    if not os.access(existing, os.W_OK):
+        raise ReadOnly(
+            f"{existing} may not be written.", "Searching works. To index, change its permissions."
+        )
+    free = shutil.disk_usage(existing).free
+    verdict: Verdict = "ok" if free >= _LITTLE_SPACE else "warning"
+    size = _bytes_below(home) / 1e6
+    return Finding("disk", verdict, f"{size:.1f} MB used by {home}, {free / 1e9:.1f} GB free")
+
+
+def _bytes_below(folder: Path) -> int:
+    return sum(
+        (Path(where) / name).lstat().st_size
+        for where, _, names in os.walk(folder)
+        for name in names
+    )
+
+
+def _permissions(place: IndexPlace) -> Finding:
+    """Whether the data folder is its owner's alone."""
+    shared = open_to_others(place.config.home)
+    if shared:
+        some = ", ".join(shared[:5])
+        return Finding(
+            "permissions",
+            "warning",
+            f"{len(shared)} files or folders of {place.config.home} are not yours alone: {some}",
+            "Run `obsidian-rag sync`, which takes the rights of others away.",
+        )
+    return Finding("permissions", "ok", f"{place.config.home} is yours alone")
+
+
+def _database(place: IndexPlace, *, deep: bool) -> Finding:
     if (damage := place.database.check(is_deep=deep)) is not None:
         raise IndexCorrupted(f"state.db is damaged: {damage}.", "Run `obsidian-rag reindex`.")
     return Finding("database", "ok", str(place.config.database))
 
 
-def check_files(place: IndexPlace, *, deep: bool) -> Finding:
+def _files(place: IndexPlace, *, deep: bool) -> Finding:
     """The files of the chunk table: present and of their size; deep: of their content."""
-    if not place.chunks.exists():
-        raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
+    place.chunks.must_exist()
     if (damage := place.chunks.damage(is_deep=deep)) is not None:
         raise IndexCorrupted(f"The index is damaged: {damage}.", "Run `obsidian-rag reindex`.")
     if not place.chunks.is_recorded():
@@ -62,7 +154,7 @@ def check_files(place: IndexPlace, *, deep: bool) -> Finding:
     return Finding("files", "ok", what)
 
 
-def check_lookup(place: IndexPlace, *, deep: bool) -> Finding:
+def _lookup(place: IndexPlace, *, deep: bool) -> Finding:
     """Ask each search index for rows that are known to be there."""
     asked, wrong = probe_indexes(place.chunks, is_deep=deep)
     if wrong is not None:
@@ -73,7 +165,7 @@ def check_lookup(place: IndexPlace, *, deep: bool) -> Finding:
     return Finding("lookup", "ok", f"{asked} questions with known answers were answered right")
 
 
-def check_index(place: IndexPlace) -> Finding:
+def _index(place: IndexPlace) -> Finding:
     files, chunks = IndexState(place.database).totals()
     stored = place.chunks.count()
     if stored != chunks:
@@ -82,11 +174,11 @@ def check_index(place: IndexPlace) -> Finding:
             "Run `obsidian-rag reindex`.",
         )
     return Finding(
-        "index", "ok", f"{counted(files, 'note', 'notes')}, {counted(chunks, 'chunk', 'chunks')}"
+        "index", "ok", f"{_counted(files, 'note', 'notes')}, {_counted(chunks, 'chunk', 'chunks')}"
     )
 
 
-def check_embedder(place: IndexPlace) -> Finding:
+def _embedder(place: IndexPlace) -> Finding:
     place.embedder.probe()
     vector = place.embedder.embed_query("ready?")
     what = f"{place.embedder.provider}:{place.embedder.model}, {len(vector)} dimensions"
@@ -96,7 +188,7 @@ def check_embedder(place: IndexPlace) -> Finding:
     return Finding("embedder", "ok", what)
 
 
-def check_fingerprint(place: IndexPlace) -> Finding:
+def _fingerprint(place: IndexPlace) -> Finding:
     try:
         check(place.database.get(FINGERPRINT), fingerprint(place.embedder, place.limits))
     except IndexIncomplete as error:
@@ -104,7 +196,7 @@ def check_fingerprint(place: IndexPlace) -> Finding:
     return Finding("fingerprint", "ok", "the index was built with these settings")
 
 
-def check_meaning(place: IndexPlace, *, deep: bool) -> Finding:
+def _meaning(place: IndexPlace, *, deep: bool) -> Finding:
     """The transformer and its vectors; whatever is wrong with them, search goes on without."""
     state, store = meaning_state(place), place.transformer.store
     if state is None:
@@ -138,7 +230,7 @@ def _transformer_trouble(transformer: Transformer) -> str | None:
     return None
 
 
-def check_chunks(place: IndexPlace) -> Finding:
+def _chunks(place: IndexPlace) -> Finding:
     count = 0
     for path, text, words_only, expected in place.chunks.texts():
         count += 1
@@ -149,11 +241,11 @@ def check_chunks(place: IndexPlace) -> Finding:
     return Finding(
         "chunks",
         "ok",
-        f"{counted(count, 'chunk is as it was', 'chunks are as they were')} written",
+        f"{_counted(count, 'chunk is as it was', 'chunks are as they were')} written",
     )
 
 
-def check_notes(place: IndexPlace) -> Finding:
+def _notes(place: IndexPlace) -> Finding:
     count, changed, differing = _differing_notes(place)
     if differing:
         raise IndexCorrupted(
@@ -165,11 +257,11 @@ def check_notes(place: IndexPlace) -> Finding:
         return Finding(
             "notes",
             "warning",
-            f"{counted(len(changed), 'note differs', 'notes differ')} from the index: {some}",
+            f"{_counted(len(changed), 'note differs', 'notes differ')} from the index: {some}",
             "`obsidian-rag index` rereads every file.",
         )
     return Finding(
-        "notes", "ok", f"{counted(count, 'note is as it was', 'notes are as they were')} indexed"
+        "notes", "ok", f"{_counted(count, 'note is as it was', 'notes are as they were')} indexed"
     )
 
 
@@ -197,5 +289,5 @@ def _properties(path: str, file: NoteFile) -> set[tuple[str, str]]:
     return set() if note.policy is RagPolicy.NEVER else set(property_values(note.frontmatter))
 
 
-def counted(number: int, one: str, many: str) -> str:
+def _counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"

@@ -20,19 +20,6 @@ from obsidian_rag.index.vault_check import not_there, other_vault, too_few
 from obsidian_rag.index.vault_place import VaultFacts, VaultPlace
 
 
-class Subject(StrEnum):
-    """Facts that are a trouble or nothing, by the name of their field."""
-
-    STORE = "store"
-    CONFIG = "config"
-    INDEXER = "indexer"
-    SETTINGS = "settings"
-    EMBEDDER = "embedder"
-    STALENESS = "staleness"
-    RESTART = "restart"
-    LIVESYNC = "livesync"
-
-
 class Unfinished(StrEnum):
     """What an index run began and did not finish."""
 

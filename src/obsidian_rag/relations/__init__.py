@@ -5,14 +5,9 @@ from obsidian_rag.relations.consumer import RelationsConsumer
 from obsidian_rag.relations.ground import format_of
 from obsidian_rag.relations.heldout import LinksFound
 from obsidian_rag.relations.ids import AddedId, AddOutcome, FoundId, IdReport
-from obsidian_rag.relations.kept_map import KeptMap
 from obsidian_rag.relations.linked import LinkedNotes, known_notes, linked_notes
 from obsidian_rag.relations.memory_index import Card
-from obsidian_rag.relations.note_map import (
-    NoteGraph,
-    graph_around,
-    vault_graph,
-)
+from obsidian_rag.relations.note_map import NoteGraph
 from obsidian_rag.relations.place import KeptIndex, ground_of
 from obsidian_rag.relations.query import (
     RelatedAnswer,
@@ -36,6 +31,7 @@ from obsidian_rag.relations.vault_ids import (
     note_for_id,
     notes_without_id,
 )
+from obsidian_rag.relations.vault_map import DrawnMap, VaultMap
 from obsidian_rag.relations.vectors import refresh_vectors
 from obsidian_rag.relations.write import (
     add_relation,
@@ -47,17 +43,18 @@ __all__ = [
     "AddedId",
     "Card",
     "DanglingRelation",
+    "DrawnMap",
     "FoundId",
     "IdCheck",
     "IdReport",
     "KeptIndex",
-    "KeptMap",
     "LinkedNotes",
     "LinksFound",
     "NoteGraph",
     "RelatedAnswer",
     "RelatedNote",
     "RelationsConsumer",
+    "VaultMap",
     "add_note_ids",
     "add_relation",
     "check_note_ids",
@@ -66,7 +63,6 @@ __all__ = [
     "find_rows",
     "forget_vault",
     "format_of",
-    "graph_around",
     "ground_of",
     "has_id",
     "known_notes",
@@ -81,5 +77,4 @@ __all__ = [
     "related_notes",
     "relations_state",
     "similar_titles",
-    "vault_graph",
 ]

@@ -46,6 +46,11 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def of_link(link_id: str | None) -> tuple[str, tuple[str, ...]]:
+    """A condition on rows, and its values: those of one vault, or all."""
+    return ("true", ()) if link_id is None else ("link_id = ?", (link_id,))
+
+
 def file_identity(file: Path) -> tuple[int, int] | None:
     """What tells a file from another one of the same name; None if there is none."""
     try:

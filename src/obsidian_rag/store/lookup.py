@@ -208,12 +208,7 @@ def passages_of(
 ) -> dict[str, list[FoundRow]]:
     """The passages of some notes, by note, in their order."""
     columns = (*_FOUND, "words_only") if with_words_only else _FOUND
-    try:
-        return _passages_of(chunks, link_id, paths, columns)
-    except IndexCorrupted:
-        # The version that was open may have been swept, or swapped, by the writer: look once more.
-        chunks.close()
-        return _passages_of(chunks, link_id, paths, columns)
+    return chunks.look_up(lambda: _passages_of(chunks, link_id, paths, columns))
 
 
 def _passages_of(

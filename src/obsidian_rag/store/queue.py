@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from obsidian_rag.store.database import Database, now
+from obsidian_rag.store.database import Database, now, of_link
 
 MOST_ATTEMPTS = 5
 
@@ -201,7 +201,7 @@ class Queue:
 
     def size(self, link_id: str | None = None) -> int:
         """How many files wait, of one vault or of all."""
-        condition, values = _of(link_id)
+        condition, values = of_link(link_id)
         row = self._database.row(
             f"SELECT count(*) FROM sync_queue WHERE consumer = ? AND {condition}",
             (self._consumer, *values),
@@ -232,7 +232,7 @@ class Queue:
 
     def is_waiting(self, link_id: str | None = None) -> bool:
         """Whether any file waits to be looked at; one that failed has been looked at."""
-        condition, values = _of(link_id)
+        condition, values = of_link(link_id)
         found = self._database.row(
             "SELECT 1 FROM sync_queue WHERE consumer = ? AND status <> 'failed' AND reason IS NULL"
             f" AND {condition} LIMIT 1",
@@ -247,7 +247,7 @@ class Queue:
         )
 
     def _unsearchable(self, link_id: str | None) -> int:
-        condition, values = _of(link_id)
+        condition, values = of_link(link_id)
         row = self._database.row(
             "SELECT count(*) FROM sync_queue AS owed WHERE consumer = ? AND status <> 'failed'"
             f" AND reason IS NULL AND change_type <> 'delete' AND {condition}"
@@ -258,7 +258,3 @@ class Queue:
             (self._consumer, *values),
         )
         return int(str(row[0])) if row else 0
-
-
-def _of(link_id: str | None) -> tuple[str, tuple[str, ...]]:
-    return ("true", ()) if link_id is None else ("link_id = ?", (link_id,))

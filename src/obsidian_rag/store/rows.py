@@ -13,8 +13,8 @@ from typing import Any
 
 from obsidian_rag.notes import Chunk, shown_chars, shown_text
 
-# A value of the card that is not read: its place among those after the tags.
-_HAS_WORDS_ONLY = 8
+# Whether there is text found by words only stands in the card after the tags and so many others.
+_UNREAD = 8
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 
@@ -52,6 +52,12 @@ class ChunkRow:
     def dates(self) -> tuple[str, ...]:
         """The dates it belongs to: its own, or else the note's."""
         return self.chunk.dates or ((self.note.date,) if self.note.date else ())
+
+    @property
+    def names(self) -> str:
+        """All that it is called."""
+        note, chunk = self.note, self.chunk
+        return names(note.title, note.aliases, chunk.heading_path, chunk.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,7 @@ def found_row(text: str, card: str, chunk_id: str, words_only: str = "") -> Foun
     """The row with this text and this card; one of an older program ends before its dates."""
     title, aliases, path, tags, *others = json.loads(card)
     called = names(title, aliases, path, text)
-    del others[_HAS_WORDS_ONLY]
-    said: list[Any] = [title, tuple(aliases), tuple(path), tuple(tags), *others]
-    return FoundRow(text, words_only, called, *said, chunk_id=chunk_id)
+    dates, layout = others[_UNREAD + 1 :] or ((), ())
+    said: list[Any] = [title, tuple(aliases), tuple(path), tuple(tags), *others[:_UNREAD]]
+    said += [dates, layout, chunk_id]
+    return FoundRow(text, words_only, called, *said)
