@@ -82,7 +82,7 @@ def store(uri: str) -> ChunkStore:
 def test_there_is_no_table_before_it_is_made(uri: str) -> None:
     store = ChunkStore(uri)
     assert not store.exists()
-    for ask in (store.count, store.table.version, lambda: store.table):
+    for ask in (store.count, lambda: store.table):
         with pytest.raises(IndexNotFound):
             ask()
 

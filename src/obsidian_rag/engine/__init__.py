@@ -11,7 +11,7 @@ from obsidian_rag.engine.job import Job
 from obsidian_rag.engine.linking import add_link, change_link, link_status, remove_link, sync_link
 from obsidian_rag.engine.models import Model, Models
 from obsidian_rag.engine.presence import announce, claim
-from obsidian_rag.engine.query import ask, known_folder, list_notes, note_passages, property_names
+from obsidian_rag.engine.query import ask, known_folder, list_notes
 from obsidian_rag.engine.resident import ResidentEngine
 from obsidian_rag.engine.status import report_status
 from obsidian_rag.engine.tokens import Tokens
@@ -40,9 +40,7 @@ __all__ = [
     "known_folder",
     "link_status",
     "list_notes",
-    "note_passages",
     "offered_vaults",
-    "property_names",
     "remove_link",
     "replaced_vault",
     "report_status",

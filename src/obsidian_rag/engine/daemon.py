@@ -27,14 +27,7 @@ from obsidian_rag.livesync import LivesyncLoop, synced_root
 from obsidian_rag.process import use_few_arenas
 from obsidian_rag.relations import VaultMap
 from obsidian_rag.search import Request
-from obsidian_rag.vault import (
-    Listener,
-    OnChange,
-    Vault,
-    Watcher,
-    configured_vault,
-    watch_files,
-)
+from obsidian_rag.vault import Listener, OnChange, Vault, Watcher, configured_vault, watch_files
 
 _JOIN_S = 5.0
 _SETTINGS_EVERY_S = 1.0

@@ -15,13 +15,7 @@ from dataclasses import asdict, replace
 
 from obsidian_rag.config import Config
 from obsidian_rag.engine.events import Bus, EventKind
-from obsidian_rag.engine.job import (
-    Job,
-    JobStatus,
-    cancelled,
-    failed,
-    job_fields,
-)
+from obsidian_rag.engine.job import Job, JobStatus, cancelled, failed, job_fields
 from obsidian_rag.engine.worker_link import WorkerLink
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, error_from
 from obsidian_rag.index import (

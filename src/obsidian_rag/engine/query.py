@@ -1,6 +1,5 @@
 """A question as the outside asks it: the full answer if possible, a degraded one if not."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,7 +28,7 @@ from obsidian_rag.index import (
 )
 from obsidian_rag.notes import EVERYTHING, Scope
 from obsidian_rag.search import Answer, Filters, Meanings, Request, Searcher, Signals, fits_any
-from obsidian_rag.store import FoundRow, IndexState, Properties, passages_of
+from obsidian_rag.store import IndexState
 from obsidian_rag.vault import check_relative
 
 if TYPE_CHECKING:
@@ -193,22 +192,3 @@ def list_notes(
         return ()
     files = engine.vaults.files(vault, scope)
     return engine.chunks.look_up(lambda: files.listed(after, limit))
-
-
-def note_passages(
-    engine: Engine, notes: Collection[tuple[str, str]]
-) -> dict[tuple[str, str], tuple[list[FoundRow], str]]:
-    """The passages and properties of some notes, named by vault and path, where there are any."""
-    found: dict[tuple[str, str], tuple[list[FoundRow], str]] = {}
-    for link_id in sorted({link_id for link_id, _ in notes}):
-        paths = [path for own, path in notes if own == link_id]
-        properties = Properties(engine.database).texts(link_id, paths)
-        for path, rows in passages_of(engine.chunks, link_id, paths, with_words_only=True).items():
-            if rows:
-                found[link_id, path] = rows, properties[path]
-    return found
-
-
-def property_names(engine: Engine) -> list[tuple[str, int]]:
-    """The names of all properties of indexed notes, the commonest first."""
-    return Properties(engine.database).names()

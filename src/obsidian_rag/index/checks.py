@@ -12,12 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from obsidian_rag.errors import (
-    IndexCorrupted,
-    IndexIncomplete,
-    ObsidianRagError,
-    ReadOnly,
-)
+from obsidian_rag.errors import IndexCorrupted, IndexIncomplete, ObsidianRagError, ReadOnly
 from obsidian_rag.index.embedding import embedder_choice
 from obsidian_rag.index.fingerprint import check, fingerprint
 from obsidian_rag.index.meaning import meaning_state
@@ -26,13 +21,7 @@ from obsidian_rag.index.prepare import chunk_hash
 from obsidian_rag.index.run import FINGERPRINT
 from obsidian_rag.index.transformer import Transformer
 from obsidian_rag.notes import RagPolicy, parse_note, property_values
-from obsidian_rag.store import (
-    IndexState,
-    Properties,
-    open_to_others,
-    probe_indexes,
-    stored_vectors,
-)
+from obsidian_rag.store import IndexState, Properties, open_to_others, probe_indexes, stored_vectors
 from obsidian_rag.vault import NoteFile, content_hash
 
 _ADD_MODEL = "Run `obsidian-rag model get` or `model add` again; search goes on without."

@@ -9,13 +9,7 @@ of now? `assess` is the only place that answers it, from facts alone, for every 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from obsidian_rag.errors import (
-    IndexIncomplete,
-    IndexNotFound,
-    ObsidianRagError,
-    Status,
-    error_from,
-)
+from obsidian_rag.errors import IndexIncomplete, IndexNotFound, ObsidianRagError, Status, error_from
 from obsidian_rag.index.vault_check import not_there, other_vault, too_few
 from obsidian_rag.index.vault_place import VaultFacts, VaultPlace
 

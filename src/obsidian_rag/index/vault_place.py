@@ -4,14 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from obsidian_rag.index.brake import (
-    Away,
-    MadeOf,
-    Root,
-    away_before,
-    compare_roots,
-    is_away,
-)
+from obsidian_rag.index.brake import Away, MadeOf, Root, away_before, compare_roots, is_away
 from obsidian_rag.index.run import FINGERPRINT
 from obsidian_rag.index.vault_check import indexed_vault, is_replacing
 from obsidian_rag.store import Database, LinkFacts, Manifest

@@ -174,7 +174,7 @@ class Vaults:
             database = self._database()
             stamp, read = database.stamp, self._read
             if stamp is None or read is None or read[0] != (database, stamp):
-                read = self._read = (database, stamp), self.links.all()
+                read = self._read = (database, stamp), Links(database).all()
             return read[1]
         except IndexCorrupted:
             # A note can be read without the database; whatever needs it meets the damage there.

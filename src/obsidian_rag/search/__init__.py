@@ -18,7 +18,8 @@ from obsidian_rag.search.evaluation import (
     report_of,
 )
 from obsidian_rag.search.facts import Facts, FoundFact
-from obsidian_rag.search.filters import fits_any
+from obsidian_rag.search.filters import fits_any, property_names
+from obsidian_rag.search.passages import note_passages
 from obsidian_rag.search.query import DateRange, PropertyFilter, parse_property, parse_query
 from obsidian_rag.search.searcher import Meanings, Searcher
 from obsidian_rag.search.words import has_phrase, matched_terms, question_words
@@ -50,8 +51,10 @@ __all__ = [
     "half_of",
     "has_phrase",
     "matched_terms",
+    "note_passages",
     "parse_property",
     "parse_query",
+    "property_names",
     "question_words",
     "questions_from",
     "read_golden",
