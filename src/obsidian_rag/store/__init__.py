@@ -24,7 +24,7 @@ from obsidian_rag.store.livesync import (
     SyncedFile,
     TrashedFile,
 )
-from obsidian_rag.store.lock import writer_lock
+from obsidian_rag.store.lock import held_lock, writer_lock
 from obsidian_rag.store.lookup import Clause, Lookup, passages_of, public_titles, summed
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.meaning import MeaningStore, stored_vectors, text_digest
@@ -78,6 +78,7 @@ __all__ = [
     "chunk_places",
     "embedded_chunks",
     "file_identity",
+    "held_lock",
     "make_private",
     "now",
     "open_to_others",
