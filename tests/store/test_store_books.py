@@ -261,4 +261,4 @@ def test_a_new_file_is_not_searchable_and_a_changed_one_is(database: Database, l
     queue = Queue(database)
     changes = [Change("new.md", CREATE), Change("old.md", UPDATE), Change("skipped.md", UPDATE)]
     queue.add(link, [*changes, Change("moved.md", RENAME, "old.md"), Change("gone.md", DELETE)])
-    assert until(lambda: queue.unsearchable(link) == 2)
+    assert until(lambda: queue.unsearchable() == 2)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from obsidian_rag.engine.early import note_source_of
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.health import look
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
@@ -97,12 +96,12 @@ def _differing_relations(engine: Engine) -> list[str]:
         clean.begin("")
         vaults = {vault.link_id: vault for vault in engine.vaults}
         for vault in vaults.values():
-            hand_over(note_source_of(engine, vault, clean), vault, clean, {})
+            hand_over(vault, engine.limits, clean, {})
         # Places that were not kept are read again.
         while stale := clean.settle():
             for link_id in {of for of, _ in stale}:
                 vault, paths = vaults[link_id], [path for of, path in stale if of == link_id]
-                hand_over(note_source_of(engine, vault, clean), vault, clean, {}, paths)
+                hand_over(vault, engine.limits, clean, {}, paths)
         for link_id in vaults:
             refresh_vectors(clean.rows, engine.chunks, link_id)
         return differing_answers(rows, clean.rows, ground)

@@ -8,10 +8,8 @@ from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import EventKind
 from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.index import Source, hand_over
-from obsidian_rag.relations import RelationsConsumer
+from obsidian_rag.index import hand_over
 from obsidian_rag.store import Change, ChangeType, Consumer, Queue
-from obsidian_rag.vault import Vault
 
 # More at once is the work of an index run, in a process of its own.
 _MOST_PATHS = 50
@@ -77,17 +75,10 @@ def update_relations(
         # A folder that vanished may be a disk that is away: that is for an index run to judge.
         if len(held) > _MOST_NOTES:
             return None
-        source = note_source_of(engine, vault, notes)
-        looked_at = hand_over(source, vault, notes, held, paths)
+        looked_at = hand_over(vault, engine.limits, notes, held, paths)
         if looked_at is None or notes.is_lost:
             return None
         # What changes meanwhile is read once more by the next run.
         owed = (Change(path, ChangeType.UPDATE) for path in looked_at)
         Queue(engine.database, Consumer.RELATIONS).add(vault.link_id, owed)
         return notes.written, notes.removed
-
-
-def note_source_of(engine: Engine, vault: Vault, notes: RelationsConsumer) -> Source:
-    """A vault, to be read for its related notes alone."""
-    limit = vault.max_file_bytes
-    return Source(vault.link_id, vault.root, limit, engine.limits, notes.make_content)

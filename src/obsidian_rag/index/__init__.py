@@ -22,7 +22,6 @@ from obsidian_rag.index.probes import (
     vault_health,
 )
 from obsidian_rag.index.progress import IndexResult, Listener, Mode, Phase, Progress, Stop, paced
-from obsidian_rag.index.reader import Source
 from obsidian_rag.index.report import (
     FileNotice,
     FileTotals,
@@ -75,7 +74,6 @@ __all__ = [
     "RunOrder",
     "Sending",
     "Share",
-    "Source",
     "Stop",
     "Transformer",
     "VaultFacts",

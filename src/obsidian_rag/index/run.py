@@ -130,15 +130,8 @@ class IndexRun:
         self._links = Links(place.database)
         self._facts = LinkFacts(place.database, self._link_id)
         self.check = VaultCheck(place.database, place.vault, accepts_removals=accepts_removals)
-        consumer = place.consumer
-        self.handover = Handover(place.database, consumer, self._link_id)
-        self._source = Source(
-            self._link_id,
-            self._vault.root,
-            self._vault.max_file_bytes,
-            place.limits,
-            consumer.make_content if consumer is not None else None,
-        )
+        self.handover = Handover(place.database, place.consumer, self._link_id)
+        self._source = Source.of(place.vault, place.limits, place.consumer)
 
     def run(self, mode: Mode, paths: Sequence[str] | None = None) -> IndexResult:
         """Make the index agree with the vault; with `paths`, only with these files of it.

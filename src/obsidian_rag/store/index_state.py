@@ -82,10 +82,9 @@ class IndexState:
             ((link_id, path) for path in paths),
         )
 
-    def clear(self, link_id: str | None = None) -> None:
-        """Forget everything, of one vault or of all."""
-        condition, values = of_link(link_id)
-        self._database.run(f"DELETE FROM {self._table} WHERE {condition}", values)
+    def clear(self) -> None:
+        """Forget everything."""
+        self._database.run(f"DELETE FROM {self._table}")
 
     def total_of(self, link_id: str) -> tuple[int, int]:
         """How many files of a vault are searchable, and their chunks."""

@@ -240,21 +240,18 @@ class Queue:
         )
         return found is not None
 
-    def unsearchable(self, link_id: str | None = None) -> int:
+    def unsearchable(self) -> int:
         """How many files that wait have never been searchable; of very many, a moment ago."""
-        return self._database.seldom(
-            f"unsearchable {self._consumer} {link_id}", lambda: self._unsearchable(link_id)
-        )
+        return self._database.seldom(f"unsearchable {self._consumer}", self._unsearchable)
 
-    def _unsearchable(self, link_id: str | None) -> int:
-        condition, values = of_link(link_id)
+    def _unsearchable(self) -> int:
         row = self._database.row(
             "SELECT count(*) FROM sync_queue AS owed WHERE consumer = ? AND status <> 'failed'"
-            f" AND reason IS NULL AND change_type <> 'delete' AND {condition}"
+            " AND reason IS NULL AND change_type <> 'delete'"
             # What is new, as most of an import is, needs no look.
             " AND (change_type = 'create' OR NOT EXISTS (SELECT 1 FROM vault_file_index_state"
             " AS state WHERE state.link_id = owed.link_id AND embedding_status = 'indexed'"
             " AND state.rel_path IN (owed.rel_path, owed.old_path)))",
-            (self._consumer, *values),
+            (self._consumer,),
         )
         return int(str(row[0])) if row else 0
