@@ -34,20 +34,20 @@ def examine(engine: Engine, *, deep: bool = False) -> Iterator[Finding]:
     ]
     for name, check in checks:
         try:
-            yield check()
+            yield replace(check(), check=name)
         except ObsidianRagError as error:
             message = f"{error.code}: {error.message}"
-            yield Finding(name, "problem", message, error.suggestion, error)
+            yield Finding("problem", message, error.suggestion, error, check=name)
 
 
 def _health(engine: Engine) -> Finding:
     """What every door says; the other checks look closer."""
     answer = assess(look(engine))
     if answer.error is None:
-        return Finding("health", "ok", "healthy")
+        return Finding("ok", "healthy")
     verdict: Verdict = "problem" if answer.state == "unavailable" else "warning"
     message = f"{answer.error.code}: {answer.error.message}"
-    return Finding("health", verdict, message, answer.error.suggestion, answer.error)
+    return Finding(verdict, message, answer.error.suggestion, answer.error)
 
 
 def _related(engine: Engine, *, deep: bool) -> Finding:
@@ -56,23 +56,22 @@ def _related(engine: Engine, *, deep: bool) -> Finding:
         raise IndexCorrupted(
             f"The index of related notes is damaged: {damage}.", "Run `obsidian-rag sync`."
         )
-    return Finding("related", "ok", f"{notes} notes are related")
+    return Finding("ok", f"{notes} notes are related")
 
 
 def _relations(engine: Engine) -> Finding:
     """What belongs together, asked of the indexes and of indexes that are made for it."""
     if changed_files(engine.vaults, engine.database, _WALK_S)[0]:
-        return Finding("relations", "ok", "not compared: files have changed since the last sync")
+        return Finding("ok", "not compared: files have changed since the last sync")
     if not os.access(engine.config.home, os.W_OK):
-        return Finding("relations", "ok", "not compared: the data folder is read-only")
+        return Finding("ok", "not compared: the data folder is read-only")
     if differing := _differing_relations(engine):
         return Finding(
-            "relations",
             "warning",
             f"{len(differing)} notes have other related notes than in a new index",
             "Run `obsidian-rag reindex`.",
         )
-    return Finding("relations", "ok", "related notes are those of a new index")
+    return Finding("ok", "related notes are those of a new index")
 
 
 def _differing_relations(engine: Engine) -> list[str]:

@@ -7,7 +7,7 @@ from are made once more and compared.
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -33,7 +33,8 @@ Verdict = Literal["ok", "warning", "problem"]
 class Finding:
     """The outcome of one check."""
 
-    check: str
+    # The name of the check; whoever makes it fills that in.
+    check: str = field(default="", kw_only=True)
     verdict: Verdict
     message: str
     suggestion: str = ""
@@ -68,8 +69,8 @@ def _config(place: IndexPlace) -> Finding:
     """Whether there is a config file."""
     file = place.config.file
     if not file.exists():
-        return Finding("config", "warning", f"{file} does not exist.", "Run `obsidian-rag init`.")
-    return Finding("config", "ok", str(file))
+        return Finding("warning", f"{file} does not exist.", "Run `obsidian-rag init`.")
+    return Finding("ok", str(file))
 
 
 def _vaults(place: IndexPlace) -> Finding:
@@ -81,8 +82,8 @@ def _vaults(place: IndexPlace) -> Finding:
     what = f"{_counted(notes, 'note', 'notes')} in {where}"
     if unreadable := [folder for found in scans for folder in found.unreadable_folders]:
         folders = ", ".join(unreadable[:5])
-        return Finding("vault", "warning", f"{what}; cannot read {folders}", "Check permissions.")
-    return Finding("vault", "ok", what)
+        return Finding("warning", f"{what}; cannot read {folders}", "Check permissions.")
+    return Finding("ok", what)
 
 
 def _disk(place: IndexPlace) -> Finding:
@@ -96,7 +97,7 @@ def _disk(place: IndexPlace) -> Finding:
     free = shutil.disk_usage(existing).free
     verdict: Verdict = "ok" if free >= _LITTLE_SPACE else "warning"
     size = _bytes_below(home) / 1e6
-    return Finding("disk", verdict, f"{size:.1f} MB used by {home}, {free / 1e9:.1f} GB free")
+    return Finding(verdict, f"{size:.1f} MB used by {home}, {free / 1e9:.1f} GB free")
 
 
 def _bytes_below(folder: Path) -> int:
@@ -113,18 +114,17 @@ def _permissions(place: IndexPlace) -> Finding:
     if shared:
         some = ", ".join(shared[:5])
         return Finding(
-            "permissions",
             "warning",
             f"{len(shared)} files or folders of {place.config.home} are not yours alone: {some}",
             "Run `obsidian-rag sync`, which takes the rights of others away.",
         )
-    return Finding("permissions", "ok", f"{place.config.home} is yours alone")
+    return Finding("ok", f"{place.config.home} is yours alone")
 
 
 def _database(place: IndexPlace, *, deep: bool) -> Finding:
     if (damage := place.database.check(is_deep=deep)) is not None:
         raise IndexCorrupted(f"state.db is damaged: {damage}.", "Run `obsidian-rag reindex`.")
-    return Finding("database", "ok", str(place.config.database))
+    return Finding("ok", str(place.config.database))
 
 
 def _files(place: IndexPlace, *, deep: bool) -> Finding:
@@ -134,13 +134,12 @@ def _files(place: IndexPlace, *, deep: bool) -> Finding:
         raise IndexCorrupted(f"The index is damaged: {damage}.", "Run `obsidian-rag reindex`.")
     if not place.chunks.is_recorded():
         return Finding(
-            "files",
             "warning",
             "no checksums were recorded, so damage may go unseen",
             "Run `obsidian-rag reindex`, which records them.",
         )
     what = "their content is what was written" if deep else "all there, each of its size"
-    return Finding("files", "ok", what)
+    return Finding("ok", what)
 
 
 def _lookup(place: IndexPlace, *, deep: bool) -> Finding:
@@ -151,7 +150,7 @@ def _lookup(place: IndexPlace, *, deep: bool) -> Finding:
             f"The search index of {wrong} misses rows that the table has.",
             "Run `obsidian-rag reindex`.",
         )
-    return Finding("lookup", "ok", f"{asked} questions with known answers were answered right")
+    return Finding("ok", f"{asked} questions with known answers were answered right")
 
 
 def _index(place: IndexPlace) -> Finding:
@@ -163,7 +162,7 @@ def _index(place: IndexPlace) -> Finding:
             "Run `obsidian-rag reindex`.",
         )
     return Finding(
-        "index", "ok", f"{_counted(files, 'note', 'notes')}, {_counted(chunks, 'chunk', 'chunks')}"
+        "ok", f"{_counted(files, 'note', 'notes')}, {_counted(chunks, 'chunk', 'chunks')}"
     )
 
 
@@ -173,16 +172,16 @@ def _embedder(place: IndexPlace) -> Finding:
     what = f"{place.embedder.provider}:{place.embedder.model}, {len(vector)} dimensions"
     if (notice := embedder_choice(place.config).notice) is not None:
         step = "Set embedding.provider, or model.provider to openai, gemini or ollama."
-        return Finding("embedder", "warning", f"{what}. {notice}", step)
-    return Finding("embedder", "ok", what)
+        return Finding("warning", f"{what}. {notice}", step)
+    return Finding("ok", what)
 
 
 def _fingerprint(place: IndexPlace) -> Finding:
     try:
         check(place.database.get(FINGERPRINT), fingerprint(place.embedder, place.limits))
     except IndexIncomplete as error:
-        return Finding("fingerprint", "warning", error.message, error.suggestion, error)
-    return Finding("fingerprint", "ok", "the index was built with these settings")
+        return Finding("warning", error.message, error.suggestion, error)
+    return Finding("ok", "the index was built with these settings")
 
 
 def _meaning(place: IndexPlace, *, deep: bool) -> Finding:
@@ -193,18 +192,18 @@ def _meaning(place: IndexPlace, *, deep: bool) -> Finding:
         settings = place.config.settings.meaning
         if count and settings.enabled:
             message = f"{count:,} meaning vectors are not used: no model '{settings.model}'"
-            return Finding("meaning", "warning", message, _ADD_MODEL)
-        return Finding("meaning", "ok", "no transformer, so search uses static vectors alone")
+            return Finding("warning", message, _ADD_MODEL)
+        return Finding("ok", "no transformer, so search uses static vectors alone")
     share = f"{state.done:,} of {state.total:,}"
     trouble = state.trouble or _transformer_trouble(place.transformer)
     if trouble is not None:
         message = f"meaning vectors stop at {share}: {trouble}"
-        return Finding("meaning", "warning", message, _ADD_MODEL)
+        return Finding("warning", message, _ADD_MODEL)
     if deep and store is not None and (damaged := store.damaged()):
         message = f"{damaged:,} meaning vectors are damaged"
-        return Finding("meaning", "warning", message, "Run `obsidian-rag sync --deep-vectors`.")
+        return Finding("warning", message, "Run `obsidian-rag sync --deep-vectors`.")
     rest = "" if state.done == state.total else "; `obsidian-rag sync --deep-vectors` adds the rest"
-    return Finding("meaning", "ok", f"{share} chunks have a vector of {state.model}{rest}")
+    return Finding("ok", f"{share} chunks have a vector of {state.model}{rest}")
 
 
 def _transformer_trouble(transformer: Transformer) -> str | None:
@@ -228,9 +227,7 @@ def _chunks(place: IndexPlace) -> Finding:
                 f"A chunk of {path} is not what was written.", "Run `obsidian-rag reindex`."
             )
     return Finding(
-        "chunks",
-        "ok",
-        f"{_counted(count, 'chunk is as it was', 'chunks are as they were')} written",
+        "ok", f"{_counted(count, 'chunk is as it was', 'chunks are as they were')} written"
     )
 
 
@@ -244,13 +241,12 @@ def _notes(place: IndexPlace) -> Finding:
     if changed:
         some = ", ".join(changed[:5])
         return Finding(
-            "notes",
             "warning",
             f"{_counted(len(changed), 'note differs', 'notes differ')} from the index: {some}",
             "`obsidian-rag index` rereads every file.",
         )
     return Finding(
-        "notes", "ok", f"{_counted(count, 'note is as it was', 'notes are as they were')} indexed"
+        "ok", f"{_counted(count, 'note is as it was', 'notes are as they were')} indexed"
     )
 
 
