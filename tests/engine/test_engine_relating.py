@@ -13,7 +13,7 @@ import pytest
 from tests.transports.command_line import in_another_process
 
 from obsidian_rag import config
-from obsidian_rag.engine import Bus, Engine, run_index, update_relations
+from obsidian_rag.engine import Bus, Engine, run_index
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
@@ -27,6 +27,7 @@ from obsidian_rag.relations import (
     related_notes,
     relations_state,
     similar_titles,
+    update_relations,
 )
 from obsidian_rag.relations.query import relation_troubles
 from obsidian_rag.relations.rows_file import open_rows

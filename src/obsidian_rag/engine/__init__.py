@@ -2,7 +2,6 @@
 
 from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import examine
-from obsidian_rag.engine.early import update_relations
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus, Event
 from obsidian_rag.engine.foreground import index_in_foreground, run_index
@@ -46,5 +45,4 @@ __all__ = [
     "report_status",
     "run_index",
     "sync_link",
-    "update_relations",
 ]

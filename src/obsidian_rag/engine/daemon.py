@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.early import EarlyRelations
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus, EventKind
 from obsidian_rag.engine.health import Health
@@ -25,7 +24,7 @@ from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.index import settings_for_runs
 from obsidian_rag.livesync import LivesyncLoop, synced_root
 from obsidian_rag.process import use_few_arenas
-from obsidian_rag.relations import VaultMap
+from obsidian_rag.relations import EarlyRelations, VaultMap
 from obsidian_rag.search import Request
 from obsidian_rag.vault import Listener, OnChange, Vault, Watcher, configured_vault, watch_files
 
@@ -91,7 +90,9 @@ class Daemon:
         self.engine.settings_file.started_with = config.restart_values
         self.engine.on_settings = lambda: self._settings_changed.set()
         self._scheduler = Scheduler(self.engine, self.live)
-        self._early = EarlyRelations(self.engine, self.live)
+        self._early = EarlyRelations(
+            self.engine, lambda told: bus.publish(EventKind.RELATIONS, told)
+        )
         self._livesync: LivesyncLoop | None = None
         self._settings_changed = threading.Event()
         self._is_stopping = False

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obsidian_rag.config import Config
@@ -16,11 +16,13 @@ from obsidian_rag.index import (
     Transformer,
     Vaults,
     catch_up,
+    hand_over,
 )
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations import KeptIndex, RelationsConsumer, ground_of, refresh_meanings
 from obsidian_rag.search import Facts
 from obsidian_rag.store import ChunkStore, Database, MeaningStore, file_identity, writer_lock
+from obsidian_rag.vault import Vault
 
 if TYPE_CHECKING:
     import numpy as np
@@ -157,6 +159,16 @@ class Engine:
     def relations_consumer(self) -> RelationsConsumer:
         """The indexes of related notes, for a run to keep in line; to be closed by the caller."""
         return RelationsConsumer(self.config.home, ground_of(self))
+
+    def hand_over(
+        self,
+        vault: Vault,
+        consumer: RelationsConsumer,
+        held: Mapping[str, str],
+        paths: Sequence[str] | None = None,
+    ) -> list[str] | None:
+        """Have notes of a vault read for their relations alone; see `hand_over` of the index."""
+        return hand_over(vault, self.limits, consumer, held, paths)
 
     def make_relations(self) -> bool:
         """Relate the notes that are indexed, where that was lost; False if a job will do it."""

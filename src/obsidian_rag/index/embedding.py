@@ -1,13 +1,14 @@
 """The embedder that some settings ask for, and the vectors of the last questions."""
 
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from obsidian_rag.config import Config
 from obsidian_rag.embed import Choice, Embedder, choose, make_embedder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 

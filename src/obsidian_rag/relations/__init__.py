@@ -1,7 +1,8 @@
 """Which notes belong together: signals, score, suggest, and ids and relations that are written."""
 
-from obsidian_rag.relations.compare import differing_answers
+from obsidian_rag.relations.compare import differing_relations
 from obsidian_rag.relations.consumer import RelationsConsumer
+from obsidian_rag.relations.early import EarlyRelations, update_relations
 from obsidian_rag.relations.ground import format_of
 from obsidian_rag.relations.heldout import LinksFound
 from obsidian_rag.relations.ids import AddedId, AddOutcome, FoundId, IdReport
@@ -32,7 +33,6 @@ from obsidian_rag.relations.vault_ids import (
     notes_without_id,
 )
 from obsidian_rag.relations.vault_map import DrawnMap, VaultMap
-from obsidian_rag.relations.vectors import refresh_vectors
 from obsidian_rag.relations.write import (
     add_relation,
     preview_relation,
@@ -44,6 +44,7 @@ __all__ = [
     "Card",
     "DanglingRelation",
     "DrawnMap",
+    "EarlyRelations",
     "FoundId",
     "IdCheck",
     "IdReport",
@@ -59,7 +60,7 @@ __all__ = [
     "add_relation",
     "check_note_ids",
     "check_relations",
-    "differing_answers",
+    "differing_relations",
     "find_rows",
     "forget_vault",
     "format_of",
@@ -73,8 +74,8 @@ __all__ = [
     "notes_without_id",
     "preview_relation",
     "refresh_meanings",
-    "refresh_vectors",
     "related_notes",
     "relations_state",
     "similar_titles",
+    "update_relations",
 ]
