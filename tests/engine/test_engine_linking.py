@@ -317,8 +317,7 @@ def test_a_run_ends_when_its_vault_is_paused_and_goes_on_later(
         if progress.phase == "storing":
             Links(made.database).set_paused(link.link_id, is_paused=True)
 
-    result = sync_link(made, link.link_id, listen)
-    assert isinstance(result, IndexResult)
+    result = run_index(made, "sync", listen, link_id=link.link_id)
     assert result.tally.is_cancelled
     done = result.indexed_files - 2
     assert 0 < done < 1200
@@ -346,9 +345,11 @@ def test_the_newest_files_of_a_new_link_come_first(made: Engine, tmp_path: Path)
     def stop() -> bool:
         return bool(stored)
 
-    sync_link(
-        made, link.link_id, lambda p: stored.append(1) if p.phase == "storing" else None, stop
-    )
+    def listen(progress: Progress) -> None:
+        if progress.phase == "storing":
+            stored.append(1)
+
+    run_index(made, "sync", listen, stop, link_id=link.link_id)
     assert newest <= made.chunks.paths(link.link_id)
 
 
