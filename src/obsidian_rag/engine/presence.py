@@ -50,8 +50,8 @@ def claim(config: Config) -> Iterator[None]:
             "Use it, or stop it with `obsidian-rag serve --stop`.",
         )
 
-    without = "Commands that only read work without a daemon."
-    with held_lock(config.home / DAEMON_LOCK, _PATIENCE_S, busy, without):
+    suggestion = "Commands that only read work without a daemon."
+    with held_lock(config.home / DAEMON_LOCK, _PATIENCE_S, busy, suggestion):
         try:
             config.daemon_file.unlink(missing_ok=True)
             yield

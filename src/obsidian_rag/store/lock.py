@@ -14,8 +14,10 @@ from obsidian_rag.store.folder import own_folder
 
 
 @contextlib.contextmanager
-def held_lock(file: Path, wait_s: float, busy: Callable[[], Busy], without: str) -> Iterator[None]:
-    """Hold a lock of the data folder; `without` tells what can be done where that is read-only.
+def held_lock(
+    file: Path, wait_s: float, busy: Callable[[], Busy], suggestion: str
+) -> Iterator[None]:
+    """Hold a lock of the data folder; `suggestion` is for whoever may not write there.
 
     Raises:
         Busy: another process holds it, as `busy` tells.
@@ -29,7 +31,7 @@ def held_lock(file: Path, wait_s: float, busy: Callable[[], Busy], without: str)
         raise busy() from None
     except OSError as error:
         raise ReadOnly(
-            f"The data folder {file.parent} may not be written ({error.strerror}).", without
+            f"The data folder {file.parent} may not be written ({error.strerror}).", suggestion
         ) from error
     try:
         yield
@@ -53,8 +55,8 @@ def writer_lock(home: Path, task: str, wait_s: float = 0.0) -> Iterator[None]:
             "Wait for it to finish, or stop it, then run the command again.",
         )
 
-    without = "Searching works. To index, give yourself the right to write there."
-    with held_lock(home / "writer.lock", wait_s, busy, without):
+    suggestion = "Searching works. To index, give yourself the right to write there."
+    with held_lock(home / "writer.lock", wait_s, busy, suggestion):
         try:
             with contextlib.suppress(OSError):  # on a full disk the lock still holds
                 holder.write_text(json.dumps({"pid": os.getpid(), "task": task, "since": now()}))
