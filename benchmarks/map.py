@@ -19,10 +19,9 @@ from playwright.sync_api import Browser, Page, Route, sync_playwright
 from tests.page.site import Site, new_window, sign_in
 
 from obsidian_rag import config
-from obsidian_rag.engine import DrawnMap, Engine
-from obsidian_rag.relations import NoteGraph, vault_graph
-from obsidian_rag.relations.note_map import MapNote, Tie
-from obsidian_rag.transports.http.web.map import encoded_map
+from obsidian_rag.engine import Engine
+from obsidian_rag.relations import DrawnMap, NoteGraph
+from obsidian_rag.relations.note_map import MapNote, Tie, vault_graph
 
 CHROMIUM = "/usr/bin/chromium"
 MARKS = ("<!-- map benchmark -->", "<!-- end of map benchmark -->")
@@ -89,7 +88,7 @@ def frames(browser: Browser, drawn: DrawnMap) -> Iterator[str]:
         try:
             context, window = new_window(browser, site)
             sign_in(window)
-            body = encoded_map(drawn)
+            body = drawn.encoded()
 
             def answer(route: Route) -> None:
                 route.fulfill(body=body, content_type="application/octet-stream")

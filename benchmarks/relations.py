@@ -23,7 +23,7 @@ from benchmarks.index import CACHE, best, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import RelationsSettings, Settings, load
 from obsidian_rag.engine import Engine, run_index
-from obsidian_rag.index import Mode, Source, add_meaning, hand_over
+from obsidian_rag.index import Mode, add_meaning, hand_over
 from obsidian_rag.notes import ChunkLimits, parse_note
 from obsidian_rag.relations import (
     LinksFound,
@@ -132,9 +132,8 @@ def index(vault: Vault, home: Path) -> float:
 
 def take_up(vault: Vault, notes: RelationsConsumer, paths: list[str] | None) -> None:
     """Read notes as an index run does, for their relations alone."""
-    limit, held = vault.max_file_bytes, notes.contents(LINK, paths)
-    source = Source(LINK, vault.root, limit, ChunkLimits(), notes.make_content)
-    hand_over(source, vault, notes, held, paths)
+    held = notes.contents(LINK, paths)
+    hand_over(vault, ChunkLimits(), notes, held, paths)
     notes.settle()
 
 

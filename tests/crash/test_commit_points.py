@@ -18,7 +18,7 @@ from obsidian_rag.engine import Engine, ask, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.index.rebuild import Rebuild
 from obsidian_rag.index.run import IndexRun
-from obsidian_rag.index.target import LiveTarget, RebuildTarget
+from obsidian_rag.index.target import LiveTarget, Target
 from obsidian_rag.relations import RelationsConsumer, find_rows, format_of
 from obsidian_rag.search import Request, Signals
 from obsidian_rag.store import ChunkStore, Queue, chunks
@@ -58,7 +58,7 @@ CASES += [(point, True) for point in SWEEP_POINTS]
 REBUILD_POINTS: dict[str, Point] = {
     "with an empty successor": (ChunkStore, "create", True),
     "after rows of the successor": (ChunkStore, "replace", True),
-    "after the first group": (RebuildTarget, "commit", True),
+    "after the first group": (Target, "commit", True),
     "before the switch": (Rebuild, "_switch", False),
     "before the folders are swapped": (ChunkStore, "promote", False),
     "after the folders are swapped": (ChunkStore, "promote", True),

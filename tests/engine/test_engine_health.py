@@ -21,7 +21,7 @@ from obsidian_rag.errors import (
     OllamaUnreachable,
     Status,
 )
-from obsidian_rag.index import HealthFacts, Subject, VaultFacts, VaultPlace, assess
+from obsidian_rag.index import HealthFacts, VaultFacts, VaultPlace, assess
 from obsidian_rag.index.brake import Away
 from obsidian_rag.index.health import Unfinished
 
@@ -172,10 +172,20 @@ def test_the_sentences_name_vaults_and_counts() -> None:
     assert "/notes" in missing.message
 
 
-STATES: dict[Status, dict[Subject, ObsidianRagError | None]] = {
-    "healthy": dict.fromkeys(Subject),
-    "degraded": {**dict.fromkeys(Subject), Subject.EMBEDDER: OLLAMA},
-    "unavailable": {**dict.fromkeys(Subject), Subject.STORE: GONE},
+SUBJECTS = (
+    "store",
+    "config",
+    "indexer",
+    "settings",
+    "embedder",
+    "staleness",
+    "restart",
+    "livesync",
+)
+STATES: dict[Status, dict[str, ObsidianRagError | None]] = {
+    "healthy": dict.fromkeys(SUBJECTS),
+    "degraded": {**dict.fromkeys(SUBJECTS), "embedder": OLLAMA},
+    "unavailable": {**dict.fromkeys(SUBJECTS), "store": GONE},
 }
 
 
@@ -189,9 +199,9 @@ def watched() -> tuple[Health, list[Event]]:
 @pytest.mark.parametrize(("before", "after"), list(itertools.permutations(get_args(Status), 2)))
 def test_all_six_transitions(before: Status, after: Status) -> None:
     health, told = watched()
-    health.note(STATES[before])
+    health.note(**STATES[before])
     assert health.state == before
-    health.note(STATES[after])
+    health.note(**STATES[after])
     assert health.state == after
     assert [event.data["state"] for event in told] == [before, after]
     assert (told[1].data["before"], bool(told[1].data["reason"])) == (before, True)
@@ -200,30 +210,30 @@ def test_all_six_transitions(before: Status, after: Status) -> None:
 
 def test_there_is_no_state_before_anybody_has_looked() -> None:
     health, told = watched()
-    assert (health.state, told, health.trouble()) == (None, [], None)
+    assert (health.state, told, health.trouble) == (None, [], None)
 
 
 def test_the_same_again_is_no_change_but_another_reason_is() -> None:
     health, told = watched()
-    health.note({Subject.STORE: GONE})
-    health.note({Subject.STORE: IndexNotFound("Still none.", "")})
-    health.note({Subject.STORE: IndexCorrupted("Broken.", "")})
+    health.note(store=GONE)
+    health.note(store=IndexNotFound("Still none.", ""))
+    health.note(store=IndexCorrupted("Broken.", ""))
     assert [event.data["code"] for event in told] == ["INDEX_NOT_FOUND", "INDEX_CORRUPTED"]
 
 
 def test_one_subject_gets_well_while_another_does_not() -> None:
     health, _ = watched()
-    health.note({Subject.STORE: GONE, Subject.EMBEDDER: OLLAMA})
-    assert (health.state, health.trouble()) == ("unavailable", GONE)
-    health.note({Subject.STORE: None})
-    assert (health.state, health.trouble()) == ("degraded", OLLAMA)
-    health.note({Subject.EMBEDDER: None})
-    assert (health.state, health.trouble()) == ("healthy", None)
+    health.note(store=GONE, embedder=OLLAMA)
+    assert (health.state, health.trouble) == ("unavailable", GONE)
+    health.note(store=None)
+    assert (health.state, health.trouble) == ("degraded", OLLAMA)
+    health.note(embedder=None)
+    assert (health.state, health.trouble) == ("healthy", None)
 
 
 def test_the_history_is_bounded() -> None:
     health, _ = watched()
     for _ in range(100):
-        health.note({Subject.STORE: GONE})
-        health.note({Subject.STORE: None})
+        health.note(store=GONE)
+        health.note(store=None)
     assert len(health.changes) == 50

@@ -217,7 +217,7 @@ def test_a_second_request_is_answered_with_the_job_under_way(
         thread.start()
     for thread in threads:
         thread.join()
-    assert {(job.id, job.mode, job.attempt) for job in found} == {(first.id, Mode.FULL, 1)}
+    assert {(job.id, job.order.mode, job.attempt) for job in found} == {(first.id, Mode.FULL, 1)}
     assert slow.jobs.active is not None
     assert slow.jobs.active.progress is not None
     server.release.set()
@@ -237,7 +237,7 @@ def test_a_request_waits_behind_the_watcher_s_job_and_comes_right_after_it(
     assert slow.jobs.active.id == asked.id
     assert slow.jobs.wait(asked.id, 0).attempt == 0
     server.release.set()
-    assert slow.done(later).paths == frozenset({"000.md"})
+    assert slow.done(later).order.paths == ("000.md",)
     ended = [
         event.data["id"]
         for event in slow.events

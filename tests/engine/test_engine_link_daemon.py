@@ -58,7 +58,7 @@ def test_a_link_is_imported_and_watched_at_once_and_no_more_when_removed(
     assert found(daemon, "volcanic basalt") == [("vault", "Pond.md")] or not any(
         vault == "Stones" for vault, _ in found(daemon, "volcanic basalt")
     )
-    assert not daemon._watching_links
+    assert link.link_id not in daemon._threads
 
 
 def test_an_edit_of_the_primary_vault_overtakes_an_import(daemon: Daemon, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_linked_vault_that_goes_away_is_told_and_loses_nothing(
     until(lambda: daemon.live.health.state == "healthy")
     root.rename(tmp_path / "away")
     until(lambda: daemon.live.health.state == "degraded")
-    trouble = daemon.live.health.trouble()
+    trouble = daemon.live.health.trouble
     assert trouble is not None
     assert (trouble.code, "'Stones'" in trouble.message) == ("VAULT_AWAY", True)
     (daemon.engine.vaults.primary.root / "New.md").write_text("# New\n\nzymurgy")
@@ -122,7 +122,7 @@ def test_a_sync_that_is_asked_for_is_a_job(daemon: Daemon, tmp_path: Path) -> No
     link = add_link(daemon.engine, str(root))
     job = sync_link(daemon.engine, link.link_id)
     assert isinstance(job, Job)
-    assert job.link_id == link.link_id
+    assert job.order.link_id == link.link_id
     done = daemon.live.jobs.wait(job.id, PATIENCE_S)
     assert done.status is JobStatus.COMPLETED
     assert link_status(daemon.engine, link.link_id).totals.indexed == 1

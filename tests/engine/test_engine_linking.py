@@ -20,7 +20,7 @@ from obsidian_rag.engine.linking import (
 from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError, ReadOnly, VaultAway
 from obsidian_rag.index import IndexResult, Progress
 from obsidian_rag.relations import memory_index, similar_titles
-from obsidian_rag.store import LinkFacts, Links, Queue
+from obsidian_rag.store import Link, LinkFacts, Links, Queue
 from obsidian_rag.tools import OWNER, TOOLS, run
 from obsidian_rag.tools.dispatch import OWNER_TOOLS
 
@@ -74,6 +74,23 @@ def test_a_linked_vault_is_searchable_beside_the_primary_one(made: Engine, other
     with pytest.raises(InvalidArgument) as refused:
         found(made, "newts", vaults=["Nowhere"])
     assert "'Stones'" in refused.value.suggestion
+
+
+def test_links_are_read_once_until_something_changes(
+    made: Engine, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, read = list[int](), Links.all
+
+    def counted(links: Links) -> list[Link]:
+        reads.append(1)
+        return read(links)
+
+    monkeypatch.setattr(Links, "all", counted)
+    made.database.put("changed", "1")
+    names = [[vault.name for vault in made.vaults] for _ in range(3)]
+    assert len(reads) == 1
+    add_link(made, str(other), name="Stones")
+    assert [vault.name for vault in made.vaults] == [*names[0], "Stones"]
 
 
 def test_a_sync_of_everything_covers_all_vaults(made: Engine, other: Path) -> None:
@@ -300,8 +317,7 @@ def test_a_run_ends_when_its_vault_is_paused_and_goes_on_later(
         if progress.phase == "storing":
             Links(made.database).set_paused(link.link_id, is_paused=True)
 
-    result = sync_link(made, link.link_id, listen)
-    assert isinstance(result, IndexResult)
+    result = run_index(made, "sync", listen, link_id=link.link_id)
     assert result.tally.is_cancelled
     done = result.indexed_files - 2
     assert 0 < done < 1200
@@ -329,9 +345,11 @@ def test_the_newest_files_of_a_new_link_come_first(made: Engine, tmp_path: Path)
     def stop() -> bool:
         return bool(stored)
 
-    sync_link(
-        made, link.link_id, lambda p: stored.append(1) if p.phase == "storing" else None, stop
-    )
+    def listen(progress: Progress) -> None:
+        if progress.phase == "storing":
+            stored.append(1)
+
+    run_index(made, "sync", listen, stop, link_id=link.link_id)
     assert newest <= made.chunks.paths(link.link_id)
 
 

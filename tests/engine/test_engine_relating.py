@@ -13,7 +13,7 @@ import pytest
 from tests.transports.command_line import in_another_process
 
 from obsidian_rag import config
-from obsidian_rag.engine import Bus, Engine, run_index, update_relations
+from obsidian_rag.engine import Bus, Engine, run_index
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
@@ -27,6 +27,7 @@ from obsidian_rag.relations import (
     related_notes,
     relations_state,
     similar_titles,
+    update_relations,
 )
 from obsidian_rag.relations.query import relation_troubles
 from obsidian_rag.relations.rows_file import open_rows
@@ -268,7 +269,7 @@ def test_a_living_process_asks_its_worker_to_make_them(made: Engine, home: Path)
     with pytest.raises(IndexNotFound):
         related_notes(made, note="Pond.md")
     assert jobs.active is not None
-    assert jobs.active.mode is Mode.SYNC
+    assert jobs.active.order.mode is Mode.SYNC
 
 
 def test_a_note_is_asked_with_reasons_and_both_passages(made: Engine) -> None:

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from tests.waiting import PATIENCE_S
 
-from obsidian_rag.engine import Bus, Engine, run_index
-from obsidian_rag.engine.events import Event, EventKind
-from obsidian_rag.engine.vault_map import DrawnMap, VaultMap
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.errors import IndexNotFound, NotFound
 from obsidian_rag.index import Mode
-from obsidian_rag.relations import NoteGraph
+from obsidian_rag.relations import DrawnMap, NoteGraph, VaultMap
 from obsidian_rag.relations.note_map import Tie
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -45,7 +43,7 @@ def made(engine: MakeEngine, make_vault: MakeVault) -> Engine:
 
 
 def test_every_tie_has_its_kind_and_a_lonely_note_hangs_on_its_like(made: Engine) -> None:
-    drawn = VaultMap(made, Bus()).drawn()
+    drawn = VaultMap(made, print).drawn()
     assert [note.path for note in drawn.graph.notes] == sorted(NOTES)
     found = ties_of(drawn.graph)
     assert found["Bog", "Pond"] == "LINK"
@@ -57,34 +55,34 @@ def test_every_tie_has_its_kind_and_a_lonely_note_hangs_on_its_like(made: Engine
 
 
 def test_the_neighbourhood_has_ties_of_all_kinds(made: Engine) -> None:
-    drawn = VaultMap(made, Bus()).around("Pond.md")
+    drawn = VaultMap(made, print).around("Pond.md")
     found = ties_of(drawn.graph)
     assert found["Bog", "Pond"] == "LINK"
     assert found["Garden/Rain", "Pond"] == "RELATION"
     assert all("Pond" in pair for pair, kind in found.items() if kind == "LIKENESS")
     assert drawn.places.shape == (len(drawn.graph.notes), 2)
     with pytest.raises(NotFound):
-        VaultMap(made, Bus()).around("Nowhere.md")
+        VaultMap(made, print).around("Nowhere.md")
 
 
 def test_a_vault_that_is_not_indexed_has_no_map(engine: MakeEngine, make_vault: MakeVault) -> None:
     with pytest.raises(IndexNotFound):
-        VaultMap(engine(make_vault(NOTES)), Bus()).drawn()
+        VaultMap(engine(make_vault(NOTES)), print).drawn()
 
 
 def test_a_map_is_kept_and_another_process_draws_the_same(made: Engine) -> None:
-    before = VaultMap(made, Bus()).drawn()
+    before = VaultMap(made, print).drawn()
     file = made.config.home / "map.json"
     kept = json.loads(file.read_text())
     assert kept["version"] == before.version
-    after = VaultMap(made, Bus()).drawn()
+    after = VaultMap(made, print).drawn()
     assert np.allclose(before.places, after.places, atol=0.01)
     file.write_text("{")
-    assert np.allclose(before.places, VaultMap(made, Bus()).drawn().places, atol=0.01)
+    assert np.allclose(before.places, VaultMap(made, print).drawn().places, atol=0.01)
 
 
 def test_an_edit_of_words_alone_keeps_the_map_and_a_new_link_changes_it(made: Engine) -> None:
-    vault = VaultMap(made, Bus())
+    vault = VaultMap(made, print)
     before = vault.drawn()
     root = made.config.vault_root
     (root / "Pond.md").write_text(NOTES["Pond.md"] + "\nMore words.\n")
@@ -102,14 +100,8 @@ def test_a_large_map_is_rough_at_once_and_settled_soon(
     links = {at: f"[[n{at // 2}]] [[n{at // 3}]]" for at in range(600)}
     made = engine(make_vault({f"n{at}.md": f"# N{at}\n\n{text}\n" for at, text in links.items()}))
     run_index(made, Mode.FULL)
-    bus, told, stop = Bus(), threading.Event(), threading.Event()
-
-    def hear(event: Event) -> None:
-        if event.kind is EventKind.MAP:
-            told.set()
-
-    bus.subscribe(hear)
-    vault = VaultMap(made, bus)
+    told, stop = threading.Event(), threading.Event()
+    vault = VaultMap(made, lambda _: told.set())
     rough: DrawnMap = vault.drawn()
     assert not rough.is_settled
     thread = threading.Thread(target=vault.run, args=(stop,))

@@ -10,7 +10,7 @@ from tests.embed.embedding_doubles import Answer, FakeOllama, error, fake_ollama
 from obsidian_rag.embed.hashing import HashEmbedder
 from obsidian_rag.errors import ObsidianRagError, OllamaUnreachable
 from obsidian_rag.index import Mode
-from obsidian_rag.index.run import IndexRun
+from obsidian_rag.index.run import IndexRun, Workplace
 
 if TYPE_CHECKING:
     from tests.index.conftest import World
@@ -100,7 +100,7 @@ def test_sensitive_passages_and_private_notes_are_never_sent_abroad(world: "Worl
     )
     embedder = Abroad()
     engine = world.engine()
-    place = replace(engine.workplace(engine.vaults.remember_primary()), embedder=embedder)
+    place = replace(Workplace.of(engine, engine.vaults.remember_primary(), None), embedder=embedder)
     IndexRun(place, lambda _: None, lambda: False).run(Mode.SYNC)
     engine.close()
     sent = "\n".join(embedder.sent)

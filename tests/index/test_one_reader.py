@@ -44,7 +44,7 @@ def related(world: "World", note: str) -> set[str]:
 def owed(world: "World", consumer: Consumer) -> list[str]:
     with closing(world.engine()) as engine:
         (link_id,) = engine.database.row("SELECT link_id FROM vault_link") or ("",)
-        changes = Queue(engine.database, consumer).owed(str(link_id))
+        changes = next(Queue(engine.database, consumer).pages(str(link_id), -1), [])
         return [change.rel_path for change in changes]
 
 

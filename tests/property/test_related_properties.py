@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.search.indexed import indexed
 
-from obsidian_rag.engine import Engine, run_index, update_relations
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.engine.linking import add_link, remove_link, sync_link
 from obsidian_rag.index import Mode
-from obsidian_rag.relations import similar_titles
+from obsidian_rag.relations import similar_titles, update_relations
 from obsidian_rag.relations.query import relation_troubles
 from obsidian_rag.tools import OWNER, call
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from obsidian_rag.config import RelationsSettings, Settings
 from obsidian_rag.embed.hashing import HashEmbedder
-from obsidian_rag.index import Guarded, Listener, Mode, Source, Workplace, hand_over
+from obsidian_rag.index import Listener, Mode, hand_over
 from obsidian_rag.index.consumer import Delivery
-from obsidian_rag.index.run import IndexRun
+from obsidian_rag.index.pipeline import Guarded
+from obsidian_rag.index.run import IndexRun, Workplace
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations.consumer import RelationsConsumer
 from obsidian_rag.relations.ground import Ground, format_of
@@ -127,10 +128,8 @@ class RelatedVault:
         with closing(RelationsConsumer(self.home, self.ground)) as notes:
             assert notes.begin_early()
             vault = self.vault(link_of(notes.rows))
-            limit = RULES.max_file_bytes
-            source = Source(vault.link_id, self.root, limit, ChunkLimits(), notes.make_content)
             held = notes.contents_below(vault.link_id, paths)
-            hand_over(source, vault, notes, held, paths)
+            hand_over(vault, ChunkLimits(), notes, held, paths)
             return notes.written
 
     @contextmanager

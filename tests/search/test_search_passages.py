@@ -23,7 +23,6 @@ def row(note: str, index: int, text: object = "", **fields: object) -> FoundRow:
         "start_line": index * 10 + 1,
         "end_line": index * 10 + 10,
         "is_private": False,
-        "has_words_only": False,
         **fields,
     }
     return FoundRow(**values)  # type: ignore[arg-type]  # a row of a table, by column
@@ -142,7 +141,6 @@ def test_what_two_windows_share_is_shown_once() -> None:
 
 CODE = "python\nprint('found')"
 WITH_CODE = {
-    "has_words_only": True,
     "layout": (6, len(CODE), 1, 6, 2, 0),
     "text": "before\n\nafter",
 }

@@ -150,6 +150,26 @@ def test_a_missing_table_is_damage(database: Database) -> None:
         database.get("a")
 
 
+def test_a_column_that_is_called_otherwise_is_damage(database: Database) -> None:
+    assert database.check(is_deep=True) is None
+    database.run("ALTER TABLE memory RENAME COLUMN source TO origin")
+    assert database.check() is None
+    assert database.check(is_deep=True) == "memory has no column source"
+
+
+def test_a_stamp_tells_of_every_change(database: Database, path: Path) -> None:
+    before = database.stamp
+    assert database.stamp == before
+    database.put("one", "1")
+    own = database.stamp
+    assert own != before
+    with closing(Database(path)) as other:
+        other.put("two", "2")
+    assert database.stamp != own
+    with database.transaction():
+        assert database.stamp is None
+
+
 def test_a_folder_in_the_place_of_the_file_cannot_be_used(path: Path) -> None:
     path.mkdir(parents=True)
     with pytest.raises(IndexerFailed) as caught:

@@ -1,5 +1,6 @@
 """Looking things up in a real table: by words, phrases and vectors, with conditions."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from obsidian_rag.errors import IndexCorrupted, IndexIncomplete, IndexNotFound
 from obsidian_rag.notes import Chunk
 from obsidian_rag.store import ChunkRow, ChunkStore, Clause, Lookup, NoteRow
+from obsidian_rag.store.rows import found_row
 
 TEXTS = {
     "a.md": ("rain garden with sedge", "Water plan", ""),
@@ -104,7 +106,7 @@ def test_clauses_add_up_by_their_weight(chunks: ChunkStore) -> None:
 def test_the_nearest_vector_comes_with_its_similarity(chunks: ChunkStore) -> None:
     lookup = Lookup(chunks)
     question = (unit(1) * 3 + unit(2)).astype(np.float32)
-    scores = lookup.by_vector(question, None, 2)
+    scores = lookup.by_all((), question, (), None, 2).nearest
     assert found(lookup, scores) == ["b.md", "c.md"]
     assert sorted(scores.values()) == pytest.approx([1 / 10**0.5, 3 / 10**0.5], abs=1e-5)
 
@@ -123,7 +125,7 @@ def test_a_condition_holds_before_ranking(
     chunks: ChunkStore, condition: str, expected: set[str]
 ) -> None:
     lookup = Lookup(chunks)
-    vector = lookup.by_vector(unit(0), condition, 1)
+    vector = lookup.by_all((), unit(0), (), condition, 1).nearest
     assert set(found(lookup, vector)) <= expected
     assert bool(vector) is bool(expected), "the limit counts only rows that fit"
     words = lookup.by_words([Clause("other", "names")], condition, 10)
@@ -135,7 +137,7 @@ def test_a_condition_holds_before_ranking(
 def test_limits_are_kept(chunks: ChunkStore) -> None:
     lookup = Lookup(chunks)
     assert len(lookup.by_words([Clause("other", "names")], None, 2)) == 2
-    assert len(lookup.by_vector(unit(0), None, 3)) == 3
+    assert len(lookup.by_all((), unit(0), (), None, 3).nearest) == 3
 
 
 def test_rows_are_whole(chunks: ChunkStore) -> None:
@@ -153,9 +155,15 @@ def test_rows_are_whole(chunks: ChunkStore) -> None:
     assert (row.section, row.heading_path, row.tags) == ("S", ("H", "S"), ("#t", "#u/v"))
     assert (row.start_line, row.end_line, row.date) == (3, 7, "2024-01-03")
     assert row.is_private is True
-    assert row.has_words_only is True
     assert lookup.rows([number])[number].words_only == ""
     assert lookup.rows([]) == {}
+
+
+def test_a_row_of_an_older_program_knows_no_dates_and_no_layout() -> None:
+    said = ["Café", ["Other"], ["H"], ["#t"], "S", "c.md", "one", 0, None, 3, 7, False, True]
+    row = found_row("green roof", json.dumps(said), "id")
+    assert (row.source_file, row.end_line, row.is_private) == ("c.md", 7, False)
+    assert (row.dates, row.layout, row.chunk_id) == ((), (), "id")
 
 
 def test_without_a_table_there_is_no_index(tmp_path: Path) -> None:
@@ -170,7 +178,7 @@ def test_rows_that_cannot_be_read_are_damage(chunks: ChunkStore) -> None:
     chunks.close()
     fresh = ChunkStore(chunks.uri)
     with pytest.raises(IndexCorrupted):
-        Lookup(fresh).by_vector(unit(0), None, 3)
+        Lookup(fresh).by_all((), unit(0), (), None, 3)
 
 
 def test_a_table_of_another_version_is_said_to_be_one(chunks: ChunkStore) -> None:

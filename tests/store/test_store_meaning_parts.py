@@ -50,7 +50,8 @@ def test_parts_go_with_their_chunk(home: Path) -> None:
     store, named, vectors = filled(home)
     store.put([named[1]], [unit_vectors(1, seed=99)])
     assert store.similarities(vectors[1][2], [named[1][0]])[named[1][0]] < 0.5
-    store.forget([named[4][0]])
+    others = [chunk_id for chunk_id, _ in named if chunk_id != named[4][0]]
+    assert store.keep_only([packed_ids(others)]) == 1
     assert store.similarities(vectors[4][2], [named[4][0]]) == {}
     kept = packed_ids([named[2][0]])
     assert store.keep_only([kept]) == 3

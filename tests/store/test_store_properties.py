@@ -133,8 +133,8 @@ def test_properties_of_a_file_from_before_are_kept(tmp_path: Path) -> None:
         assert paths_of(made, "rating", "4", "6") == {"a.md", "b.md"}
         assert database.row("SELECT count(*) FROM property_value") == (2,)
         assert database.row("SELECT value FROM memory") == ("v",)
-        assert [change.rel_path for change in Queue(database).owed("one")] == ["a.md"]
-        assert Queue(database, Consumer.RELATIONS).owed("one") == []
+        assert [change.rel_path for change in next(Queue(database).pages("one", -1))] == ["a.md"]
+        assert list(Queue(database, Consumer.RELATIONS).pages("one", -1)) == []
         assert database.check(is_deep=True) is None
         with database.transaction():
             made.remove("one", ["b.md"])

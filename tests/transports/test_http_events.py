@@ -13,7 +13,6 @@ from tests.waiting import PATIENCE_S, until
 from obsidian_rag.engine import Bus
 from obsidian_rag.engine.events import EventKind
 from obsidian_rag.errors import OllamaUnreachable
-from obsidian_rag.index import Subject
 from obsidian_rag.tools import Caller
 from obsidian_rag.transports.http.events import Streams
 from obsidian_rag.transports.http.guard import CALLER
@@ -33,7 +32,7 @@ def tell(door: OpenDoor, *names: str) -> None:
 def test_an_event_arrives_with_its_number_kind_data_and_time(door: OpenDoor) -> None:
     with door.listen() as listener:
         tell(door, "Überschrift\n\u2028.md")
-        door.live.health.note({Subject.EMBEDDER: OllamaUnreachable("Ollama is down.")})
+        door.live.health.note(embedder=OllamaUnreachable("Ollama is down."))
         changes, health = listener.take(), listener.take()
     assert changes is not None
     assert health is not None

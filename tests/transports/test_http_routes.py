@@ -16,7 +16,6 @@ from tests.waiting import PATIENCE_S
 from obsidian_rag import __version__
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import IndexCorrupted, OllamaUnreachable
-from obsidian_rag.index import Subject
 from obsidian_rag.tools import TOOLS, Caller, Envelope, Params, Tool, call, schemas, success
 
 SAFE = {
@@ -164,11 +163,11 @@ def test_health_is_told_to_anyone_here_and_nothing_else(
         for troubles, state in (
             (None, "starting"),
             ({}, "healthy"),
-            ({Subject.EMBEDDER: OllamaUnreachable("at /secret/place")}, "degraded"),
-            ({Subject.STORE: IndexCorrupted("in /secret/place")}, "unavailable"),
+            ({"embedder": OllamaUnreachable("at /secret/place")}, "degraded"),
+            ({"store": IndexCorrupted("in /secret/place")}, "unavailable"),
         ):
             if troubles is not None:
-                health.note({**troubles})
+                health.note(**troubles)
             reply = door.get("/healthz", {"Authorization": None})
             assert reply.status == 200
             assert reply.json == {"status": state, "version": __version__}

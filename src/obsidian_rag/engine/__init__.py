@@ -2,38 +2,23 @@
 
 from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import examine
-from obsidian_rag.engine.early import update_relations
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus, Event
 from obsidian_rag.engine.foreground import index_in_foreground, run_index
+from obsidian_rag.engine.health import health_of, index_stamp
 from obsidian_rag.engine.job import Job
-from obsidian_rag.engine.linking import (
-    add_link,
-    change_link,
-    link_status,
-    remove_link,
-    sync_link,
-)
+from obsidian_rag.engine.linking import add_link, change_link, link_status, remove_link, sync_link
 from obsidian_rag.engine.models import Model, Models
 from obsidian_rag.engine.presence import announce, claim
-from obsidian_rag.engine.probes import health_of, index_stamp
-from obsidian_rag.engine.query import (
-    ask,
-    known_folder,
-    list_notes,
-    note_passages,
-    property_names,
-)
+from obsidian_rag.engine.query import ask, known_folder, list_notes
 from obsidian_rag.engine.resident import ResidentEngine
 from obsidian_rag.engine.status import report_status
 from obsidian_rag.engine.tokens import Tokens
 from obsidian_rag.engine.vault_choice import accept_replacement, offered_vaults, replaced_vault
-from obsidian_rag.engine.vault_map import DrawnMap
 
 __all__ = [
     "Bus",
     "Daemon",
-    "DrawnMap",
     "Engine",
     "Event",
     "Job",
@@ -54,13 +39,10 @@ __all__ = [
     "known_folder",
     "link_status",
     "list_notes",
-    "note_passages",
     "offered_vaults",
-    "property_names",
     "remove_link",
     "replaced_vault",
     "report_status",
     "run_index",
     "sync_link",
-    "update_relations",
 ]

@@ -13,28 +13,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from obsidian_rag.config import Config
-from obsidian_rag.engine.early import EarlyRelations
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.events import Bus
+from obsidian_rag.engine.events import Bus, EventKind
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.query import ask
 from obsidian_rag.engine.scheduler import Scheduler
-from obsidian_rag.engine.vault_map import VaultMap
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.index import Subject, settings_for_runs
+from obsidian_rag.index import settings_for_runs
 from obsidian_rag.livesync import LivesyncLoop, synced_root
 from obsidian_rag.process import use_few_arenas
+from obsidian_rag.relations import EarlyRelations, VaultMap
 from obsidian_rag.search import Request
-from obsidian_rag.vault import (
-    Listener,
-    OnChange,
-    Vault,
-    Watcher,
-    configured_vault,
-    watch_files,
-)
+from obsidian_rag.vault import Listener, OnChange, Vault, Watcher, configured_vault, watch_files
 
 _JOIN_S = 5.0
 _SETTINGS_EVERY_S = 1.0
@@ -42,16 +34,23 @@ _log = logging.getLogger(__name__)
 
 
 class _Thread:
-    """A thread that can be ended apart from the others."""
+    """A thread that can be ended apart from the others; `wake` makes it look at its event."""
 
-    def __init__(self, name: str, run: Callable[[threading.Event], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[threading.Event], None],
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
         self._stop = threading.Event()
+        self._wake = wake
         self._thread = threading.Thread(target=run, args=(self._stop,), name=name, daemon=True)
         self._thread.start()
 
     def tell(self) -> None:
         """Say that it shall end."""
         self._stop.set()
+        self._wake()
 
     def join(self) -> None:
         """Wait for its end."""
@@ -73,7 +72,9 @@ class Daemon:
         self._livesync_changed: OnChange = _ignore
         self.watcher = self._made_watcher(config)
         bus = Bus()
-        self._map = VaultMap(self.engine, bus)
+        self._map = VaultMap(
+            self.engine, lambda version: bus.publish(EventKind.MAP, {"version": version})
+        )
         self.live = Live(
             bus,
             Jobs(config, bus),
@@ -89,17 +90,16 @@ class Daemon:
         self.engine.settings_file.started_with = config.restart_values
         self.engine.on_settings = lambda: self._settings_changed.set()
         self._scheduler = Scheduler(self.engine, self.live)
-        self._early = EarlyRelations(self.engine, self.live)
+        self._early = EarlyRelations(
+            self.engine, lambda told: bus.publish(EventKind.RELATIONS, told)
+        )
         self._livesync: LivesyncLoop | None = None
         self._settings_changed = threading.Event()
-        self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
-        self._watching: _Thread | None = None
-        # By link id: the watchers of linked vaults.
-        self._watching_links: dict[str, _Thread] = {}
+        self._is_stopping = False
+        # By name; those of the watchers of linked vaults are their link ids.
+        self._threads: dict[str, _Thread] = {}
         self._active_links: set[str] = set()
         self._links_lock = threading.Lock()
-        self._syncing: _Thread | None = None
 
     def start(self) -> None:
         """Start every thread and the worker; nothing here waits for a slow disk or model."""
@@ -108,38 +108,33 @@ class Daemon:
         self.live.jobs.start()
         self._watch(config, is_behind=False)
         self._follow_links()
-        self._begin("early relations", lambda: self._early.run(self._stop))
-        self._begin("map", lambda: self._map.run(self._stop))
-        self._begin("scheduler", lambda: self._scheduler.run(self._stop))
+        self._begin("early relations", self._early.run, self._early.wake)
+        self._begin("map", self._map.run, self._map.wake)
+        self._begin("scheduler", self._scheduler.run, self._scheduler.wake)
         self._sync(config)
-        self._begin("settings", lambda: self._follow_settings(config))
+        follow = functools.partial(self._follow_settings, config)
+        self._begin("settings", follow, self._settings_changed.set)
         # Not joined: it may hang on a model that takes a minute to load.
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
 
     def stop(self) -> None:
         """Stop the watcher, let the running job finish within its limit, let go of files."""
-        self._stop.set()
-        self._settings_changed.set()
-        self._scheduler.wake()
-        self._early.wake()
-        self._map.wake()
-        for thread in self._threads:
-            thread.join(_JOIN_S)
-        self._end_watching()
-        self._end_watching_links(set(self._watching_links))
+        self._is_stopping = True
+        self._end("settings", "scheduler", "early relations", "map")
+        self._end("watcher", *self._active_links)
         self._end_syncing()
         self.live.jobs.stop(self.engine.config.settings.server.shutdown_wait_s)
         self.engine.close()
 
-    def _follow_settings(self, config: Config) -> None:
+    def _follow_settings(self, config: Config, stop: threading.Event) -> None:
         """Look at the config file now and then; `config` is what the parts were started with."""
-        while not self._stop.is_set():
+        while not stop.is_set():
             self._settings_changed.wait(_SETTINGS_EVERY_S)
             self._settings_changed.clear()
             try:
                 self.engine.follow_settings()
                 self._follow_links()  # another process may have linked a vault
-                if self.engine.config is not config and not self._stop.is_set():
+                if self.engine.config is not config and not stop.is_set():
                     before, config = config, self.engine.config
                     self._apply(before, config)
             except Exception:  # noqa: BLE001  (a background loop: the next round may do better)
@@ -149,9 +144,9 @@ class Daemon:
         """Start anew what the change concerns."""
         _log.info("the settings have changed")
         if _for_watching(before) != _for_watching(after):
-            self._end_watching()
+            self._end("watcher")
             self._watch(after, is_behind=True)
-            self._end_watching_links(set(self._watching_links))
+            self._end(*self._active_links)
             self._follow_links(is_behind=True)
         if _for_syncing(before) != _for_syncing(after):
             self._end_syncing()
@@ -185,13 +180,7 @@ class Daemon:
     def _watch(self, config: Config, *, is_behind: bool) -> None:
         watcher = self.watcher = self._made_watcher(config)
         if config.settings.watcher.enabled or _shares_vault(config):
-            self._watching = _Thread("watcher", lambda stop: watcher.run(stop, is_behind=is_behind))
-
-    def _end_watching(self) -> None:
-        if self._watching is not None:
-            self._watching.tell()
-            self._watching.join()
-            self._watching = None
+            self._begin("watcher", functools.partial(watcher.run, is_behind=is_behind))
 
     def _follow_links(self, *, is_behind: bool = False) -> None:
         """Watch each linked vault that is not paused, and no other."""
@@ -200,41 +189,30 @@ class Daemon:
             active = {link_id for link_id, vault in linked.items() if not vault.is_paused}
             if active == self._active_links and not is_behind:
                 return
+            self._end(*self._active_links - active)
             self._active_links = active
-            self._end_watching_links(set(self._watching_links) - active)
-            if self._is_indexing_edits and not self._stop.is_set():
-                for link_id in active - set(self._watching_links):
-                    self._watching_links[link_id] = self._watcher_of(linked[link_id], is_behind)
+            if self._is_indexing_edits and not self._is_stopping:
+                for link_id in active - set(self._threads):
+                    self._watch_link(linked[link_id], is_behind)
             self._scheduler.links_changed(active)
 
-    def _watcher_of(self, vault: Vault, is_behind: bool) -> _Thread:
+    def _watch_link(self, vault: Vault, is_behind: bool) -> None:
         settings = self.engine.config.settings.watcher
         told = functools.partial(self._scheduler.changed, link_id=vault.link_id)
         listener = Listener(told, vault.rules, settings.debounce_s, settings.collect_s)
         watcher = Watcher(vault.root, listener)
-        return _Thread(
-            f"watcher of {vault.name}", lambda stop: watcher.run(stop, is_behind=is_behind)
-        )
-
-    def _end_watching_links(self, link_ids: set[str]) -> None:
-        ended = [self._watching_links.pop(link_id) for link_id in link_ids]
-        for thread in ended:
-            thread.tell()
-        for thread in ended:
-            thread.join()
+        self._begin(vault.link_id, functools.partial(watcher.run, is_behind=is_behind))
 
     def _sync(self, config: Config) -> None:
         if config.settings.livesync.enabled:
             watch = functools.partial(self._watch_for_livesync, config)
             self._livesync = LivesyncLoop(config, watch, self._tell_livesync)
-            self._syncing = _Thread("livesync", self._livesync.run)
+            self._begin("livesync", self._livesync.run, self._livesync.wake)
 
     def _end_syncing(self) -> None:
-        if self._livesync is not None and self._syncing is not None:
-            self._syncing.tell()
-            self._livesync.wake()
-            self._syncing.join()
-            self._livesync = self._syncing = None
+        if self._livesync is not None:
+            self._end("livesync")
+            self._livesync = None
             self._tell_livesync(None)
 
     @contextlib.contextmanager
@@ -254,17 +232,29 @@ class Daemon:
                 self._livesync_changed = _ignore
 
     def _tell_livesync(self, trouble: ObsidianRagError | None) -> None:
-        self.live.health.note({Subject.LIVESYNC: trouble})
+        self.live.health.note(livesync=trouble)
 
     def _look_soon(self) -> None:
         self._scheduler.look_soon()
         if self._livesync is not None:
             self._livesync.look_soon()
 
-    def _begin(self, name: str, action: Callable[[], None]) -> None:
-        thread = threading.Thread(target=action, name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+    def _begin(
+        self,
+        name: str,
+        run: Callable[[threading.Event], None],
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._threads[name] = _Thread(name, run, wake)
+
+    def _end(self, *names: str) -> None:
+        """End these threads, side by side; those that are not there have ended."""
+        found = [self._threads.pop(name, None) for name in names]
+        ended = [thread for thread in found if thread is not None]
+        for thread in ended:
+            thread.tell()
+        for thread in ended:
+            thread.join()
 
     def _warm_up(self) -> None:
         """Load what the first question would wait for."""

@@ -2,8 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obsidian_rag.config import Config
@@ -12,14 +11,12 @@ from obsidian_rag.embed import Embedder
 from obsidian_rag.index import (
     INDEX_VERSION,
     CurrentParts,
-    Guarded,
     Mode,
     Sending,
-    Subject,
     Transformer,
     Vaults,
-    Workplace,
     catch_up,
+    hand_over,
 )
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations import KeptIndex, RelationsConsumer, ground_of, refresh_meanings
@@ -78,8 +75,9 @@ class Engine:
             self._parts.renew(self.settings_file.config)
             self.looked_for_changes = None
             live.jobs.use(self.settings_file.config)
-        found = (self.settings_file.trouble, self.settings_file.restart_trouble)
-        live.health.note({Subject.CONFIG: found[0], Subject.RESTART: found[1]})
+        live.health.note(
+            config=self.settings_file.trouble, restart=self.settings_file.restart_trouble
+        )
         self.on_settings()
 
     @property
@@ -153,18 +151,6 @@ class Engine:
         """How notes are cut, for the configured embedder."""
         return self._parts.now.limits
 
-    def workplace(self, vault: Vault) -> Workplace:
-        """What an index run over a vault needs."""
-        settings = self.config.settings
-        return Workplace(
-            database=self.database,
-            chunks=self.chunks,
-            embedder=self.embedder,
-            vault=vault,
-            limits=self.limits,
-            guarded=Guarded(settings.memory.patterns, settings.security.sensitive_sections),
-        )
-
     @property
     def index_version(self) -> str:
         """A name for the present state of the index; it changes when the index does."""
@@ -174,14 +160,23 @@ class Engine:
         """The indexes of related notes, for a run to keep in line; to be closed by the caller."""
         return RelationsConsumer(self.config.home, ground_of(self))
 
+    def hand_over(
+        self,
+        vault: Vault,
+        consumer: RelationsConsumer,
+        held: Mapping[str, str],
+        paths: Sequence[str] | None = None,
+    ) -> list[str] | None:
+        """Have notes of a vault read for their relations alone; see `hand_over` of the index."""
+        return hand_over(vault, self.limits, consumer, held, paths)
+
     def make_relations(self) -> bool:
         """Relate the notes that are indexed, where that was lost; False if a job will do it."""
         if self.live is not None:
             self.live.jobs.request(Mode.SYNC)
             return False
-        with writer_lock(self.config.home, "relations"), self.relations_consumer() as consumer:
-            for vault in self.vaults:
-                catch_up(replace(self.workplace(vault), consumer=consumer))
+        with writer_lock(self.config.home, "relations"):
+            catch_up(self)
         return True
 
     def close(self) -> None:

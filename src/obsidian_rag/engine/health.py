@@ -1,12 +1,23 @@
-"""The memory of a living engine's health: what was last seen, and every change of the state."""
+"""The health of an engine for every answer; a living one looks, and remembers what it saw."""
 
+import contextlib
 import threading
 from collections import deque
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
+from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus, EventKind
 from obsidian_rag.errors import ObsidianRagError, Status
-from obsidian_rag.index import HealthFacts, Subject, assess
+from obsidian_rag.index import (
+    HealthAnswer,
+    HealthFacts,
+    JobFacts,
+    assess,
+    known_facts,
+    newest_note,
+    probed_facts,
+)
 from obsidian_rag.store import now
 
 _KEPT = 50
@@ -54,27 +65,21 @@ class Health:
         with self._lock:
             return self._facts or HealthFacts()
 
-    def trouble(self, *subjects: Subject) -> ObsidianRagError | None:
-        """The gravest trouble of these subjects, or of everything."""
-        facts = self.facts
-        if not subjects:
-            return assess(facts).error
-        found: list[ObsidianRagError | None] = [getattr(facts, one.value) for one in subjects]
-        return next((trouble for trouble in found if trouble is not None), None)
+    @property
+    def trouble(self) -> ObsidianRagError | None:
+        """The gravest one that is known."""
+        return assess(self.facts).error
 
-    def note(self, troubles: dict[Subject, ObsidianRagError | None]) -> None:
-        """Take in what was seen of some subjects."""
+    def note(self, **seen: Any) -> None:
+        """Take in some facts, by their names."""
         with self._lock:
-            self.take({subject.value: trouble for subject, trouble in troubles.items()})
+            self.take(replace(self.facts, **seen))
 
-    def take(self, seen: HealthFacts | dict[str, object]) -> None:
-        """Take in facts, all or some by their names; the only way the state changes."""
+    def take(self, facts: HealthFacts) -> None:
+        """Take in all facts; the only way the state changes."""
         with self._lock:
-            if isinstance(seen, HealthFacts):
-                self._facts = seen
-            else:
-                self._facts = replace(self.facts, **seen)  # type: ignore[arg-type]  # by name
-            answer = assess(self._facts)
+            self._facts = facts
+            answer = assess(facts)
             before = self._changes[-1] if self._changes else None
             code = answer.error.code if answer.error else None
             if before is not None and (before.state, before.code) == (answer.state, code):
@@ -89,3 +94,52 @@ class Health:
             self._changes.append(change)
             # Inside the lock: two changes must not be told in the wrong order.
             self._bus.publish(EventKind.HEALTH, asdict(change))
+
+
+def health_of(engine: Engine) -> HealthAnswer:
+    """How the engine is, for an answer that is given now."""
+    return assess(facts_of(engine))
+
+
+def facts_of(engine: Engine) -> HealthFacts:
+    """What can be known at once, and bears on answers: none of them needs LiveSync."""
+    live = engine.live
+    seen = replace(live.health.facts, livesync=None) if live is not None else None
+    engine.follow_database()
+    is_followed = live is not None and live.health.is_followed
+    return known_facts(engine, seen, _jobs(engine), is_followed=is_followed)
+
+
+def look(engine: Engine) -> HealthFacts:
+    """Probe everything, and tell a living engine's health."""
+    engine.follow_database()
+    facts = HealthFacts(
+        config=engine.settings_file.trouble,
+        restart=engine.settings_file.restart_trouble,
+        livesync=_livesync_trouble(engine),
+    )
+    facts = probed_facts(engine, facts, _jobs(engine))
+    if engine.live is not None:
+        engine.live.health.take(facts)
+    return facts
+
+
+def index_stamp(engine: Engine) -> tuple[str, str | None]:
+    """What an answer was made from: the version of the index, and the time of its newest note."""
+    return engine.index_version, newest_note(engine)
+
+
+def _jobs(engine: Engine) -> JobFacts:
+    if engine.live is None:
+        return JobFacts()
+    last = engine.live.jobs.latest
+    ended = (last.finished_at or "", last.error) if last is not None else None
+    return JobFacts(engine.live.jobs.active is not None, ended)
+
+
+def _livesync_trouble(engine: Engine) -> ObsidianRagError | None:
+    """What the daemon's own node says; who has none has no trouble with it."""
+    with contextlib.suppress(ObsidianRagError):
+        state = engine.live.livesync() if engine.live else None
+        return state.trouble if state else None
+    return None

@@ -2,11 +2,11 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.index import Mode, Progress, RunOrder
+from obsidian_rag.index import Progress, RunOrder
 from obsidian_rag.store import now
 
 
@@ -23,25 +23,19 @@ class JobStatus(StrEnum):
 class Job:
     """One index run for somebody; a new value replaces the old one as it moves on.
 
-    `attempt` is 0 while it waits.
+    `order` is what the worker is asked to do; `attempt` is 0 while it waits.
     """
 
-    id: str
-    mode: Mode
-    status: JobStatus
+    order: RunOrder
     is_requested: bool
-    paths: frozenset[str] | None
-    attempt: int
-    created_at: str
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    status: JobStatus = JobStatus.STARTED
+    attempt: int = 0
+    created_at: str = field(default_factory=now)
     finished_at: str | None = None
     progress: Progress | None = None
     result: Mapping[str, object] | None = None
     error: ObsidianRagError | None = None
-    accepts_removals: bool = False
-    # The vault it is about: None is all of them or, with paths, the primary one.
-    link_id: str | None = None
-    # It gave way to an edit, and goes on without another look at the vault.
-    is_resumed: bool = False
     # When this attempt began, by the clock of the process, and how far it has stored.
     began: float | None = None
     stored: Progress | None = None
@@ -49,13 +43,7 @@ class Job:
     @property
     def is_import(self) -> bool:
         """Whether it is about all of a linked vault: an edit elsewhere need not wait for it."""
-        return self.link_id is not None and self.paths is None
-
-    @property
-    def order(self) -> RunOrder:
-        """What the worker is asked to do."""
-        paths = tuple(sorted(self.paths)) if self.paths is not None else None
-        return RunOrder(self.mode, paths, self.link_id, self.accepts_removals, self.is_resumed)
+        return self.order.link_id is not None and self.order.paths is None
 
     @property
     def is_over(self) -> bool:
@@ -67,8 +55,8 @@ def job_fields(job: Job) -> dict[str, object]:
     """A job as events and tools show it."""
     return {
         "id": job.id,
-        "mode": job.mode.value,
-        "link_id": job.link_id,
+        "mode": job.order.mode.value,
+        "link_id": job.order.link_id,
         "status": job.status.value,
         "requested": job.is_requested,
         "attempt": job.attempt,
@@ -88,19 +76,3 @@ def cancelled(job: Job) -> Job:
 def failed(job: Job, error: ObsidianRagError) -> Job:
     """The job, ended by a failure."""
     return replace(job, status=JobStatus.FAILED, finished_at=now(), error=error)
-
-
-def new_job(
-    mode: Mode, paths: frozenset[str] | None, link_id: str | None, *, is_requested: bool
-) -> Job:
-    """A job that waits."""
-    return Job(
-        str(uuid.uuid4()),
-        mode,
-        JobStatus.STARTED,
-        is_requested,
-        paths,
-        0,
-        now(),
-        link_id=link_id,
-    )

@@ -15,25 +15,20 @@ from dataclasses import asdict, replace
 
 from obsidian_rag.config import Config
 from obsidian_rag.engine.events import Bus, EventKind
-from obsidian_rag.engine.job import (
-    Job,
-    JobStatus,
-    cancelled,
-    failed,
-    job_fields,
-    new_job,
-)
-from obsidian_rag.engine.worker_link import WorkerGone, WorkerLink
+from obsidian_rag.engine.job import Job, JobStatus, cancelled, failed, job_fields
+from obsidian_rag.engine.worker_link import WorkerLink
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, error_from
 from obsidian_rag.index import (
     MeaningState,
     Mode,
     Phase,
     Progress,
+    RunOrder,
     meaning_fields,
     record_failure,
     settings_for_runs,
 )
+from obsidian_rag.process import ChildGone
 from obsidian_rag.store import now
 
 _KEPT = 20
@@ -56,7 +51,7 @@ class Jobs:
         # What the worker last said of meaning vectors.
         self.meaning: MeaningState | None = None
         self._link = WorkerLink(config)
-        self._link.on_meaning, self._link.on_gone = self._hear_meaning, self._hear_gone
+        self._link.on_news, self._link.on_gone = self._hear_meaning, self._hear_gone
         self._changed = threading.Condition()
         self._waiting: deque[Job] = deque()
         self._running: Job | None = None
@@ -125,10 +120,10 @@ class Jobs:
         with self._changed:
             self._refuse_when_stopping()
             running = self._requested(link_id)
-            if running is not None and (running.accepts_removals or not accepts_removals):
+            if running is not None and (running.order.accepts_removals or not accepts_removals):
                 return running
-            job = new_job(Mode(mode), None, link_id, is_requested=True)
-            job = self._add(replace(job, accepts_removals=accepts_removals))
+            order = RunOrder(Mode(mode), None, link_id, accepts_removals)
+            job = self._add(Job(order, is_requested=True))
         self._overtake()
         return job
 
@@ -142,15 +137,15 @@ class Jobs:
         """
         with self._changed:
             self._refuse_when_stopping()
-            chosen = frozenset(paths) if paths is not None else None
-            job = self._add(new_job(Mode.SYNC, chosen, link_id, is_requested=False))
+            chosen = tuple(sorted(paths)) if paths is not None else None
+            job = self._add(Job(RunOrder(Mode.SYNC, chosen, link_id), is_requested=False))
         self._overtake()
         return job
 
     def end_link(self, link_id: str) -> None:
         """End what is done for a linked vault, and wait until it has."""
         with self._changed:
-            jobs = [job for job in self._jobs_under_way() if job.link_id == link_id]
+            jobs = [job for job in self._jobs_under_way() if job.order.link_id == link_id]
         for job in jobs:
             with contextlib.suppress(NotFound):  # it is over
                 self.cancel(job.id)
@@ -159,7 +154,9 @@ class Jobs:
     def for_link(self, link_id: str) -> Job | None:
         """The job under way for a linked vault."""
         with self._changed:
-            return next((job for job in self._jobs_under_way() if job.link_id == link_id), None)
+            return next(
+                (job for job in self._jobs_under_way() if job.order.link_id == link_id), None
+            )
 
     def cancel(self, job_id: str | None = None) -> Job:
         """Ask a job to end early; without an id, the active one.
@@ -227,7 +224,7 @@ class Jobs:
     def _add(self, job: Job) -> Job:
         """Behind the others; what is about the primary vault before imports of linked ones."""
         at = len(self._waiting)
-        while job.link_id is None and at and self._waiting[at - 1].is_import:
+        while job.order.link_id is None and at and self._waiting[at - 1].is_import:
             at -= 1
         self._waiting.insert(at, job)
         self._changed.notify_all()
@@ -238,7 +235,7 @@ class Jobs:
 
     def _requested(self, link_id: str | None = None) -> Job | None:
         jobs = (job for job in self._jobs_under_way() if job.is_requested)
-        return next((job for job in jobs if link_id in (None, job.link_id)), None)
+        return next((job for job in jobs if link_id in (None, job.order.link_id)), None)
 
     def _under_way(self, job_id: str) -> Job | None:
         return next((job for job in self._jobs_under_way() if job.id == job_id), None)
@@ -307,7 +304,7 @@ class Jobs:
         self._send_cancel(running)
 
     def _send_cancel(self, job: Job) -> None:
-        with contextlib.suppress(WorkerGone):
+        with contextlib.suppress(ChildGone):
             self._link.send({"type": "cancel", "job_id": job.id})
 
     # What follows is the owner's thread.
@@ -323,7 +320,7 @@ class Jobs:
                     if not self._is_put_back(done):
                         self._finish(done)
                 elif has_worker:
-                    with contextlib.suppress(WorkerGone):
+                    with contextlib.suppress(ChildGone):
                         self._link.configure()
         finally:
             self._link.close(_TIDY_S)
@@ -334,7 +331,7 @@ class Jobs:
             with self._changed:
                 self._is_gone = False
             self._link.ensure(self._stopping)
-        except WorkerGone as gone:
+        except ChildGone as gone:
             _log.warning("the worker does not start: %s", gone)
             return False
         return True
@@ -385,7 +382,7 @@ class Jobs:
             return None
 
     def _carry_out(self, job: Job) -> Job:
-        gone = WorkerGone()
+        gone = ChildGone()
         try:
             while job.attempt < _MOST_ATTEMPTS and (job.attempt == 0 or self._has_worker()):
                 job = self._begin(job)
@@ -394,13 +391,13 @@ class Jobs:
                     if not self._is_to_be_repeated(done):
                         return done
                     job = replace(job, attempt=job.attempt - 1)
-                except WorkerGone as end:
+                except ChildGone as end:
                     gone = end
-                    _log.warning("the worker ended during a %s: %s", job.mode, end)
+                    _log.warning("the worker ended during a %s: %s", job.order.mode, end)
                 if self._is_cancelling or self._stopping.is_set():
                     return cancelled(job)
         except Exception:  # noqa: BLE001  (the outer edge of the job loop: the next job may work)
-            _log.exception("a %s cannot be followed", job.mode)
+            _log.exception("a %s cannot be followed", job.order.mode)
         code = "" if gone.exit_code is None else f" (exit code {gone.exit_code})"
         return self._failed(job, f"The indexer stopped unexpectedly{code}.")
 
@@ -420,7 +417,11 @@ class Jobs:
             self._running = None
             self._is_sent = self._is_outdated = False
             waiting = replace(
-                job, status=JobStatus.STARTED, finished_at=None, attempt=0, is_resumed=True
+                job,
+                order=replace(job.order, is_resumed=True),
+                status=JobStatus.STARTED,
+                finished_at=None,
+                attempt=0,
             )
             self._add(waiting)
             return True
@@ -437,7 +438,7 @@ class Jobs:
     def _converse(self, job: Job) -> Job:
         """Hand a job over and follow it to its end."""
         self._link.trim_log()
-        with contextlib.suppress(WorkerGone):  # `receive` knows the exit code
+        with contextlib.suppress(ChildGone):  # `receive` knows the exit code
             self._link.configure()
             self._link.send({"type": "run", "job_id": job.id, **asdict(job.order)})
         with self._changed:
@@ -464,7 +465,7 @@ class Jobs:
         with self._changed:
             stored = progress if progress.phase is Phase.STORING else job.stored
             job = self._running = replace(job, progress=progress, stored=stored)
-        about = {"job_id": job.id, "mode": job.mode.value, "link_id": job.link_id}
+        about = {"job_id": job.id, "mode": job.order.mode.value, "link_id": job.order.link_id}
         fields = {**about, **progress.fields}
         self._bus.publish(EventKind.PROGRESS, fields)
         return job
@@ -478,7 +479,7 @@ class Jobs:
         """A failure that the worker had no chance to leave word of."""
         error = IndexerFailed(message, _NEXT_STEP)
         try:
-            record_failure(self._config, job.mode, error)
+            record_failure(self._config, job.order.mode, error)
         except OSError as trouble:
             _log.warning("the result cannot be written: %s", trouble)
         return failed(job, error)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.foreground import run_index
+from obsidian_rag.engine.health import health_of
 from obsidian_rag.engine.job import Job
-from obsidian_rag.engine.probes import health_of
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.index import (
     FIRST_UNFINISHED,
@@ -15,9 +15,7 @@ from obsidian_rag.index import (
     HealthAnswer,
     IndexResult,
     LinkProgress,
-    Listener,
     Mode,
-    Stop,
     file_totals,
     running_progress,
     vault_health,
@@ -148,12 +146,7 @@ def _set_paused(engine: Engine, link: Link, *, is_paused: bool) -> None:
     _announce(engine)
 
 
-def sync_link(
-    engine: Engine,
-    link_id: str,
-    listener: Listener = lambda _: None,
-    stop: Stop = lambda: False,
-) -> Job | IndexResult:
+def sync_link(engine: Engine, link_id: str) -> Job | IndexResult:
     """Make the index agree with one vault: a job where a daemon runs, a run here otherwise.
 
     Raises:
@@ -164,7 +157,7 @@ def sync_link(
     link = engine.vaults.unpaused(link_id)
     if engine.live is not None:
         return engine.live.jobs.request(Mode.SYNC, link_id=link.link_id)
-    return run_index(engine, Mode.SYNC, listener, stop, link_id=link.link_id)
+    return run_index(engine, Mode.SYNC, link_id=link.link_id)
 
 
 def link_status(engine: Engine, link_id: str, limit: int = 50) -> LinkStatus:

@@ -9,8 +9,8 @@ from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine.vault_map import VaultMap
     from obsidian_rag.livesync import LivesyncState
+    from obsidian_rag.relations import VaultMap
 
 
 @dataclass(frozen=True, slots=True)

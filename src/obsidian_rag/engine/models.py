@@ -1,7 +1,7 @@
 """The transformers in the data folder of one installation, and what its settings use them for."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -14,13 +14,9 @@ OnProgress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class Model(embed.ModelInfo):
     """A model that is there; `used_for` is None when the settings do not name it."""
 
-    name: str
-    folder: Path
-    dimensions: int
-    size_bytes: int
     used_for: ModelUse | None
 
 
@@ -69,5 +65,4 @@ class Models:
         embed.remove_model(name, self._config.home)
 
     def _model(self, found: embed.ModelInfo) -> Model:
-        use = self.use_of(found.name)
-        return Model(found.name, found.folder, found.dimensions, found.size_bytes, use)
+        return Model(**asdict(found), used_for=self.use_of(found.name))

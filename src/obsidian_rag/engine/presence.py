@@ -7,12 +7,10 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from filelock import FileLock, Timeout
-
 from obsidian_rag import __version__
 from obsidian_rag.config import DAEMON_LOCK, Config, write_atomically
-from obsidian_rag.errors import Busy, ReadOnly
-from obsidian_rag.store import now, own_folder
+from obsidian_rag.errors import Busy
+from obsidian_rag.store import held_lock, now
 
 # Whoever asks whether a daemon runs holds the lock for a moment.
 _PATIENCE_S = 1.0
@@ -45,27 +43,21 @@ def claim(config: Config) -> Iterator[None]:
         Busy: there is one already.
         ReadOnly: the data folder may not be written.
     """
-    own_folder(config.home)
-    lock = FileLock(config.home / DAEMON_LOCK)
-    try:
-        lock.acquire(timeout=_PATIENCE_S)
-    except Timeout:
-        raise Busy(
+
+    def busy() -> Busy:
+        return Busy(
             f"A daemon already serves {config.home}.",
             "Use it, or stop it with `obsidian-rag serve --stop`.",
-        ) from None
-    except OSError as error:
-        raise ReadOnly(
-            f"The data folder {config.home} may not be written ({error.strerror}).",
-            "Commands that only read work without a daemon.",
-        ) from error
-    try:
-        config.daemon_file.unlink(missing_ok=True)
-        yield
-    finally:
-        with contextlib.suppress(OSError):
+        )
+
+    suggestion = "Commands that only read work without a daemon."
+    with held_lock(config.home / DAEMON_LOCK, _PATIENCE_S, busy, suggestion):
+        try:
             config.daemon_file.unlink(missing_ok=True)
-        lock.release()
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                config.daemon_file.unlink(missing_ok=True)
 
 
 def announce(config: Config, port: int) -> Presence:

@@ -1,13 +1,12 @@
 """A question as the outside asks it: the full answer if possible, a degraded one if not."""
 
-from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from obsidian_rag.embed import SERVED
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.probes import facts_of
+from obsidian_rag.engine.health import facts_of
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
@@ -21,7 +20,6 @@ from obsidian_rag.index import (
     FINGERPRINT,
     MAINTAINED,
     ListedNote,
-    Subject,
     assess,
     embedder_choice,
     fingerprint,
@@ -30,14 +28,13 @@ from obsidian_rag.index import (
 )
 from obsidian_rag.notes import EVERYTHING, Scope
 from obsidian_rag.search import Answer, Filters, Meanings, Request, Searcher, Signals, fits_any
-from obsidian_rag.store import FoundRow, IndexState, Properties, passages_of
+from obsidian_rag.store import IndexState
 from obsidian_rag.vault import check_relative
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-T = TypeVar("T")
 # What word search can do without.
 _VECTORS_LOST = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
 
@@ -63,10 +60,10 @@ def ask(engine: Engine, request: Request) -> Asked:
         answer, trouble = _ask(engine, request)
     except (IndexNotFound, IndexCorrupted) as error:
         if engine.live is not None:
-            engine.live.health.note({Subject.STORE: error})
+            engine.live.health.note(store=error)
         raise
-    if engine.live is not None and engine.live.health.trouble(Subject.STORE) is not None:
-        engine.live.health.note({Subject.STORE: None})
+    if engine.live is not None and engine.live.health.facts.store is not None:
+        engine.live.health.note(store=None)
     facts = facts_of(engine)
     if isinstance(trouble, EmbeddingMismatch):
         facts = replace(facts, settings=trouble)
@@ -89,7 +86,7 @@ def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | N
         except _VECTORS_LOST as error:
             trouble = error
             if engine.live is not None and not isinstance(error, EmbeddingMismatch):
-                engine.live.health.note({Subject.EMBEDDER: error})
+                engine.live.health.note(embedder=error)
     return _search(engine, replace(request, signals=Signals.WORDS)), trouble
 
 
@@ -97,7 +94,7 @@ def _known_to_be_down(engine: Engine) -> ObsidianRagError | None:
     """No question waits for an embedder that is known not to answer; a look is asked for."""
     if engine.live is None:
         return engine.sending.trouble
-    trouble = engine.live.health.trouble(Subject.EMBEDDER)
+    trouble = engine.live.health.facts.embedder
     if trouble is not None:
         engine.live.look_soon()
     return trouble
@@ -120,19 +117,10 @@ def _search(engine: Engine, request: Request) -> Answer:
 
     request = replace(request, filters=replace(request.filters, admits=admits))
     try:
-        return _looked_up(engine, lambda: searcher.search(request))
+        return engine.chunks.look_up(lambda: searcher.search(request))
     except IndexIncomplete:
         # An index of an older program knows no days: a day in the question counts as words.
         return searcher.search(replace(request, use_dates=False))
-
-
-def _looked_up(engine: Engine, look_up: Callable[[], T]) -> T:
-    """What the index says, also if another process swaps in a new one under our feet."""
-    try:
-        return look_up()
-    except IndexCorrupted:
-        engine.chunks.close()
-        return look_up()
 
 
 def _query_vector(engine: Engine, question: str) -> "NDArray[np.float32]":
@@ -180,7 +168,7 @@ def known_folder(
         return folder if engine.vaults.has_folder(folder) else None
     wanted = Filters(directories=(folder,), scope=scope, with_private=with_private)
     take_up_changes(engine)
-    fits = _looked_up(engine, lambda: fits_any(wanted, engine.chunks, engine.database))
+    fits = engine.chunks.look_up(lambda: fits_any(wanted, engine.chunks, engine.database))
     return folder if fits else None
 
 
@@ -203,23 +191,4 @@ def list_notes(
     except IndexNotFound:
         return ()
     files = engine.vaults.files(vault, scope)
-    return _looked_up(engine, lambda: files.listed(after, limit))
-
-
-def note_passages(
-    engine: Engine, notes: Collection[tuple[str, str]]
-) -> dict[tuple[str, str], tuple[list[FoundRow], str]]:
-    """The passages and properties of some notes, named by vault and path, where there are any."""
-    found: dict[tuple[str, str], tuple[list[FoundRow], str]] = {}
-    for link_id in sorted({link_id for link_id, _ in notes}):
-        paths = [path for own, path in notes if own == link_id]
-        properties = Properties(engine.database).texts(link_id, paths)
-        for path, rows in passages_of(engine.chunks, link_id, paths, with_words_only=True).items():
-            if rows:
-                found[link_id, path] = rows, properties[path]
-    return found
-
-
-def property_names(engine: Engine) -> list[tuple[str, int]]:
-    """The names of all properties of indexed notes, the commonest first."""
-    return Properties(engine.database).names()
+    return engine.chunks.look_up(lambda: files.listed(after, limit))

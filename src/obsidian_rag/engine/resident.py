@@ -10,10 +10,9 @@ import threading
 from obsidian_rag.config import Config
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus
-from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.health import Health, look
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
-from obsidian_rag.engine.probes import look
 from obsidian_rag.errors import Busy, ObsidianRagError
 
 # A client that has closed our stdin waits two seconds before it ends us by force.
@@ -53,7 +52,7 @@ class ResidentEngine:
         if self._jobs.active is not None:
             self._jobs.start()
         # No scheduler looks at health here, so trouble stays known until somebody does.
-        if self._health.trouble() is not None:
+        if self._health.trouble is not None:
             self._look_soon()
 
     def close(self) -> None:

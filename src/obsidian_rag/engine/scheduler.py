@@ -11,15 +11,15 @@ import logging
 import threading
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Event, EventKind
+from obsidian_rag.engine.health import look
 from obsidian_rag.engine.job import Job, JobStatus
 from obsidian_rag.engine.live import Live
-from obsidian_rag.engine.probes import look
 from obsidian_rag.errors import EmbeddingMismatch, IndexNotFound, NotFound, ObsidianRagError
-from obsidian_rag.index import Subject, VaultFacts, VaultPlace, is_worth_a_try, see_vaults
+from obsidian_rag.index import VaultFacts, VaultPlace, is_worth_a_try, see_vaults
 from obsidian_rag.process import give_back
 
 _LONGEST_PAUSE_S = 60.0
@@ -37,40 +37,28 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _Owed:
-    """What the index does not know yet: nothing, some paths, or possibly anything."""
-
-    is_everything: bool = False
-    paths: frozenset[str] = frozenset()
-
-    def add(self, paths: frozenset[str] | None) -> None:
-        if paths is None:
-            self.is_everything = True
-        else:
-            self.paths |= paths
-
-    def __bool__(self) -> bool:
-        return self.is_everything or bool(self.paths)
-
-    def take(self) -> frozenset[str] | None:
-        """All of it, as a job wants it; nothing is owed afterwards."""
-        taken = None if self.is_everything else self.paths
-        self.is_everything, self.paths = False, frozenset()
-        return taken
-
-
-@dataclass(slots=True)
 class _Lane:
     """What is owed to one vault, the job that is at it, and when to try again."""
 
-    owed: _Owed = field(default_factory=_Owed)
+    # What the index does not know yet: nothing, some paths, or (None) possibly anything.
+    owed: frozenset[str] | None = frozenset()
     job: Job | None = None
     failures: int = 0
     not_before: float = 0.0
 
-    def is_due(self, now: float) -> bool:
-        """Whether a job may be started, as far as this lane knows."""
-        return bool(self.owed) and self.job is None and now >= self.not_before
+    def owe(self, paths: frozenset[str] | None) -> None:
+        """Add these paths, or everything."""
+        self.owed = None if paths is None or self.owed is None else self.owed | paths
+
+    def take(self) -> frozenset[str] | None:
+        """All that is owed, as a job wants it; nothing is owed afterwards."""
+        taken, self.owed = self.owed, frozenset()
+        return taken
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something is owed that no job is at."""
+        return self.owed != frozenset() and self.job is None
 
 
 class Scheduler:
@@ -93,7 +81,7 @@ class Scheduler:
     def changed(self, paths: frozenset[str] | None, link_id: str | None = None) -> None:
         """The watcher of a vault saw these paths settle, or lost track (None)."""
         with self._lock:
-            self._lanes.setdefault(link_id, _Lane()).owed.add(paths)
+            self._lanes.setdefault(link_id, _Lane()).owe(paths)
         self._woken.set()
 
     def links_changed(self, linked: Collection[str]) -> None:
@@ -102,8 +90,7 @@ class Scheduler:
             for link_id in set(self._lanes) - {None, *linked}:
                 del self._lanes[link_id]
             for link_id in set(linked) - set(self._lanes):
-                self._lanes[link_id] = _Lane()
-                self._lanes[link_id].owed.add(None)
+                self._lanes[link_id] = _Lane(owed=None)
             self._vault_at = 0.0
         self._woken.set()
 
@@ -159,16 +146,17 @@ class Scheduler:
                 self._look_at = now + settings.server.probe_s
         elif now >= self._vault_at:
             self._look_at_vaults()
-        has_index = self._live.health.trouble(Subject.STORE) is None
+        has_index = self._live.health.facts.store is None
         if now >= self._reconcile_at and self._is_awake(now):
             self._reconcile_at = now + settings.watcher.reconcile_s
             for link_id in list(self._lanes) if has_index else ():
                 self.changed(None, link_id)
         if not has_index and self._live.jobs.active is None:
             with self._lock:
-                self._lanes[None].owed.take()  # the run that makes the index looks at everything
+                self._lanes[None].take()  # the run that makes the index looks at everything
         for link_id, lane in list(self._lanes.items()):
-            if lane.is_due(now) and (has_index or link_id) and self._can_sync(link_id):
+            is_due = lane.is_waiting and now >= lane.not_before
+            if is_due and (has_index or link_id) and self._can_sync(link_id):
                 self._start(link_id, lane)
 
     def _pause(self, now: float) -> float:
@@ -179,7 +167,7 @@ class Scheduler:
             max(self._reconcile_at, now + _LOOK_FOR_WATCHER_S),
         ]
         with self._lock:
-            lanes = [lane for lane in self._lanes.values() if lane.owed and lane.job is None]
+            lanes = [lane for lane in self._lanes.values() if lane.is_waiting]
         due += [max(lane.not_before, now + 1.0) for lane in lanes]
         return max(0.0, min(due) - now)
 
@@ -197,7 +185,7 @@ class Scheduler:
 
     def _look_at_vaults(self) -> None:
         before = self._places()
-        self._live.health.take(see_vaults(self._engine))
+        self._live.health.note(**see_vaults(self._engine))
         self._compare(before)
 
     def _places(self) -> dict[str | None, VaultFacts]:
@@ -220,14 +208,13 @@ class Scheduler:
 
     def _can_sync(self, link_id: str | None) -> bool:
         self._look_at_vaults()
-        health = self._live.health
-        store = health.trouble(Subject.STORE)
-        if store is not None and not (link_id and isinstance(store, IndexNotFound)):
+        facts = self._live.health.facts
+        if facts.store is not None and not (link_id and isinstance(facts.store, IndexNotFound)):
             return False
-        if health.trouble(Subject.EMBEDDER) is not None:
+        if facts.embedder is not None:
             return False
         # Other settings are for the user to judge; an index of an older program is built anew.
-        if isinstance(health.trouble(Subject.SETTINGS), EmbeddingMismatch):
+        if isinstance(facts.settings, EmbeddingMismatch):
             return False
         seen = self._places().get(link_id)
         if seen is None:
@@ -238,7 +225,7 @@ class Scheduler:
 
     def _start(self, link_id: str | None, lane: _Lane) -> None:
         with self._lock:
-            paths = lane.owed.take()
+            paths = lane.take()
         try:
             lane.job = self._live.jobs.sync(paths, link_id or self._whole(paths))
         except ObsidianRagError:  # the daemon is stopping
@@ -281,19 +268,20 @@ class Scheduler:
         pause = min(_LONGEST_PAUSE_S, 2.0 ** min(lane.failures - 1, 6))
         lane.not_before = time.monotonic() + (_AWAY_EVERY_S if is_away else pause)
         # A failed job kept its paths to itself; a completed one left the rest in the queue.
-        self.changed(job.paths if job.status is JobStatus.FAILED else None, link_id)
+        paths = job.order.paths if job.status is JobStatus.FAILED else None
+        self.changed(frozenset(paths) if paths is not None else None, link_id)
 
     def _tell(self, job: Job) -> None:
         """The index has changed: somebody may want to show it."""
         counts = {name: (job.result or {}).get(name, 0) for name in _CHANGED}
         if any(counts.values()):
-            paths = sorted(job.paths or ())[:_PATHS_TOLD]
+            paths = list(job.order.paths or ())[:_PATHS_TOLD]
             self._live.bus.publish(
                 EventKind.CHANGES,
                 {
                     "job_id": job.id,
-                    "mode": job.mode.value,
-                    "link_id": job.link_id,
+                    "mode": job.order.mode.value,
+                    "link_id": job.order.link_id,
                     "paths": paths,
                 }
                 | counts,

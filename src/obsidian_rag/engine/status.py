@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.health import HealthChange
+from obsidian_rag.engine.health import HealthChange, look
 from obsidian_rag.engine.job import Job, job_fields
-from obsidian_rag.engine.probes import look
 from obsidian_rag.errors import ObsidianRagError, Status
 from obsidian_rag.index import (
     FileNotice,

@@ -38,10 +38,10 @@ from obsidian_rag.index import (
     QUIET_S,
     QUIET_SHARE,
     ROUNDS_APART_S,
-    Listener,
     MeaningPass,
     MeaningState,
     Mode,
+    Progress,
     RunOrder,
     carry_out,
     paced,
@@ -73,13 +73,13 @@ def serve() -> None:
     lines = logging.StreamHandler()
     lines.setFormatter(DiscreetFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(handlers=[lines])
-    voice = _Voice()
-    commands = voice.messages()
+    parent = ParentPipe()
+    commands = parent.messages()
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
     configuration = next(commands, None)
     if configuration is not None:
-        _Worker(_config(configuration), voice).work(commands)
+        _Worker(_config(configuration), parent).work(commands)
     sys.stdout.flush()
     sys.stderr.flush()
     # Not by way of the interpreter's end, which waits for the threads of libraries.
@@ -92,23 +92,11 @@ def _config(command: dict[str, object]) -> Config:
     return Config(Path(str(command["home"])), Path(str(command["file"])), settings)
 
 
-class _Voice(ParentPipe):
-    """What the worker says."""
-
-    def say_failed(self, error: ObsidianRagError) -> None:
-        """How a run failed."""
-        self.say(type="error", **error.body)
-
-    def progress(self) -> Listener:
-        """Tells of one run."""
-        return paced(lambda progress: self.say(type="progress", **asdict(progress)))
-
-
 class _Worker:
     """One engine for all runs."""
 
-    def __init__(self, config: Config, voice: _Voice) -> None:
-        self._voice = voice
+    def __init__(self, config: Config, parent: ParentPipe) -> None:
+        self._parent = parent
         self._engine = Engine(config)
         self._tasks: queue.SimpleQueue[_Task | Config | None] = queue.SimpleQueue()
         self._latest: _Task | None = None
@@ -120,7 +108,7 @@ class _Worker:
         """Load what can be loaded, then do one task after another."""
         threading.Thread(target=self._listen, args=(commands,), daemon=True).start()
         self._warm_up()
-        self._voice.say(type="ready")
+        self._parent.say(type="ready")
         give_back()
         rounds, tidy_at = 0, 0.0
         self._add_meaning(tidy_at)
@@ -180,7 +168,7 @@ class _Worker:
 
     def _new_pass(self) -> MeaningPass:
         def tell(state: MeaningState) -> None:
-            self._voice.say(type="meaning", after_job=self._last_job, **asdict(state))
+            self._parent.say(type="meaning", after_job=self._last_job, **asdict(state))
 
         return MeaningPass(self._engine, tell)
 
@@ -241,16 +229,19 @@ class _Worker:
     def _carry_out(self, task: _Task) -> None:
         try:
             self._take_up_changes()
-            result = carry_out(self._engine, task.order, self._voice.progress(), task.stop.is_set)
+            result = carry_out(self._engine, task.order, paced(self._tell), task.stop.is_set)
         except ObsidianRagError as error:
-            self._voice.say_failed(error)
+            self._parent.say(type="error", **error.body)
         except MemoryError:
             raise  # the parent starts a new worker, with a clean slate
         except Exception as error:  # noqa: BLE001  (the outer edge: the worker lives on)
             _log.exception("a %s failed", task.order.mode)
-            self._voice.say_failed(self._failure(task.order.mode, error))
+            self._parent.say(type="error", **self._failure(task.order.mode, error).body)
         else:
-            self._voice.say(type="complete", **result.fields)
+            self._parent.say(type="complete", **result.fields)
+
+    def _tell(self, progress: Progress) -> None:
+        self._parent.say(type="progress", **asdict(progress))
 
     def _failure(self, mode: Mode, error: Exception) -> IndexerFailed:
         """What to tell of a failure that nobody expected; its text may quote a note."""

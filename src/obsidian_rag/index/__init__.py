@@ -1,42 +1,18 @@
 """Make the store agree with the vault: plan, prepare, embed, store, swap."""
 
-from obsidian_rag.index.brake import (
-    REPLACE_WITH,
-)
+from obsidian_rag.index.brake import REPLACE_WITH
 from obsidian_rag.index.changed import changed_files
-from obsidian_rag.index.checks import Finding, Verdict
+from obsidian_rag.index.checks import Finding, Verdict, checks_of
 from obsidian_rag.index.early import hand_over
 from obsidian_rag.index.embedding import Embedding, embedder_choice
-from obsidian_rag.index.fingerprint import (
-    fingerprint,
-    has_fitting_vectors,
-    other_width,
-)
-from obsidian_rag.index.health import (
-    HealthAnswer,
-    HealthFacts,
-    Share,
-    Subject,
-    assess,
-)
-from obsidian_rag.index.limits import limits_for
-from obsidian_rag.index.meaning import (
-    MeaningPass,
-    add_meaning,
-    meaning_state,
-    settle_meaning,
-)
+from obsidian_rag.index.fingerprint import fingerprint, has_fitting_vectors, other_width
+from obsidian_rag.index.health import HealthAnswer, HealthFacts, Share, assess
+from obsidian_rag.index.meaning import MeaningPass, add_meaning, meaning_state, settle_meaning
 from obsidian_rag.index.meaning_state import MEANING_PHASE, MeaningState, meaning_fields
 from obsidian_rag.index.note_files import ListedNote
 from obsidian_rag.index.order import RunOrder, settings_for_runs
-from obsidian_rag.index.outcome import (
-    read_outcome,
-    recent_outcomes,
-    record_failure,
-)
+from obsidian_rag.index.outcome import read_outcome, recent_outcomes, record_failure
 from obsidian_rag.index.parts import CurrentParts
-from obsidian_rag.index.pipeline import Guarded
-from obsidian_rag.index.place_checks import checks_of
 from obsidian_rag.index.probes import (
     JobFacts,
     known_facts,
@@ -45,16 +21,7 @@ from obsidian_rag.index.probes import (
     see_vaults,
     vault_health,
 )
-from obsidian_rag.index.progress import (
-    IndexResult,
-    Listener,
-    Mode,
-    Phase,
-    Progress,
-    Stop,
-    paced,
-)
-from obsidian_rag.index.reader import Source
+from obsidian_rag.index.progress import IndexResult, Listener, Mode, Phase, Progress, Stop, paced
 from obsidian_rag.index.report import (
     FileNotice,
     FileTotals,
@@ -67,25 +34,11 @@ from obsidian_rag.index.report import (
     vault_reports,
     waiting_progress,
 )
-from obsidian_rag.index.run import (
-    FINGERPRINT,
-    INDEX_VERSION,
-    MAINTAINED,
-    Workplace,
-    catch_up,
-)
+from obsidian_rag.index.run import FINGERPRINT, INDEX_VERSION, MAINTAINED, catch_up
 from obsidian_rag.index.sending import Sending
 from obsidian_rag.index.transformer import Transformer
-from obsidian_rag.index.upkeep import (
-    MOST_ROUNDS,
-    QUIET_S,
-    QUIET_SHARE,
-    ROUNDS_APART_S,
-    tidy_up,
-)
-from obsidian_rag.index.vault_check import (
-    FIRST_UNFINISHED,
-)
+from obsidian_rag.index.upkeep import MOST_ROUNDS, QUIET_S, QUIET_SHARE, ROUNDS_APART_S, tidy_up
+from obsidian_rag.index.vault_check import FIRST_UNFINISHED
 from obsidian_rag.index.vault_place import VaultFacts, VaultPlace, is_worth_a_try, vault_facts
 from obsidian_rag.index.vaults import Vaults
 from obsidian_rag.index.whole_run import carry_out
@@ -106,7 +59,6 @@ __all__ = [
     "FileNotice",
     "FileTotals",
     "Finding",
-    "Guarded",
     "HealthAnswer",
     "HealthFacts",
     "IndexResult",
@@ -122,16 +74,13 @@ __all__ = [
     "RunOrder",
     "Sending",
     "Share",
-    "Source",
     "Stop",
-    "Subject",
     "Transformer",
     "VaultFacts",
     "VaultPlace",
     "VaultReport",
     "Vaults",
     "Verdict",
-    "Workplace",
     "add_meaning",
     "assess",
     "carry_out",
@@ -146,7 +95,6 @@ __all__ = [
     "has_fitting_vectors",
     "is_worth_a_try",
     "known_facts",
-    "limits_for",
     "meaning_fields",
     "meaning_state",
     "newest_note",

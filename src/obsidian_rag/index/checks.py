@@ -1,13 +1,18 @@
-"""What `doctor` checks of an index: its files, its rows, and whether they are what was written.
+"""What `doctor` checks, in which order: settings, vaults, the data folder, and the index.
 
 SQLite notices damage to its own structure, not to a value in it. So values that answers are made
 from are made once more and compared.
 """
 
-from dataclasses import dataclass
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Literal
 
-from obsidian_rag.errors import IndexCorrupted, IndexIncomplete, IndexNotFound, ObsidianRagError
+from obsidian_rag.errors import IndexCorrupted, IndexIncomplete, ObsidianRagError, ReadOnly
 from obsidian_rag.index.embedding import embedder_choice
 from obsidian_rag.index.fingerprint import check, fingerprint
 from obsidian_rag.index.meaning import meaning_state
@@ -16,15 +21,11 @@ from obsidian_rag.index.prepare import chunk_hash
 from obsidian_rag.index.run import FINGERPRINT
 from obsidian_rag.index.transformer import Transformer
 from obsidian_rag.notes import RagPolicy, parse_note, property_values
-from obsidian_rag.store import (
-    IndexState,
-    Properties,
-    probe_indexes,
-    stored_vectors,
-)
+from obsidian_rag.store import IndexState, Properties, open_to_others, probe_indexes, stored_vectors
 from obsidian_rag.vault import NoteFile, content_hash
 
 _ADD_MODEL = "Run `obsidian-rag model get` or `model add` again; search goes on without."
+_LITTLE_SPACE = 500_000_000
 Verdict = Literal["ok", "warning", "problem"]
 
 
@@ -32,37 +33,116 @@ Verdict = Literal["ok", "warning", "problem"]
 class Finding:
     """The outcome of one check."""
 
-    check: str
+    # The name of the check; whoever makes it fills that in.
+    check: str = field(default="", kw_only=True)
     verdict: Verdict
     message: str
     suggestion: str = ""
     error: ObsidianRagError | None = None
 
 
-def check_database(place: IndexPlace, *, deep: bool) -> Finding:
+Check = Callable[[], Finding]
+
+
+def checks_of(place: IndexPlace, related: Check, *, deep: bool) -> list[tuple[str, Check]]:
+    """Every check by its name, cheap ones first; that of `related` notes has its place in it."""
+    checks: list[tuple[str, Callable[[IndexPlace], Finding]]] = [
+        ("config", _config),
+        ("vault", _vaults),
+        ("disk", _disk),
+        ("permissions", _permissions),
+        ("database", partial(_database, deep=deep)),
+        ("files", partial(_files, deep=deep)),
+        ("index", _index),
+        ("lookup", partial(_lookup, deep=deep)),
+        ("related", lambda _: related()),
+        ("embedder", _embedder),
+        ("fingerprint", _fingerprint),
+        ("meaning", partial(_meaning, deep=deep)),
+    ]
+    if deep:
+        checks += [("chunks", _chunks), ("notes", _notes)]
+    return [(name, partial(check, place)) for name, check in checks]
+
+
+def _config(place: IndexPlace) -> Finding:
+    """Whether there is a config file."""
+    file = place.config.file
+    if not file.exists():
+        return Finding("warning", f"{file} does not exist.", "Run `obsidian-rag init`.")
+    return Finding("ok", str(file))
+
+
+def _vaults(place: IndexPlace) -> Finding:
+    """Whether every folder of the vaults can be read."""
+    vaults = list(place.vaults)
+    scans = [vault.scan() for vault in vaults]
+    notes = sum(len(found.files) for found in scans)
+    where = ", ".join(str(vault.root) for vault in vaults)
+    what = f"{_counted(notes, 'note', 'notes')} in {where}"
+    if unreadable := [folder for found in scans for folder in found.unreadable_folders]:
+        folders = ", ".join(unreadable[:5])
+        return Finding("warning", f"{what}; cannot read {folders}", "Check permissions.")
+    return Finding("ok", what)
+
+
+def _disk(place: IndexPlace) -> Finding:
+    """Whether the data folder can be written, and has room to grow."""
+    home = place.config.home
+    existing = next(path for path in (home, *home.parents) if path.exists())
+    if not os.access(existing, os.W_OK):
+        raise ReadOnly(
+            f"{existing} may not be written.", "Searching works. To index, change its permissions."
+        )
+    free = shutil.disk_usage(existing).free
+    verdict: Verdict = "ok" if free >= _LITTLE_SPACE else "warning"
+    size = _bytes_below(home) / 1e6
+    return Finding(verdict, f"{size:.1f} MB used by {home}, {free / 1e9:.1f} GB free")
+
+
+def _bytes_below(folder: Path) -> int:
+    return sum(
+        (Path(where) / name).lstat().st_size
+        for where, _, names in os.walk(folder)
+        for name in names
+    )
+
+
+def _permissions(place: IndexPlace) -> Finding:
+    """Whether the data folder is its owner's alone."""
+    shared = open_to_others(place.config.home)
+    if shared:
+        some = ", ".join(shared[:5])
+        return Finding(
+            "warning",
+            f"{len(shared)} files or folders of {place.config.home} are not yours alone: {some}",
+            "Run `obsidian-rag sync`, which takes the rights of others away.",
+        )
+    return Finding("ok", f"{place.config.home} is yours alone")
+
+
+def _database(place: IndexPlace, *, deep: bool) -> Finding:
     if (damage := place.database.check(is_deep=deep)) is not None:
         raise IndexCorrupted(f"state.db is damaged: {damage}.", "Run `obsidian-rag reindex`.")
-    return Finding("database", "ok", str(place.config.database))
+    return Finding("ok", str(place.config.database))
 
 
-def check_files(place: IndexPlace, *, deep: bool) -> Finding:
+def _files(place: IndexPlace, *, deep: bool) -> Finding:
     """The files of the chunk table: present and of their size; deep: of their content."""
-    if not place.chunks.exists():
-        raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
+    place.chunks.must_exist()
     if (damage := place.chunks.damage(is_deep=deep)) is not None:
         raise IndexCorrupted(f"The index is damaged: {damage}.", "Run `obsidian-rag reindex`.")
     if not place.chunks.is_recorded():
         return Finding(
-            "files",
             "warning",
             "no checksums were recorded, so damage may go unseen",
             "Run `obsidian-rag reindex`, which records them.",
         )
     what = "their content is what was written" if deep else "all there, each of its size"
-    return Finding("files", "ok", what)
+    return Finding("ok", what)
 
 
-def check_lookup(place: IndexPlace, *, deep: bool) -> Finding:
+def _lookup(place: IndexPlace, *, deep: bool) -> Finding:
     """Ask each search index for rows that are known to be there."""
     asked, wrong = probe_indexes(place.chunks, is_deep=deep)
     if wrong is not None:
@@ -70,10 +150,10 @@ def check_lookup(place: IndexPlace, *, deep: bool) -> Finding:
             f"The search index of {wrong} misses rows that the table has.",
             "Run `obsidian-rag reindex`.",
         )
-    return Finding("lookup", "ok", f"{asked} questions with known answers were answered right")
+    return Finding("ok", f"{asked} questions with known answers were answered right")
 
 
-def check_index(place: IndexPlace) -> Finding:
+def _index(place: IndexPlace) -> Finding:
     files, chunks = IndexState(place.database).totals()
     stored = place.chunks.count()
     if stored != chunks:
@@ -82,29 +162,29 @@ def check_index(place: IndexPlace) -> Finding:
             "Run `obsidian-rag reindex`.",
         )
     return Finding(
-        "index", "ok", f"{counted(files, 'note', 'notes')}, {counted(chunks, 'chunk', 'chunks')}"
+        "ok", f"{_counted(files, 'note', 'notes')}, {_counted(chunks, 'chunk', 'chunks')}"
     )
 
 
-def check_embedder(place: IndexPlace) -> Finding:
+def _embedder(place: IndexPlace) -> Finding:
     place.embedder.probe()
     vector = place.embedder.embed_query("ready?")
     what = f"{place.embedder.provider}:{place.embedder.model}, {len(vector)} dimensions"
     if (notice := embedder_choice(place.config).notice) is not None:
         step = "Set embedding.provider, or model.provider to openai, gemini or ollama."
-        return Finding("embedder", "warning", f"{what}. {notice}", step)
-    return Finding("embedder", "ok", what)
+        return Finding("warning", f"{what}. {notice}", step)
+    return Finding("ok", what)
 
 
-def check_fingerprint(place: IndexPlace) -> Finding:
+def _fingerprint(place: IndexPlace) -> Finding:
     try:
         check(place.database.get(FINGERPRINT), fingerprint(place.embedder, place.limits))
     except IndexIncomplete as error:
-        return Finding("fingerprint", "warning", error.message, error.suggestion, error)
-    return Finding("fingerprint", "ok", "the index was built with these settings")
+        return Finding("warning", error.message, error.suggestion, error)
+    return Finding("ok", "the index was built with these settings")
 
 
-def check_meaning(place: IndexPlace, *, deep: bool) -> Finding:
+def _meaning(place: IndexPlace, *, deep: bool) -> Finding:
     """The transformer and its vectors; whatever is wrong with them, search goes on without."""
     state, store = meaning_state(place), place.transformer.store
     if state is None:
@@ -112,18 +192,18 @@ def check_meaning(place: IndexPlace, *, deep: bool) -> Finding:
         settings = place.config.settings.meaning
         if count and settings.enabled:
             message = f"{count:,} meaning vectors are not used: no model '{settings.model}'"
-            return Finding("meaning", "warning", message, _ADD_MODEL)
-        return Finding("meaning", "ok", "no transformer, so search uses static vectors alone")
+            return Finding("warning", message, _ADD_MODEL)
+        return Finding("ok", "no transformer, so search uses static vectors alone")
     share = f"{state.done:,} of {state.total:,}"
     trouble = state.trouble or _transformer_trouble(place.transformer)
     if trouble is not None:
         message = f"meaning vectors stop at {share}: {trouble}"
-        return Finding("meaning", "warning", message, _ADD_MODEL)
+        return Finding("warning", message, _ADD_MODEL)
     if deep and store is not None and (damaged := store.damaged()):
         message = f"{damaged:,} meaning vectors are damaged"
-        return Finding("meaning", "warning", message, "Run `obsidian-rag sync --deep-vectors`.")
+        return Finding("warning", message, "Run `obsidian-rag sync --deep-vectors`.")
     rest = "" if state.done == state.total else "; `obsidian-rag sync --deep-vectors` adds the rest"
-    return Finding("meaning", "ok", f"{share} chunks have a vector of {state.model}{rest}")
+    return Finding("ok", f"{share} chunks have a vector of {state.model}{rest}")
 
 
 def _transformer_trouble(transformer: Transformer) -> str | None:
@@ -138,7 +218,7 @@ def _transformer_trouble(transformer: Transformer) -> str | None:
     return None
 
 
-def check_chunks(place: IndexPlace) -> Finding:
+def _chunks(place: IndexPlace) -> Finding:
     count = 0
     for path, text, words_only, expected in place.chunks.texts():
         count += 1
@@ -147,13 +227,11 @@ def check_chunks(place: IndexPlace) -> Finding:
                 f"A chunk of {path} is not what was written.", "Run `obsidian-rag reindex`."
             )
     return Finding(
-        "chunks",
-        "ok",
-        f"{counted(count, 'chunk is as it was', 'chunks are as they were')} written",
+        "ok", f"{_counted(count, 'chunk is as it was', 'chunks are as they were')} written"
     )
 
 
-def check_notes(place: IndexPlace) -> Finding:
+def _notes(place: IndexPlace) -> Finding:
     count, changed, differing = _differing_notes(place)
     if differing:
         raise IndexCorrupted(
@@ -163,13 +241,12 @@ def check_notes(place: IndexPlace) -> Finding:
     if changed:
         some = ", ".join(changed[:5])
         return Finding(
-            "notes",
             "warning",
-            f"{counted(len(changed), 'note differs', 'notes differ')} from the index: {some}",
+            f"{_counted(len(changed), 'note differs', 'notes differ')} from the index: {some}",
             "`obsidian-rag index` rereads every file.",
         )
     return Finding(
-        "notes", "ok", f"{counted(count, 'note is as it was', 'notes are as they were')} indexed"
+        "ok", f"{_counted(count, 'note is as it was', 'notes are as they were')} indexed"
     )
 
 
@@ -197,5 +274,5 @@ def _properties(path: str, file: NoteFile) -> set[tuple[str, str]]:
     return set() if note.policy is RagPolicy.NEVER else set(property_values(note.frontmatter))
 
 
-def counted(number: int, one: str, many: str) -> str:
+def _counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"

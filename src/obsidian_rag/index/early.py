@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from obsidian_rag.index.consumer import Delivery, NoteConsumer
 from obsidian_rag.index.prepare import sort_in
 from obsidian_rag.index.reader import Request, Source, Wanted, read_files
+from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.vault import Vault, scan_paths
 
 _FILES_AT_ONCE = 512
 
 
 def hand_over(
-    source: Source,
     vault: Vault,
+    limits: ChunkLimits,
     consumer: NoteConsumer,
     held: Mapping[str, str],
     paths: Sequence[str] | None = None,
@@ -38,7 +39,7 @@ def hand_over(
     consumer.take(vault.link_id, Delivery(removed=gone))
     consumer.before_reading(vault, present)
     requests = [Request(path, for_consumer=Wanted(held.get(path))) for path in present]
-    delivery = Delivery()
+    source, delivery = Source.of(vault, limits, consumer), Delivery()
     for number, read in enumerate(read_files(source, requests), start=1):
         sort_in(delivery, read, is_wanted=True, is_removal=True)
         if number % _FILES_AT_ONCE == 0 or number == len(requests):

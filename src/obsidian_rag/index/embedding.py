@@ -7,6 +7,8 @@ from obsidian_rag.config import Config
 from obsidian_rag.embed import Choice, Embedder, choose, make_embedder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -18,6 +20,25 @@ def embedder_choice(config: Config) -> Choice:
     return choose(config.embedding, config.settings.model)
 
 
+class QueryVectors:
+    """The vectors of the last few hundred questions."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, NDArray[np.float32]] = {}
+
+    def of(
+        self, question: str, make: "Callable[[str], NDArray[np.float32]]"
+    ) -> "NDArray[np.float32]":
+        """The vector of a question, made unless it is known."""
+        vector = self._known.get(question)
+        if vector is None:
+            vector = make(question)
+            if len(self._known) >= _QUERIES_KEPT:
+                self._known.clear()
+            self._known[question] = vector
+        return vector
+
+
 class Embedding:
     """An embedder, made at its first use, and the vectors of the last questions."""
 
@@ -26,7 +47,7 @@ class Embedding:
         self._config = config
         self._lock = threading.RLock()
         self._embedder: Embedder | None = None
-        self._query_vectors: dict[str, NDArray[np.float32]] = {}
+        self._query_vectors = QueryVectors()
 
     @property
     def embedder(self) -> Embedder:
@@ -51,13 +72,7 @@ class Embedding:
 
     def query_vector(self, question: str) -> "NDArray[np.float32]":
         """The vector of a question; the last few hundred are remembered."""
-        vector = self._query_vectors.get(question)
-        if vector is None:
-            vector = self.embedder.embed_query(question)
-            if len(self._query_vectors) >= _QUERIES_KEPT:
-                self._query_vectors.clear()
-            self._query_vectors[question] = vector
-        return vector
+        return self._query_vectors.of(question, self.embedder.embed_query)
 
     def fits(self, config: Config) -> bool:
         """Whether other settings would make the same embedder."""

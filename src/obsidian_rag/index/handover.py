@@ -116,5 +116,5 @@ class Handover:
 
     def _lacking(self, consumer: NoteConsumer, link_id: str) -> list[Change]:
         kept = {state.rel_path for state in self._state.troubled(link_id) if may_pass(state)}
-        indexed = self._state.contents(link_id)
+        indexed = self._state.hashes(link_id, is_searchable=True)
         return differences(consumer.contents(link_id), indexed, kept, consumer.admits)

@@ -9,28 +9,9 @@ of now? `assess` is the only place that answers it, from facts alone, for every 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from obsidian_rag.errors import (
-    IndexIncomplete,
-    IndexNotFound,
-    ObsidianRagError,
-    Status,
-    error_from,
-)
+from obsidian_rag.errors import IndexIncomplete, IndexNotFound, ObsidianRagError, Status, error_from
 from obsidian_rag.index.vault_check import not_there, other_vault, too_few
 from obsidian_rag.index.vault_place import VaultFacts, VaultPlace
-
-
-class Subject(StrEnum):
-    """Facts that are a trouble or nothing, by the name of their field."""
-
-    STORE = "store"
-    CONFIG = "config"
-    INDEXER = "indexer"
-    SETTINGS = "settings"
-    EMBEDDER = "embedder"
-    STALENESS = "staleness"
-    RESTART = "restart"
-    LIVESYNC = "livesync"
 
 
 class Unfinished(StrEnum):

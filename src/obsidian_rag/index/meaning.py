@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from obsidian_rag.embed import Embedder
-from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
+from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.index.meaning_state import MeaningState
 from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.run import INDEX_VERSION
@@ -219,11 +219,8 @@ class MeaningPass:
     def _texts_of(self, notes: Sequence[_Note]) -> dict[_Note, list[EmbeddedChunk]]:
         """The chunks of these notes, in the order of the notes."""
         found: dict[_Note, list[EmbeddedChunk]] = {note: [] for note in notes}
-        try:
-            batches = list(embedded_chunks(self._place.chunks, notes))
-        except IndexCorrupted:  # another process has dropped the version we read
-            self._place.chunks.close()
-            batches = list(embedded_chunks(self._place.chunks, notes))
+        table = self._place.chunks
+        batches = table.look_up(lambda: list(embedded_chunks(table, notes)))
         for chunk in (chunk for batch in batches for chunk in batch):
             found[chunk.place.link_id, chunk.place.source_file].append(chunk)
         return found

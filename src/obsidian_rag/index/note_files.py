@@ -14,7 +14,7 @@ import posixpath
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from obsidian_rag.errors import IndexerFailed, IndexNotFound, NotFound, SecurityViolation
+from obsidian_rag.errors import IndexerFailed, NotFound, SecurityViolation
 from obsidian_rag.notes import Note, Scope, parse_note
 from obsidian_rag.store import ChunkStore, Database, IndexState, Manifest, public_titles
 from obsidian_rag.vault import NoteFile, Vault, read_bytes, walk_files
@@ -63,8 +63,7 @@ class NoteFiles:
         Raises:
             IndexNotFound: there is no index yet.
         """
-        if not self._chunks.exists():
-            raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
+        self._chunks.must_exist()
         return self._chunks.paths(self._vault.link_id)
 
     def listed(self, after: str, limit: int) -> tuple[ListedNote, ...]:

@@ -13,6 +13,7 @@ class RunOrder:
     """Which files an index run looks at, and how.
 
     With `link_id` only that vault is looked at; `paths` are of that vault, or of the primary one.
+    None is all vaults, and all files.
     `accepts_removals` is the user's word that notes which are missing are gone; `is_resumed` goes
     on with what a run that gave way has left.
     """

@@ -25,14 +25,16 @@ class Parts:
     @classmethod
     def of(cls, config: Config, before: "Parts | None" = None) -> "Parts":
         """The parts for these settings; those of `before` that still fit are kept."""
-        has_embedding = before is not None and before.embedding.fits(config)
-        has_chunks = before is not None and before.chunks.uri == config.vector_uri
-        has_transformer = before is not None and before.transformer.fits(config)
+        if before is None:
+            return cls(
+                config, Embedding(config), ChunkStore(config.vector_uri), Transformer(config)
+            )
+        has_chunks = before.chunks.uri == config.vector_uri
         return cls(
             config,
-            before.embedding if before is not None and has_embedding else Embedding(config),
-            before.chunks if before is not None and has_chunks else ChunkStore(config.vector_uri),
-            before.transformer if before is not None and has_transformer else Transformer(config),
+            before.embedding if before.embedding.fits(config) else Embedding(config),
+            before.chunks if has_chunks else ChunkStore(config.vector_uri),
+            before.transformer if before.transformer.fits(config) else Transformer(config),
         )
 
     @property

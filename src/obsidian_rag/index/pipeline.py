@@ -15,15 +15,7 @@ import numpy as np
 from obsidian_rag.embed import Embedder, InputsRejected
 from obsidian_rag.index.consumer import NoteConsumer
 from obsidian_rag.index.fingerprint import other_width
-from obsidian_rag.index.prepare import (
-    Group,
-    LeftOut,
-    NewChunk,
-    Prepared,
-    Preparer,
-    Task,
-    Unchanged,
-)
+from obsidian_rag.index.prepare import Group, LeftOut, NewChunk, Prepared, Preparer, Task, Unchanged
 from obsidian_rag.index.progress import Failure, Listener, Phase, Progress, Stop, Tally
 from obsidian_rag.index.reader import Source
 from obsidian_rag.notes import chunk_categories, sensitive_categories

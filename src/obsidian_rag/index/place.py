@@ -8,14 +8,12 @@ from obsidian_rag.index.transformer import Transformer
 from obsidian_rag.index.vaults import Vaults
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import ChunkStore, Database
-from obsidian_rag.vault import Vault
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from contextlib import AbstractContextManager
 
     from obsidian_rag.index.consumer import NoteConsumer
-    from obsidian_rag.index.run import Workplace
 
 
 class IndexPlace(Protocol):
@@ -38,10 +36,6 @@ class IndexPlace(Protocol):
     def transformer(self) -> Transformer: ...
     @property
     def vaults(self) -> Vaults: ...
-
-    def workplace(self, vault: Vault) -> "Workplace":
-        """What an index run over a vault needs."""
-        ...
 
     def relations_consumer(self) -> "AbstractContextManager[NoteConsumer]":
         """The indexes of related notes, for a run to keep in line."""

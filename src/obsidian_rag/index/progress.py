@@ -3,21 +3,11 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
 _TOLD_PER_S = 10
-_COUNTED = (
-    "added",
-    "changed",
-    "renamed",
-    "removed",
-    "unchanged",
-    "skipped",
-    "embedded_chunks",
-    "reused_chunks",
-)
 
 
 class Mode(StrEnum):
@@ -86,10 +76,10 @@ class Tally:
 
     def add(self, other: "Tally") -> None:
         """Count what a run over another vault did as well."""
-        for name in _COUNTED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.errors += other.errors
-        self.is_cancelled = self.is_cancelled or other.is_cancelled
+        is_cancelled = self.is_cancelled or other.is_cancelled
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+        self.is_cancelled = is_cancelled
 
     @property
     def touched(self) -> int:
@@ -104,8 +94,8 @@ class IndexResult:
     mode: Mode
     indexed_files: int
     total_chunks: int
-    duration_ms: int
     tally: Tally
+    duration_ms: int = 0
     # What a run had to set aside or to build anew, in words; empty for most.
     repair: str = ""
 

@@ -6,10 +6,10 @@ In this process, or beside the embedder.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from obsidian_rag.errors import NoteChanged, SecurityViolation
-from obsidian_rag.index.consumer import MakeContent
+from obsidian_rag.index.consumer import MakeContent, NoteConsumer
 from obsidian_rag.notes import (
     Chunk,
     ChunkLimits,
@@ -24,6 +24,7 @@ from obsidian_rag.vault import (
     WORTH_A_PROCESS,
     FileEntry,
     SkippedFile,
+    Vault,
     content_hash,
     read_beside,
     read_note,
@@ -42,6 +43,12 @@ class Source:
     max_bytes: int
     limits: ChunkLimits
     make_content: MakeContent | None = None
+
+    @classmethod
+    def of(cls, vault: Vault, limits: ChunkLimits, consumer: NoteConsumer | None) -> Self:
+        """A vault, for the chunk table and for a consumer, if there is one."""
+        make_content = consumer.make_content if consumer is not None else None
+        return cls(vault.link_id, vault.root, vault.max_file_bytes, limits, make_content)
 
 
 class Wanted(NamedTuple):

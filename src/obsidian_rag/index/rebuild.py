@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from obsidian_rag.index.fingerprint import fingerprint, is_outdated
+from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.plan import changes, compare, settled_mtime, spread
 from obsidian_rag.index.prepare import Task, joined
 from obsidian_rag.index.progress import (
@@ -32,7 +33,7 @@ from obsidian_rag.index.run import (
     Workplace,
     finish_promotion,
 )
-from obsidian_rag.index.target import RebuildTarget
+from obsidian_rag.index.target import Target
 from obsidian_rag.index.vault_check import FIRST_UNFINISHED
 from obsidian_rag.store import (
     NEXT_TABLE,
@@ -63,13 +64,13 @@ class _Part:
     begun_ns: int
 
 
-def is_rebuild_due(place: Workplace, mode: Mode) -> bool:
+def is_rebuild_due(place: IndexPlace, mode: Mode) -> bool:
     """Whether a run in this mode is to build a second index: asked for, or not finished."""
     is_wanted = mode is Mode.REINDEX or place.database.get(REBUILDING) is not None
     return (is_wanted or _is_of_another_version(place)) and place.chunks.exists()
 
 
-def _is_of_another_version(place: Workplace) -> bool:
+def _is_of_another_version(place: IndexPlace | Workplace) -> bool:
     return is_outdated(place.database.get(FINGERPRINT), fingerprint(place.embedder, place.limits))
 
 
@@ -103,17 +104,14 @@ class Rebuild:
             IndexIncomplete: the index was made of another vault; it is as it was.
             ObsidianRagError: the embedder or the store failed; the next run goes on.
         """
-        started = time.monotonic()
         finish_promotion(self._place.database, self._place.chunks)
         is_outdated_now = _is_of_another_version(self._place)
         try:
             self._build()
         except Cancelled:
             self._tally.is_cancelled = True
-        files, chunks = self._state.totals()
-        took = round((time.monotonic() - started) * 1000)
         repair = _BUILT_ANEW if is_outdated_now and not self._tally.is_cancelled else ""
-        return IndexResult(mode, files, chunks, took, self._tally, repair)
+        return IndexResult(mode, *self._state.totals(), self._tally, repair=repair)
 
     def _build(self) -> None:
         wanted = fingerprint(self._place.embedder, self._place.limits)
@@ -122,7 +120,7 @@ class Rebuild:
         first = parts[0].run
         first.handover.begin(wanted, is_rebuild=True)
         for part in parts:
-            target = RebuildTarget(self._place.database, self._successor, part.vault.link_id)
+            target = Target(self._place.database, self._successor, part.vault.link_id)
             part.run.process(target, self._tasks(part, is_resumed=is_resumed))
             self._tally.add(part.run.tally)
             if self._tally.is_cancelled:

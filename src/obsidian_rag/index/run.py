@@ -7,6 +7,7 @@ a second index beside it and swaps it in is `rebuild`.
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from obsidian_rag.embed import Embedder
 from obsidian_rag.errors import NoteChanged, NotFound, SecurityViolation
@@ -14,6 +15,7 @@ from obsidian_rag.index.consumer import NoteConsumer
 from obsidian_rag.index.fingerprint import check, fingerprint
 from obsidian_rag.index.handover import Handover
 from obsidian_rag.index.pipeline import Guarded, Pipeline
+from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.plan import changes, compare, spread
 from obsidian_rag.index.prepare import Task, joined
 from obsidian_rag.index.progress import (
@@ -87,6 +89,15 @@ class Workplace:
     guarded: Guarded
     consumer: NoteConsumer | None = None
 
+    @classmethod
+    def of(cls, place: IndexPlace, vault: Vault, consumer: NoteConsumer | None) -> Self:
+        """One vault of an installation."""
+        settings = place.config.settings
+        guarded = Guarded(settings.memory.patterns, settings.security.sensitive_sections)
+        return cls(
+            place.database, place.chunks, place.embedder, vault, place.limits, guarded, consumer
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Look:
@@ -119,15 +130,8 @@ class IndexRun:
         self._links = Links(place.database)
         self._facts = LinkFacts(place.database, self._link_id)
         self.check = VaultCheck(place.database, place.vault, accepts_removals=accepts_removals)
-        consumer = place.consumer
-        self.handover = Handover(place.database, consumer, self._link_id)
-        self._source = Source(
-            self._link_id,
-            self._vault.root,
-            self._vault.max_file_bytes,
-            place.limits,
-            consumer.make_content if consumer is not None else None,
-        )
+        self.handover = Handover(place.database, place.consumer, self._link_id)
+        self._source = Source.of(place.vault, place.limits, place.consumer)
 
     def run(self, mode: Mode, paths: Sequence[str] | None = None) -> IndexResult:
         """Make the index agree with the vault; with `paths`, only with these files of it.
@@ -139,17 +143,15 @@ class IndexRun:
             IndexIncomplete: the index was made of another vault; it is as it was.
             ObsidianRagError: the embedder or the store failed; what was done is kept.
         """
-        started = time.monotonic()
         wanted = fingerprint(self._place.embedder, self._place.limits)
         try:
             self._update(wanted, paths, mode)
         except Cancelled:
             self.tally.is_cancelled = True
-        return self._result(mode, started)
+        return IndexResult(mode, *self._state.totals(), self.tally)
 
     def go_on(self) -> IndexResult:
         """Do what a run that gave way has left, without another look at the vault."""
-        started = time.monotonic()
         self.handover.begin(self._place.database.get(FINGERPRINT) or "", is_whole=False)
         try:
             self._do_owed()
@@ -157,12 +159,7 @@ class IndexRun:
             self._end()
         except Cancelled:
             self.tally.is_cancelled = True
-        return self._result(Mode.SYNC, started)
-
-    def _result(self, mode: Mode, started: float) -> IndexResult:
-        files, chunks = self._state.totals()
-        took = round((time.monotonic() - started) * 1000)
-        return IndexResult(mode, files, chunks, took, self.tally)
+        return IndexResult(Mode.SYNC, *self._state.totals(), self.tally)
 
     def catch_up(self) -> None:
         """Give the consumer what it lacks, and look at nothing else."""
@@ -441,10 +438,13 @@ def _number(text: str | None) -> float:
         return 0.0
 
 
-def catch_up(place: Workplace) -> None:
+def catch_up(place: IndexPlace) -> None:
     """Give the consumer what it lacks of the notes that are indexed; of none, if none are."""
-    if place.vault.link_id and place.database.get(FINGERPRINT) is not None:
-        IndexRun(place, lambda _: None, lambda: False).catch_up()
+    with place.relations_consumer() as consumer:
+        for vault in place.vaults:
+            if vault.link_id and place.database.get(FINGERPRINT) is not None:
+                workplace = Workplace.of(place, vault, consumer)
+                IndexRun(workplace, lambda _: None, lambda: False).catch_up()
 
 
 def compact(database: Database, chunks: ChunkStore, *, window_s: float = READER_WINDOW_S) -> None:

@@ -8,6 +8,7 @@ owed, never lost.
 from obsidian_rag.index.consumer import Delivery
 from obsidian_rag.index.prepare import Gone, Group, LeftOut, Unchanged
 from obsidian_rag.store import (
+    LIVE,
     REBUILD,
     ChunkStore,
     Consumer,
@@ -22,13 +23,17 @@ from obsidian_rag.store import (
 
 
 class Target:
-    """An index of one vault under work; nothing but its own tables is touched."""
+    """An index of one vault that is built beside the one in use.
+
+    Nothing is announced, because every file of a resumed build is taken for half done, and nothing
+    is owed, because what is built anew is built whole.
+    """
 
     def __init__(
-        self, database: Database, chunks: ChunkStore, link_id: str, state: IndexState
+        self, database: Database, chunks: ChunkStore, link_id: str, table: str = REBUILD
     ) -> None:
         self.chunks = chunks
-        self.state = state
+        self.state = IndexState(database, table)
         self._properties = Properties(database)
         self._database = database
         self._link_id = link_id
@@ -54,22 +59,11 @@ class Target:
         self.state.put(self._link_id, _states(group))
 
 
-class RebuildTarget(Target):
-    """An index built beside the one in use.
-
-    Nothing is announced, because every file of a resumed build is taken for half done, and nothing
-    is owed, because what is built anew is built whole.
-    """
-
-    def __init__(self, database: Database, chunks: ChunkStore, link_id: str) -> None:
-        super().__init__(database, chunks, link_id, IndexState(database, REBUILD))
-
-
 class LiveTarget(Target):
     """The index in use."""
 
     def __init__(self, database: Database, chunks: ChunkStore, link_id: str) -> None:
-        super().__init__(database, chunks, link_id, IndexState(database))
+        super().__init__(database, chunks, link_id, LIVE)
         self.manifest = Manifest(database)
         self.queue = Queue(database)
         self._for_consumer = Queue(database, Consumer.RELATIONS)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from obsidian_rag.config import Config
 from obsidian_rag.embed import Embedder, make_meaning_embedder
 from obsidian_rag.errors import ObsidianRagError, ProviderFailed
-from obsidian_rag.index.embedding import embedder_choice
+from obsidian_rag.index.embedding import QueryVectors, embedder_choice
 from obsidian_rag.store import MeaningStore
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_QUERIES_KEPT = 512
 _REPAIR = "Run `obsidian-rag model get` or `model add` again; search goes on with static vectors."
 _Stamp = tuple[tuple[str, int, int, int], ...]
 
@@ -41,7 +40,7 @@ class Transformer:
         self._config = config
         self._lock = threading.RLock()
         self._made: _Made | None = None
-        self._query_vectors: dict[str, NDArray[np.float32]] = {}
+        self._query_vectors = QueryVectors()
 
     @property
     def embedder(self) -> Embedder | None:
@@ -63,17 +62,11 @@ class Transformer:
         made = self._now()
         if made.embedder is None:
             return None
-        vector = self._query_vectors.get(question)
-        if vector is None:
-            try:
-                vector = made.embedder.embed_query(question)
-            except (ObsidianRagError, OSError) as error:
-                self.fail(error)
-                return None
-            if len(self._query_vectors) >= _QUERIES_KEPT:
-                self._query_vectors.clear()
-            self._query_vectors[question] = vector
-        return vector
+        try:
+            return self._query_vectors.of(question, made.embedder.embed_query)
+        except (ObsidianRagError, OSError) as error:
+            self.fail(error)
+            return None
 
     def fail(self, error: ObsidianRagError | OSError) -> None:
         """It does not work as it is now: it is tried again when its files have changed."""
@@ -89,7 +82,7 @@ class Transformer:
         """Let go of weights and files; a later use takes them up again."""
         with self._lock:
             made, self._made = self._made, None
-            self._query_vectors = {}
+            self._query_vectors = QueryVectors()
         if made is not None and made.embedder is not None:
             made.embedder.close()
         if made is not None and made.store is not None:

@@ -39,13 +39,9 @@ class VaultCheck:
         self._manifest = Manifest(database)
         self._facts = LinkFacts(database, vault.link_id)
         self._known_facts = self._facts.all()
-        link = self._links.get(vault.link_id)
-        is_scanned = link is not None and link.last_scan_at is not None
-        before = str(link.root_path) if link is not None and is_scanned else None
-        self._made = made_of(self._known_facts, before)
+        self._made = indexed_vault(database, vault, self._known_facts)
         self._identity = root_identity(vault.root)
-        is_replacing = vault.is_primary and database.get(REPLACE_WITH) == str(vault.root)
-        self._accepts = accepts_removals or is_replacing
+        self._accepts = accepts_removals or is_replacing(database, vault)
         self._lost = 0
 
     @property
@@ -129,6 +125,18 @@ class VaultCheck:
             and change.rel_path not in skipped
             and self._vault.rules.admits_file(change.rel_path)
         ]
+
+
+def indexed_vault(database: Database, vault: Vault, facts: Mapping[str, str]) -> MadeOf | None:
+    """The vault that the index under its link id was made of, if it was made of one."""
+    link = Links(database).get(vault.link_id)
+    is_scanned = link is not None and link.last_scan_at is not None
+    return made_of(facts, str(link.root_path) if link is not None and is_scanned else None)
+
+
+def is_replacing(database: Database, vault: Vault) -> bool:
+    """Whether the user said that this vault may take the place of the one that was indexed."""
+    return vault.is_primary and database.get(REPLACE_WITH) == str(vault.root)
 
 
 def too_few(away: Away, name: str = "") -> VaultAway:

@@ -4,18 +4,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from obsidian_rag.index.brake import (
-    REPLACE_WITH,
-    Away,
-    MadeOf,
-    Root,
-    away_before,
-    compare_roots,
-    is_away,
-    made_of,
-)
+from obsidian_rag.index.brake import Away, MadeOf, Root, away_before, compare_roots, is_away
 from obsidian_rag.index.run import FINGERPRINT
-from obsidian_rag.store import Database, LinkFacts, Links, Manifest
+from obsidian_rag.index.vault_check import indexed_vault, is_replacing
+from obsidian_rag.store import Database, LinkFacts, Manifest
 from obsidian_rag.vault import Vault, find_files, root_identity
 
 _NOTES_LOOKED_AT = 100
@@ -52,17 +44,14 @@ class VaultFacts:
 def vault_facts(vault: Vault, database: Database) -> VaultFacts:
     """Where a vault is: its folder, and a few of its notes where the folder leaves a doubt."""
     root, books = vault.root, LinkFacts(database, vault.link_id).all()
-    link = Links(database).get(vault.link_id)
-    before = str(link.root_path) if link is not None and link.last_scan_at is not None else None
-    made = made_of(books, before)
+    made = indexed_vault(database, vault, books)
     facts = VaultFacts(path=str(root))
     if not vault.is_primary:
         facts = replace(facts, link_id=vault.link_id, name=vault.name)
     elif made is None or database.get(FINGERPRINT) is None:
         return facts
-    is_replacing = vault.is_primary and database.get(REPLACE_WITH) == str(root)
     made_path = made.path if made is not None else ""
-    facts = replace(facts, made_of=made_path, is_replacing=is_replacing)
+    facts = replace(facts, made_of=made_path, is_replacing=is_replacing(database, vault))
     identity = root_identity(root)
     if identity is None:
         return replace(facts, place=VaultPlace.AWAY)

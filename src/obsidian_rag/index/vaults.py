@@ -23,7 +23,7 @@ V = TypeVar("V", Vault, Link)
 
 
 class Vaults:
-    """All vaults, the primary one first; asked anew each time, so a link counts at once.
+    """All vaults, the primary one first; a link that is added counts at once.
 
     Raises:
         ConfigInvalid: no vault is configured (from everything that is asked).
@@ -38,6 +38,8 @@ class Vaults:
         self._config = config
         self._database = database
         self._chunks = chunks
+        # The rows that were read last, of which database, and what told of its state then.
+        self._read: tuple[tuple[Database, object], list[Link]] | None = None
 
     @property
     def configured(self) -> Vault:
@@ -169,7 +171,11 @@ class Vaults:
         if not self._config().database.exists():
             return []
         try:
-            return self.links.all()
+            database = self._database()
+            stamp, read = database.stamp, self._read
+            if stamp is None or read is None or read[0] != (database, stamp):
+                read = self._read = (database, stamp), Links(database).all()
+            return read[1]
         except IndexCorrupted:
             # A note can be read without the database; whatever needs it meets the damage there.
             return []

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from obsidian_rag.errors import IndexerFailed, NotFound, ObsidianRagError, VaultAway
 from obsidian_rag.index.consumer import NoteConsumer
@@ -12,7 +12,7 @@ from obsidian_rag.index.outcome import record_failure, record_outcome
 from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.progress import Failure, IndexResult, Listener, Mode, Stop
 from obsidian_rag.index.rebuild import Rebuild, is_rebuild_due
-from obsidian_rag.index.run import IndexRun, finish_promotion
+from obsidian_rag.index.run import IndexRun, Workplace, finish_promotion
 from obsidian_rag.index.sending import Sending
 from obsidian_rag.store import Links, Queue, make_private, now, repaired, writer_lock
 from obsidian_rag.vault import Vault, sweep_data_folder
@@ -64,10 +64,10 @@ def _run(place: IndexPlace, order: RunOrder, listener: Listener, stop: Stop) -> 
     """The run itself, with the writer's lock held."""
     if order.mode is not Mode.REINDEX and place.chunks.exists():
         place.chunks.check()
-    primary = place.vaults.remember_primary()
+    place.vaults.remember_primary()
     with place.relations_consumer() as consumer:
-        runs = _Runs(place, consumer, listener, stop, accepts_removals=order.accepts_removals)
-        if is_rebuild_due(place.workplace(primary), order.mode):
+        runs = _Runs(place, consumer, listener, stop, order.accepts_removals)
+        if is_rebuild_due(place, order.mode):
             result = runs.rebuild(order.mode)
         elif order.link_id is None and order.paths is None:
             result = runs.all(order.mode)
@@ -79,39 +79,31 @@ def _run(place: IndexPlace, order: RunOrder, listener: Listener, stop: Stop) -> 
     return result
 
 
+@dataclass(frozen=True, slots=True)
 class _Runs:
     """The runs of one call: over one vault, over each, or one rebuild of all."""
 
-    def __init__(
-        self,
-        place: IndexPlace,
-        consumer: NoteConsumer,
-        listener: Listener,
-        stop: Stop,
-        *,
-        accepts_removals: bool,
-    ) -> None:
-        self._place = place
-        self._consumer = consumer
-        self._listener = listener
-        self._stop = stop
-        self._accepts = accepts_removals
+    place: IndexPlace
+    consumer: NoteConsumer
+    listener: Listener
+    stop: Stop
+    accepts_removals: bool
 
     def one(
         self, mode: Mode, vault: Vault, paths: Sequence[str] | None = None, is_resumed: bool = False
     ) -> IndexResult:
         """Index one vault, or some files of it."""
-        finish_promotion(self._place.database, self._place.chunks)
-        place = replace(self._place.workplace(vault), consumer=self._consumer)
-        stop = _ended_or_paused(self._place, vault, self._stop)
-        run = IndexRun(place, self._listener, stop, accepts_removals=self._accepts)
-        if is_resumed and Queue(self._place.database).is_waiting(vault.link_id):
+        finish_promotion(self.place.database, self.place.chunks)
+        place = Workplace.of(self.place, vault, self.consumer)
+        stop = _ended_or_paused(self.place, vault, self.stop)
+        run = IndexRun(place, self.listener, stop, accepts_removals=self.accepts_removals)
+        if is_resumed and Queue(self.place.database).is_waiting(vault.link_id):
             return run.go_on()
         return run.run(mode, paths)
 
     def all(self, mode: Mode) -> IndexResult:
         """Index the primary vault, then each that is linked; one that is away stops no other."""
-        primary, *linked = self._place.vaults
+        primary, *linked = self.place.vaults
         result = self.one(mode, primary)
         for vault in linked:
             if vault.is_paused or result.tally.is_cancelled:
@@ -129,9 +121,11 @@ class _Runs:
 
     def rebuild(self, mode: Mode) -> IndexResult:
         """Build a second index of all vaults and swap it in."""
-        vaults = list(self._place.vaults)
-        place = replace(self._place.workplace(vaults[0]), consumer=self._consumer)
-        rebuild = Rebuild(place, vaults, self._listener, self._stop, accepts_removals=self._accepts)
+        vaults = list(self.place.vaults)
+        place = Workplace.of(self.place, vaults[0], self.consumer)
+        rebuild = Rebuild(
+            place, vaults, self.listener, self.stop, accepts_removals=self.accepts_removals
+        )
         return rebuild.run(mode)
 
 

@@ -1,18 +1,14 @@
 """Which notes belong together: signals, score, suggest, and ids and relations that are written."""
 
-from obsidian_rag.relations.compare import differing_answers
+from obsidian_rag.relations.compare import differing_relations
 from obsidian_rag.relations.consumer import RelationsConsumer
+from obsidian_rag.relations.early import EarlyRelations, update_relations
 from obsidian_rag.relations.ground import format_of
 from obsidian_rag.relations.heldout import LinksFound
 from obsidian_rag.relations.ids import AddedId, AddOutcome, FoundId, IdReport
-from obsidian_rag.relations.kept_map import KeptMap
 from obsidian_rag.relations.linked import LinkedNotes, known_notes, linked_notes
 from obsidian_rag.relations.memory_index import Card
-from obsidian_rag.relations.note_map import (
-    NoteGraph,
-    graph_around,
-    vault_graph,
-)
+from obsidian_rag.relations.note_map import NoteGraph
 from obsidian_rag.relations.place import KeptIndex, ground_of
 from obsidian_rag.relations.query import (
     RelatedAnswer,
@@ -36,7 +32,7 @@ from obsidian_rag.relations.vault_ids import (
     note_for_id,
     notes_without_id,
 )
-from obsidian_rag.relations.vectors import refresh_vectors
+from obsidian_rag.relations.vault_map import DrawnMap, VaultMap
 from obsidian_rag.relations.write import (
     add_relation,
     preview_relation,
@@ -47,26 +43,27 @@ __all__ = [
     "AddedId",
     "Card",
     "DanglingRelation",
+    "DrawnMap",
+    "EarlyRelations",
     "FoundId",
     "IdCheck",
     "IdReport",
     "KeptIndex",
-    "KeptMap",
     "LinkedNotes",
     "LinksFound",
     "NoteGraph",
     "RelatedAnswer",
     "RelatedNote",
     "RelationsConsumer",
+    "VaultMap",
     "add_note_ids",
     "add_relation",
     "check_note_ids",
     "check_relations",
-    "differing_answers",
+    "differing_relations",
     "find_rows",
     "forget_vault",
     "format_of",
-    "graph_around",
     "ground_of",
     "has_id",
     "known_notes",
@@ -77,9 +74,8 @@ __all__ = [
     "notes_without_id",
     "preview_relation",
     "refresh_meanings",
-    "refresh_vectors",
     "related_notes",
     "relations_state",
     "similar_titles",
-    "vault_graph",
+    "update_relations",
 ]

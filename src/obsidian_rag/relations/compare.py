@@ -1,15 +1,55 @@
-"""Whether two indexes of related notes give the same answers."""
+"""Whether indexes of related notes give the answers of new ones, which are made for it."""
 
+import contextlib
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from obsidian_rag.relations.consumer import RelationsConsumer
 from obsidian_rag.relations.ground import Ground
 from obsidian_rag.relations.memory_index import MemoryIndex
+from obsidian_rag.relations.place import RelationsPlace, format_now, ground_of
 from obsidian_rag.relations.rows import Rows
+from obsidian_rag.relations.rows_file import find_rows
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import note_source
+from obsidian_rag.relations.vectors import refresh_vectors
 
 _MOST_COMPARED = 300
 _SAME = 1e-3
 # By link id and path.
 _Note = tuple[str, str]
+
+
+def differing_relations(place: RelationsPlace) -> list[str]:
+    """Notes whose related notes are not those that an index made just now would tell.
+
+    Raises:
+        IndexCorrupted: the indexes are damaged.
+    """
+    rows = find_rows(place.config.home, format_now(place), is_strict=True)
+    if rows is None:
+        return []
+    ground = ground_of(place)
+    # To compare is not to write: no note gets an id for it.
+    unwritten = replace(ground, settings=ground.settings.model_copy(update={"auto_add_ids": False}))
+    with (
+        contextlib.closing(rows),
+        tempfile.TemporaryDirectory(dir=place.config.home, prefix=".compared-") as folder,
+        RelationsConsumer(Path(folder), unwritten) as clean,
+    ):
+        clean.begin("")
+        vaults = {vault.link_id: vault for vault in place.vaults}
+        for vault in vaults.values():
+            place.hand_over(vault, clean, {})
+        # Places that were not kept are read again.
+        while stale := clean.settle():
+            for link_id in {of for of, _ in stale}:
+                paths = [path for of, path in stale if of == link_id]
+                place.hand_over(vaults[link_id], clean, {}, paths)
+        for link_id in vaults:
+            refresh_vectors(clean.rows, place.chunks, link_id)
+        return differing_answers(rows, clean.rows, ground)
 
 
 def differing_answers(rows: Rows, clean: Rows, ground: Ground) -> list[str]:

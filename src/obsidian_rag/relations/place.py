@@ -8,11 +8,13 @@ from obsidian_rag.store import ChunkStore, Database, MeaningStore
 from obsidian_rag.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from obsidian_rag.relations.consumer import RelationsConsumer
     from obsidian_rag.relations.memory_index import MemoryIndex
 
 
@@ -59,6 +61,24 @@ class RelationsPlace(Protocol):
     def meaning_vector(self) -> "Callable[[str], NDArray[np.float32] | None]": ...
     @property
     def relations(self) -> KeptIndex: ...
+
+    def one_set_of_settings(self) -> "AbstractContextManager[None]":
+        """For what this thread does inside, the settings of now hold to its end."""
+        ...
+
+    def hand_over(
+        self,
+        vault: Vault,
+        consumer: "RelationsConsumer",
+        held: "Mapping[str, str]",
+        paths: "Sequence[str] | None" = None,
+    ) -> list[str] | None:
+        """Have the notes at some paths of a vault, or all, read for the consumer alone.
+
+        `held` is what it has of them. The paths that were looked at, or None if that is the work
+        of an index run.
+        """
+        ...
 
     def make_relations(self) -> bool:
         """Make the indexes of related notes; False if another process was asked to."""

@@ -18,8 +18,9 @@ from obsidian_rag.search.evaluation import (
     report_of,
 )
 from obsidian_rag.search.facts import Facts, FoundFact
-from obsidian_rag.search.filters import fits_any
+from obsidian_rag.search.filters import fits_any, property_names
 from obsidian_rag.search.meanings import Meanings
+from obsidian_rag.search.passages import note_passages
 from obsidian_rag.search.query import DateRange, PropertyFilter, parse_property, parse_query
 from obsidian_rag.search.searcher import Searcher
 from obsidian_rag.search.words import has_phrase, matched_terms, question_words
@@ -51,8 +52,10 @@ __all__ = [
     "half_of",
     "has_phrase",
     "matched_terms",
+    "note_passages",
     "parse_property",
     "parse_query",
+    "property_names",
     "question_words",
     "questions_from",
     "read_golden",

@@ -144,3 +144,8 @@ def one_of(column: str, values: list[str]) -> str:
     if not values:
         return "false"
     return f"{column} IN ({', '.join(quoted(value) for value in values)})"
+
+
+def property_names(database: Database) -> list[tuple[str, int]]:
+    """The names of all properties of indexed notes, the commonest first."""
+    return Properties(database).names()

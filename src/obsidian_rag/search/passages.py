@@ -7,13 +7,13 @@ those below it. Sections of `#tag` lines stay apart. Its text is what the note s
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from obsidian_rag.notes import CUT_CHARS, cut_shown
 from obsidian_rag.search.answer import Hit, Why
 from obsidian_rag.search.words import folded, matched, stem
-from obsidian_rag.store import FoundRow
+from obsidian_rag.store import ChunkStore, Database, FoundRow, Properties, passages_of
 
 MAX_CHARS = 2000
 _SHARE_OF_PAGE = 0.4
@@ -247,3 +247,17 @@ def _places(text: str, word: str, most: int = 50) -> list[int]:
         if found:
             return found[:most]
     return []
+
+
+def note_passages(
+    chunks: ChunkStore, database: Database, notes: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[list[FoundRow], str]]:
+    """The passages and properties of some notes, named by vault and path, where there are any."""
+    found: dict[tuple[str, str], tuple[list[FoundRow], str]] = {}
+    for link_id in sorted({link_id for link_id, _ in notes}):
+        paths = [path for own, path in notes if own == link_id]
+        properties = Properties(database).texts(link_id, paths)
+        for path, rows in passages_of(chunks, link_id, paths, with_words_only=True).items():
+            if rows:
+                found[link_id, path] = rows, properties[path]
+    return found

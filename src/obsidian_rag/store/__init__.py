@@ -15,12 +15,7 @@ from obsidian_rag.store.chunks import (
 from obsidian_rag.store.database import Database, file_identity, now
 from obsidian_rag.store.embedded import ChunkPlace, EmbeddedChunk, chunk_places, embedded_chunks
 from obsidian_rag.store.folder import make_private, open_to_others, own_folder
-from obsidian_rag.store.index_state import (
-    REBUILD,
-    EmbeddingStatus,
-    FileState,
-    IndexState,
-)
+from obsidian_rag.store.index_state import LIVE, REBUILD, EmbeddingStatus, FileState, IndexState
 from obsidian_rag.store.links import Link, LinkFacts, Links
 from obsidian_rag.store.livesync import (
     Conflict,
@@ -29,32 +24,20 @@ from obsidian_rag.store.livesync import (
     SyncedFile,
     TrashedFile,
 )
-from obsidian_rag.store.lock import writer_lock
-from obsidian_rag.store.lookup import (
-    Clause,
-    Lookup,
-    passages_of,
-    public_titles,
-    summed,
-)
+from obsidian_rag.store.lock import held_lock, writer_lock
+from obsidian_rag.store.lookup import Clause, Lookup, passages_of, public_titles, summed
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.meaning import MeaningStore, stored_vectors, text_digest
 from obsidian_rag.store.meaning_file import packed_ids
 from obsidian_rag.store.memory import Fact, Memory
 from obsidian_rag.store.probing import probe_indexes
 from obsidian_rag.store.properties import Properties
-from obsidian_rag.store.queue import (
-    MOST_ATTEMPTS,
-    Change,
-    ChangeType,
-    Consumer,
-    Queue,
-    QueuedFile,
-)
+from obsidian_rag.store.queue import MOST_ATTEMPTS, Change, ChangeType, Consumer, Queue, QueuedFile
 from obsidian_rag.store.repair import repaired
 from obsidian_rag.store.rows import ChunkRow, FoundRow, NoteRow
 
 __all__ = [
+    "LIVE",
     "MOST_ATTEMPTS",
     "NEXT_TABLE",
     "READER_WINDOW_S",
@@ -95,6 +78,7 @@ __all__ = [
     "chunk_places",
     "embedded_chunks",
     "file_identity",
+    "held_lock",
     "make_private",
     "now",
     "open_to_others",

@@ -11,20 +11,22 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from obsidian_rag.errors import IndexCorrupted, IndexNotFound
 from obsidian_rag.notes import date_keys, tag_keys
 from obsidian_rag.store import checksums
 from obsidian_rag.store.lance import REINDEX, explained, lancedb, wait_for
-from obsidian_rag.store.rows import ChunkRow, card, names
+from obsidian_rag.store.rows import ChunkRow, card
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
 TABLE = "obsidian_chunks"
@@ -39,6 +41,7 @@ _HASHED_AT_ONCE = 32_000_000
 WORD_COLUMNS = ("chunk_text", "names", "words_only")
 _PATHS_PER_FILTER = 500
 _MAGIC = b"LANC"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ class ChunkStore:
         """
         handle = self._handle  # another thread may let go of it at any moment
         if handle is None:
-            self._must_exist()
+            self.must_exist()
             self.check()
             with explained():
                 handle = self._handle = _connect(self.uri).open_table(self.name)
@@ -125,13 +128,18 @@ class ChunkStore:
         """
         reader = self._reader
         if reader is None:
-            self._must_exist()
+            self.must_exist()
             self.check()
             with explained():
                 reader = self._reader = wait_for(_open_reader(self.uri, self.name))
         return reader
 
-    def _must_exist(self) -> None:
+    def must_exist(self) -> None:
+        """Refuse to go on without a table.
+
+        Raises:
+            IndexNotFound: there is none.
+        """
         if not self.exists():
             raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
 
@@ -139,6 +147,14 @@ class ChunkStore:
         """Let go of the table; it is opened again when needed."""
         self._handle = self._reader = None
         self._is_recorded = False
+
+    def look_up(self, read: Callable[[], T]) -> T:
+        """What is read of the table, also if another process drops its version or swaps it."""
+        try:
+            return read()
+        except IndexCorrupted:
+            self.close()
+            return read()
 
     @property
     def dimensions(self) -> int:
@@ -149,11 +165,6 @@ class ChunkStore:
         """The number of chunks."""
         with explained():
             return int(self.table.count_rows())
-
-    def version(self) -> int:
-        """LanceDB's version of the table; every change adds one."""
-        with explained():
-            return int(self.table.version)
 
     def fetch(self, link_id: str, paths: Iterable[str]) -> dict[str, list[StoredChunk]]:
         """The rows of these notes, by note, in their order."""
@@ -381,81 +392,55 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def _columns() -> "list[tuple[pa.Field[Any], Callable[[ChunkRow], object]]]":
+    """Every column besides the vectors, and what of a row stands in it."""
+    import pyarrow as pa
+
+    text, texts, number, flag = pa.string(), pa.list_(pa.string()), pa.int32(), pa.bool_()
+    key = {"lance-schema:unenforced-primary-key": "true"}
+    return [
+        (pa.field("chunk_id", text, nullable=False, metadata=key), attrgetter("chunk_id")),
+        (pa.field("chunk_text", text), attrgetter("chunk.text")),
+        (pa.field("source_file", text), attrgetter("note.source_file")),
+        (pa.field("source_directory", text), attrgetter("note.source_directory")),
+        (pa.field("section", text), attrgetter("chunk.section")),
+        (pa.field("date", text), attrgetter("note.date")),
+        (pa.field("tags", texts), attrgetter("chunk.tags")),
+        (pa.field("chunk_index", number), attrgetter("chunk_index")),
+        (pa.field("total_chunks", number), attrgetter("total_chunks")),
+        (pa.field("modified_at", text), attrgetter("note.modified_at")),
+        (pa.field("indexed_at", text), attrgetter("note.indexed_at")),
+        (pa.field("link_id", text), attrgetter("note.link_id")),
+        (pa.field("title", text), attrgetter("note.title")),
+        (pa.field("aliases", texts), attrgetter("note.aliases")),
+        (pa.field("heading_path", texts), attrgetter("chunk.heading_path")),
+        (pa.field("start_line", number), attrgetter("chunk.start_line")),
+        (pa.field("end_line", number), attrgetter("chunk.end_line")),
+        (pa.field("content_hash", text), attrgetter("content_hash")),
+        (pa.field("words_only", text), attrgetter("chunk.words_only")),
+        (pa.field("is_private", flag), attrgetter("note.is_private")),
+        (pa.field("names", text), attrgetter("names")),
+        (pa.field("tag_keys", texts), lambda row: tag_keys(row.chunk.tags)),
+        (pa.field("card", text), card),
+        (pa.field("dates", texts), lambda row: date_keys(row.dates, row.chunk.said)),
+        (pa.field("is_dated", flag), lambda row: bool(row.dates)),
+    ]
+
+
 def _schema(dimensions: int) -> Any:
     import pyarrow as pa
 
-    text = pa.string()
-    return pa.schema(
-        [
-            pa.field("vector", pa.list_(pa.float32(), dimensions)),
-            pa.field(
-                "chunk_id",
-                text,
-                nullable=False,
-                metadata={"lance-schema:unenforced-primary-key": "true"},
-            ),
-            pa.field("chunk_text", text),
-            pa.field("source_file", text),
-            pa.field("source_directory", text),
-            pa.field("section", text),
-            pa.field("date", text),
-            pa.field("tags", pa.list_(text)),
-            pa.field("chunk_index", pa.int32()),
-            pa.field("total_chunks", pa.int32()),
-            pa.field("modified_at", text),
-            pa.field("indexed_at", text),
-            pa.field("link_id", text),
-            pa.field("title", text),
-            pa.field("aliases", pa.list_(text)),
-            pa.field("heading_path", pa.list_(text)),
-            pa.field("start_line", pa.int32()),
-            pa.field("end_line", pa.int32()),
-            pa.field("content_hash", text),
-            pa.field("words_only", text),
-            pa.field("is_private", pa.bool_()),
-            pa.field("names", text),
-            pa.field("tag_keys", pa.list_(text)),
-            pa.field("card", text),
-            pa.field("dates", pa.list_(text)),
-            pa.field("is_dated", pa.bool_()),
-        ]
-    )
+    vector = pa.field("vector", pa.list_(pa.float32(), dimensions))
+    return pa.schema([vector, *(field for field, _ in _columns())])
 
 
 def _arrow(rows: Sequence[ChunkRow], vectors: "NDArray[np.float32]") -> Any:
     import pyarrow as pa
 
     width = vectors.shape[1]
-    schema = _schema(width)
-    columns = {
-        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), width),
-        "chunk_id": [row.chunk_id for row in rows],
-        "chunk_text": [row.chunk.text for row in rows],
-        "source_file": [row.note.source_file for row in rows],
-        "source_directory": [row.note.source_directory for row in rows],
-        "section": [row.chunk.section for row in rows],
-        "date": [row.note.date for row in rows],
-        "tags": [row.chunk.tags for row in rows],
-        "chunk_index": [row.chunk_index for row in rows],
-        "total_chunks": [row.total_chunks for row in rows],
-        "modified_at": [row.note.modified_at for row in rows],
-        "indexed_at": [row.note.indexed_at for row in rows],
-        "link_id": [row.note.link_id for row in rows],
-        "title": [row.note.title for row in rows],
-        "aliases": [row.note.aliases for row in rows],
-        "heading_path": [row.chunk.heading_path for row in rows],
-        "start_line": [row.chunk.start_line for row in rows],
-        "end_line": [row.chunk.end_line for row in rows],
-        "content_hash": [row.content_hash for row in rows],
-        "words_only": [row.chunk.words_only for row in rows],
-        "is_private": [row.note.is_private for row in rows],
-        "names": [
-            names(row.note.title, row.note.aliases, row.chunk.heading_path, row.chunk.text)
-            for row in rows
-        ],
-        "card": [card(row) for row in rows],
-        "tag_keys": [tag_keys(row.chunk.tags) for row in rows],
-        "dates": [date_keys(row.dates, row.chunk.said) for row in rows],
-        "is_dated": [bool(row.dates) for row in rows],
+    columns: dict[str, object] = {
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), width)
     }
-    return pa.Table.from_pydict(columns, schema=schema)
+    for field, value_of in _columns():
+        columns[field.name] = [value_of(row) for row in rows]
+    return pa.Table.from_pydict(columns, schema=_schema(width))

@@ -1,6 +1,7 @@
 """The SQLite file: connection, migrations, transactions, and corruption told apart from bugs."""
 
 import contextlib
+import functools
 import shutil
 import sqlite3
 import threading
@@ -32,6 +33,10 @@ _LOG_KEPT_BYTES = 4_000_000
 _LITTLE_SPACE = 100_000
 # So many times as long as a count took, it is taken for true.
 _PAUSE_SHARE = 20
+_COLUMNS = (
+    "SELECT one.name, column.name FROM sqlite_master AS one"
+    " JOIN pragma_table_info(one.name) AS column WHERE one.type = 'table'"
+)
 _SHORT_READ = sqlite3.SQLITE_IOERR_SHORT_READ
 _SUGGESTION = "Run `obsidian-rag reindex`: it builds a new index and keeps what cannot be built."
 
@@ -39,6 +44,11 @@ _SUGGESTION = "Run `obsidian-rag reindex`: it builds a new index and keeps what 
 def now() -> str:
     """The present, as every timestamp in the store is written."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def of_link(link_id: str | None) -> tuple[str, tuple[str, ...]]:
+    """A condition on rows, and its values: those of one vault, or all."""
+    return ("true", ()) if link_id is None else ("link_id = ?", (link_id,))
 
 
 def file_identity(file: Path) -> tuple[int, int] | None:
@@ -199,6 +209,15 @@ class Database:
         with self._lock, self._explained():
             self._connection.executemany(sql, values)
 
+    @property
+    def stamp(self) -> tuple[int, int] | None:
+        """Another one when anything has changed, by whomever; None while changes are under way."""
+        with self._lock, self._explained():
+            if self._connection.in_transaction:
+                return None
+            version = self._connection.execute("PRAGMA data_version").fetchone()
+            return int(version[0]), self._connection.total_changes
+
     def get(self, key: str) -> str | None:
         """A small fact about this installation, by name."""
         found = self.row("SELECT value FROM meta WHERE key = ?", (key,))
@@ -221,12 +240,17 @@ class Database:
         self.put(key, str((int(before) if before.isdecimal() else 0) + amount))
 
     def check(self, *, is_deep: bool = False) -> str | None:
-        """What SQLite finds wrong with the file, if anything; `is_deep` compares tables too."""
+        """What is wrong with the file, if anything; `is_deep` compares tables and columns too."""
         found = self.row(f"PRAGMA {'integrity' if is_deep else 'quick'}_check(1)")
         if not found or found[0] != "ok":
             return str(found and found[0])
         if is_deep and (row := self.row("PRAGMA foreign_key_check")) is not None:
             return f"rows of {row[0]} refer to nothing"
+        # SQLite itself does not mind when a column is called otherwise.
+        missing = _columns_of(self._scripts).difference(self.rows(_COLUMNS)) if is_deep else set()
+        if missing:
+            table, column = min(missing)
+            return f"{table} has no column {column}"
         return None
 
     @contextlib.contextmanager
@@ -321,6 +345,15 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+@functools.cache
+def _columns_of(package: str) -> frozenset[tuple[str, str]]:
+    """Every table and column of a new file."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        for script in _migrations(package):
+            connection.executescript(script)
+        return frozenset(connection.execute(_COLUMNS))
 
 
 def _migrations(package: str) -> list[str]:

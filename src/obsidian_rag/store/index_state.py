@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from obsidian_rag.notes import EVERYTHING, Scope
-from obsidian_rag.store.database import Database, now
+from obsidian_rag.store.database import Database, now, of_link
 
 LIVE = "vault_file_index_state"
 REBUILD = "rebuild_index_state"
@@ -40,24 +40,17 @@ class IndexState:
         self._database = database
         self._table = table
 
-    def hashes(self, link_id: str, paths: Sequence[str] | None = None) -> dict[str, str | None]:
-        """The content hash each searchable or settled file had when it was indexed."""
+    def hashes(
+        self, link_id: str, paths: Sequence[str] | None = None, *, is_searchable: bool = False
+    ) -> dict[str, str | None]:
+        """The content hash each file had when it was indexed; also of settled ones, unless told."""
+        condition = " AND embedding_status = 'indexed'" if is_searchable else ""
+        values: tuple[object, ...] = (link_id,)
         if paths is not None and len(paths) <= _FEW:
-            condition = f" AND rel_path IN ({', '.join('?' * len(paths))})"
-            values: tuple[object, ...] = (link_id, *paths)
-        else:
-            condition, values = "", (link_id,)
+            condition += f" AND rel_path IN ({', '.join('?' * len(paths))})"
+            values += tuple(paths)
         rows = self._database.rows(
             f"SELECT rel_path, index_hash FROM {self._table} WHERE link_id = ?{condition}", values
-        )
-        return {str(path): None if found is None else str(found) for path, found in rows}
-
-    def contents(self, link_id: str) -> dict[str, str | None]:
-        """The content hash of each searchable file."""
-        rows = self._database.rows(
-            f"SELECT rel_path, index_hash FROM {self._table}"
-            " WHERE link_id = ? AND embedding_status = 'indexed'",
-            (link_id,),
         )
         return {str(path): None if found is None else str(found) for path, found in rows}
 
@@ -89,10 +82,9 @@ class IndexState:
             ((link_id, path) for path in paths),
         )
 
-    def clear(self, link_id: str | None = None) -> None:
-        """Forget everything, of one vault or of all."""
-        condition, values = _of(link_id)
-        self._database.run(f"DELETE FROM {self._table} WHERE {condition}", values)
+    def clear(self) -> None:
+        """Forget everything."""
+        self._database.run(f"DELETE FROM {self._table}")
 
     def total_of(self, link_id: str) -> tuple[int, int]:
         """How many files of a vault are searchable, and their chunks."""
@@ -123,7 +115,7 @@ class IndexState:
 
     def is_empty(self, link_id: str | None = None) -> bool:
         """Whether nothing is searchable, in one vault or at all."""
-        condition, values = _of(link_id)
+        condition, values = of_link(link_id)
         found = self._database.row(
             f"SELECT 1 FROM {self._table} WHERE embedding_status = 'indexed' AND {condition}"
             " LIMIT 1",
@@ -167,10 +159,6 @@ class IndexState:
             self.clear()
             self._database.run(f"INSERT INTO {self._table} SELECT * FROM {other._table}")
             other.clear()
-
-
-def _of(link_id: str | None) -> tuple[str, tuple[str, ...]]:
-    return ("true", ()) if link_id is None else ("link_id = ?", (link_id,))
 
 
 def _in_scope(scope: Scope) -> tuple[str, tuple[str, ...]]:

@@ -90,40 +90,36 @@ class Links:
         return name
 
     def add(
-        self, root: Path, mode: str, name: str, include: Sequence[str], exclude: Sequence[str]
-    ) -> Link:
-        """Remember another vault; `name` gets a number if it is taken."""
-        link_id = str(uuid.uuid4())
-        with self._database.transaction():
-            self._insert(link_id, root, mode, name, include, exclude)
-            found = self.get(link_id)
-        assert found is not None
-        return found
-
-    def _insert(
         self,
-        link_id: str,
         root: Path,
         mode: str,
         name: str,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
-    ) -> None:
-        at = now()
-        self._database.run(
-            "INSERT INTO vault_link (link_id, root_path, mode, created_at, updated_at, name,"
-            " include, exclude) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                link_id,
-                str(root),
-                mode,
-                at,
-                at,
-                self.free_name(name),
-                json.dumps(list(include), ensure_ascii=False),
-                json.dumps(list(exclude), ensure_ascii=False),
-            ),
-        )
+        *,
+        is_primary: bool = False,
+    ) -> Link:
+        """Remember another vault; `name` gets a number if it is taken."""
+        link_id, at = str(uuid.uuid4()), now()
+        with self._database.transaction():
+            self._database.run(
+                "INSERT INTO vault_link (link_id, root_path, mode, created_at, updated_at, name,"
+                " include, exclude, is_primary) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    link_id,
+                    str(root),
+                    mode,
+                    at,
+                    at,
+                    self.free_name(name),
+                    json.dumps(list(include), ensure_ascii=False),
+                    json.dumps(list(exclude), ensure_ascii=False),
+                    int(is_primary),
+                ),
+            )
+            found = self.get(link_id)
+        assert found is not None
+        return found
 
     def set_primary(self, root: Path) -> Link:
         """Make `root` the primary vault.
@@ -134,12 +130,8 @@ class Links:
         with self._database.transaction():
             known = self.primary()
             if known is None:
-                link_id = str(uuid.uuid4())
-                self._insert(link_id, root, "read_write", root.name)
-                self._database.run(
-                    "UPDATE vault_link SET is_primary = 1 WHERE link_id = ?", (link_id,)
-                )
-            elif known.root_path != root:
+                return self.add(root, "read_write", root.name, is_primary=True)
+            if known.root_path != root:
                 self._database.run(
                     "UPDATE vault_link SET root_path = ?, name = ?, updated_at = ?"
                     " WHERE link_id = ?",

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -14,6 +14,32 @@ from obsidian_rag.store.folder import own_folder
 
 
 @contextlib.contextmanager
+def held_lock(
+    file: Path, wait_s: float, busy: Callable[[], Busy], suggestion: str
+) -> Iterator[None]:
+    """Hold a lock of the data folder; `suggestion` is for whoever may not write there.
+
+    Raises:
+        Busy: another process holds it, as `busy` tells.
+        ReadOnly: the data folder may not be written.
+    """
+    own_folder(file.parent)
+    lock = FileLock(file)
+    try:
+        lock.acquire(timeout=wait_s)
+    except Timeout:
+        raise busy() from None
+    except OSError as error:
+        raise ReadOnly(
+            f"The data folder {file.parent} may not be written ({error.strerror}).", suggestion
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
 def writer_lock(home: Path, task: str, wait_s: float = 0.0) -> Iterator[None]:
     """Hold the right to change the index; wait so long for another process to let go of it.
 
@@ -21,29 +47,23 @@ def writer_lock(home: Path, task: str, wait_s: float = 0.0) -> Iterator[None]:
         Busy: another process holds it.
         ReadOnly: the data folder may not be written.
     """
-    own_folder(home)
     holder = home / "writer.json"
-    lock = FileLock(home / "writer.lock")
-    try:
-        lock.acquire(timeout=wait_s)
-    except Timeout:
-        raise Busy(
+
+    def busy() -> Busy:
+        return Busy(
             f"Another obsidian-rag process is writing the index{_holder(holder)}.",
             "Wait for it to finish, or stop it, then run the command again.",
-        ) from None
-    except OSError as error:
-        raise ReadOnly(
-            f"The data folder {home} may not be written ({error.strerror}).",
-            "Searching works. To index, give yourself the right to write there.",
-        ) from error
-    try:
-        with contextlib.suppress(OSError):  # on a full disk the lock still holds
-            holder.write_text(json.dumps({"pid": os.getpid(), "task": task, "since": now()}))
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            holder.unlink(missing_ok=True)
-        lock.release()
+        )
+
+    suggestion = "Searching works. To index, give yourself the right to write there."
+    with held_lock(home / "writer.lock", wait_s, busy, suggestion):
+        try:
+            with contextlib.suppress(OSError):  # on a full disk the lock still holds
+                holder.write_text(json.dumps({"pid": os.getpid(), "task": task, "since": now()}))
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                holder.unlink(missing_ok=True)
 
 
 def _holder(file: Path) -> str:

@@ -70,12 +70,6 @@ class Lookup:
         """The best `limit` rows of each clause, with the sum of their weighted BM25 scores."""
         return wait_for(self._by_words(clauses, condition, limit))
 
-    def by_vector(
-        self, vector: "NDArray[np.float32]", condition: str | None, limit: int
-    ) -> dict[int, float]:
-        """The rows whose vectors are nearest, with their cosine similarity."""
-        return wait_for(self._by_vector(vector, condition, limit))
-
     def by_all(
         self,
         clauses: Sequence[Clause],
@@ -84,7 +78,10 @@ class Lookup:
         condition: str | None,
         limit: int,
     ) -> Looked:
-        """Rows by each clause, by vector and by their ids, looked up side by side."""
+        """Rows by each clause, by vector and by their ids, looked up side by side.
+
+        The rows nearest to the vector come with their cosine similarity.
+        """
 
         async def look() -> Looked:
             found, nearest, numbers = await asyncio.gather(
@@ -238,12 +235,7 @@ def passages_of(
 ) -> dict[str, list[FoundRow]]:
     """The passages of some notes, by note, in their order."""
     columns = (*_FOUND, "words_only") if with_words_only else _FOUND
-    try:
-        return _passages_of(chunks, link_id, paths, columns)
-    except IndexCorrupted:
-        # The version that was open may have been swept, or swapped, by the writer: look once more.
-        chunks.close()
-        return _passages_of(chunks, link_id, paths, columns)
+    return chunks.look_up(lambda: _passages_of(chunks, link_id, paths, columns))
 
 
 def _passages_of(

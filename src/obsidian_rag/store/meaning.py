@@ -215,12 +215,6 @@ class MeaningStore:
         self._put(signed(np.concatenate(copies)))
         return len(known)
 
-    def forget(self, chunk_ids: Collection[str]) -> None:
-        """Remove the vectors of chunks that are gone."""
-        with self.writing():
-            self._blank(self._view().all_rows_of(packed_ids(chunk_ids)))
-            self._compact()
-
     def keep_only(self, chunk_ids: Sequence[NDArray[np.uint64]]) -> int:
         """Remove the vectors of all chunks but these, given as `packed_ids`; tells of how many."""
         with self.writing():

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from obsidian_rag.store.database import Database, now
+from obsidian_rag.store.database import Database, now, of_link
 
 MOST_ATTEMPTS = 5
 
@@ -120,11 +120,6 @@ class Queue:
                 (link_id, self._consumer),
             )
 
-    def owed(self, link_id: str, *, with_failed: bool = True) -> list[Change]:
-        """The work not yet done, oldest first; what has failed too often only `with_failed`."""
-        pages = self.pages(link_id, -1, with_failed=with_failed)
-        return next(pages, [])
-
     def owed_at(self, link_id: str, paths: Sequence[str]) -> list[Change]:
         """The work not yet done for the files at these paths."""
         condition = "rel_path IN (SELECT value FROM json_each(?))"
@@ -133,8 +128,9 @@ class Queue:
     def pages(
         self, link_id: str, size: int, *, with_failed: bool = True, is_alone: bool = False
     ) -> Iterator[list[Change]]:
-        """The same, so many files at a time (-1: all), each file once, however it ends.
+        """The work not yet done, oldest first, so many files at a time (-1: all).
 
+        Each file comes once, however it ends; what has failed too often only `with_failed`.
         `is_alone` leaves out the files for which any other consumer waits too.
         """
         condition = "queue_id > ? AND (? OR status <> 'failed')"
@@ -205,7 +201,7 @@ class Queue:
 
     def size(self, link_id: str | None = None) -> int:
         """How many files wait, of one vault or of all."""
-        condition, values = _of(link_id)
+        condition, values = of_link(link_id)
         row = self._database.row(
             f"SELECT count(*) FROM sync_queue WHERE consumer = ? AND {condition}",
             (self._consumer, *values),
@@ -236,7 +232,7 @@ class Queue:
 
     def is_waiting(self, link_id: str | None = None) -> bool:
         """Whether any file waits to be looked at; one that failed has been looked at."""
-        condition, values = _of(link_id)
+        condition, values = of_link(link_id)
         found = self._database.row(
             "SELECT 1 FROM sync_queue WHERE consumer = ? AND status <> 'failed' AND reason IS NULL"
             f" AND {condition} LIMIT 1",
@@ -244,25 +240,18 @@ class Queue:
         )
         return found is not None
 
-    def unsearchable(self, link_id: str | None = None) -> int:
+    def unsearchable(self) -> int:
         """How many files that wait have never been searchable; of very many, a moment ago."""
-        return self._database.seldom(
-            f"unsearchable {self._consumer} {link_id}", lambda: self._unsearchable(link_id)
-        )
+        return self._database.seldom(f"unsearchable {self._consumer}", self._unsearchable)
 
-    def _unsearchable(self, link_id: str | None) -> int:
-        condition, values = _of(link_id)
+    def _unsearchable(self) -> int:
         row = self._database.row(
             "SELECT count(*) FROM sync_queue AS owed WHERE consumer = ? AND status <> 'failed'"
-            f" AND reason IS NULL AND change_type <> 'delete' AND {condition}"
+            " AND reason IS NULL AND change_type <> 'delete'"
             # What is new, as most of an import is, needs no look.
             " AND (change_type = 'create' OR NOT EXISTS (SELECT 1 FROM vault_file_index_state"
             " AS state WHERE state.link_id = owed.link_id AND embedding_status = 'indexed'"
             " AND state.rel_path IN (owed.rel_path, owed.old_path)))",
-            (self._consumer, *values),
+            (self._consumer,),
         )
         return int(str(row[0])) if row else 0
-
-
-def _of(link_id: str | None) -> tuple[str, tuple[str, ...]]:
-    return ("true", ()) if link_id is None else ("link_id = ?", (link_id,))

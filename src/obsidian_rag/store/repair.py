@@ -2,7 +2,6 @@
 
 import contextlib
 import sqlite3
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,28 +36,8 @@ def repaired(file: Path, opened: Callable[[], Database], let_go: Callable[[], No
 
 def _is_sound(opened: Callable[[], Database]) -> bool:
     with contextlib.suppress(IndexCorrupted):
-        database = opened()
-        return database.check(is_deep=True) is None and _new_columns() <= _columns(database)
+        return opened().check(is_deep=True) is None
     return False
-
-
-def _columns(database: Database) -> set[tuple[object, ...]]:
-    """Every column of every table; SQLite itself does not mind when one is called otherwise."""
-    return set(
-        database.rows(
-            "SELECT one.name, column.name FROM sqlite_master AS one"
-            " JOIN pragma_table_info(one.name) AS column WHERE one.type = 'table'"
-        )
-    )
-
-
-def _new_columns() -> set[tuple[object, ...]]:
-    with tempfile.TemporaryDirectory() as folder:
-        database = Database(Path(folder) / "new.db")
-        try:
-            return _columns(database)
-        finally:
-            database.close()
 
 
 def _set_aside(file: Path) -> Path:

@@ -13,6 +13,8 @@ from typing import Any
 
 from obsidian_rag.notes import Chunk, shown_chars, shown_text
 
+# Whether there is text found by words only stands in the card after the tags and so many others.
+_UNREAD = 8
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 
@@ -51,6 +53,12 @@ class ChunkRow:
         """The dates it belongs to: its own, or else the note's."""
         return self.chunk.dates or ((self.note.date,) if self.note.date else ())
 
+    @property
+    def names(self) -> str:
+        """All that it is called."""
+        note, chunk = self.note, self.chunk
+        return names(note.title, note.aliases, chunk.heading_path, chunk.text)
+
 
 @dataclass(frozen=True, slots=True)
 class FoundRow:
@@ -75,7 +83,6 @@ class FoundRow:
     start_line: int
     end_line: int
     is_private: bool
-    has_words_only: bool
     dates: Sequence[str] = ()
     layout: Sequence[int] = ()
     chunk_id: str = ""
@@ -119,8 +126,10 @@ def card(row: ChunkRow) -> str:
 
 
 def found_row(text: str, card: str, chunk_id: str, words_only: str = "") -> FoundRow:
-    """The row with this text and this card."""
+    """The row with this text and this card; one of an older program ends before its dates."""
     title, aliases, path, tags, *others = json.loads(card)
     called = names(title, aliases, path, text)
-    said: list[Any] = [title, tuple(aliases), tuple(path), tuple(tags), *others, chunk_id]
+    dates, layout = others[_UNREAD + 1 :] or ((), ())
+    said: list[Any] = [title, tuple(aliases), tuple(path), tuple(tags), *others[:_UNREAD]]
+    said += [dates, layout, chunk_id]
     return FoundRow(text, words_only, called, *said)

@@ -86,7 +86,7 @@ def cancel(engine: Engine, params: CancelParams, _: Caller) -> Found:
 
 def started_job(job: Job) -> dict[str, object]:
     """A job that runs or waits, as every door shows it."""
-    return {"job_id": job.id, "status": job.status.value, "mode": job.mode.value}
+    return {"job_id": job.id, "status": job.status.value, "mode": job.order.mode.value}
 
 
 def index_outcome(engine: Engine, fields: Mapping[str, Any]) -> Envelope:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import islice
 
-from obsidian_rag.engine import Engine, property_names
+from obsidian_rag.engine import Engine
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
 from obsidian_rag.notes import Note, RagPolicy
 from obsidian_rag.relations import LinkedNotes, known_notes, linked_notes, preview_relation
+from obsidian_rag.search import property_names
 from obsidian_rag.tools.citation import find_note, obsidian_link
 from obsidian_rag.tools.guard import OWNER, guard_settings
 from obsidian_rag.tools.sections import sections_of_note
@@ -101,7 +102,7 @@ def filter_choices(engine: Engine, kind: str, typed: str) -> list[FilterChoice]:
 
 def _counted(engine: Engine, kind: str) -> Mapping[str, int]:
     if kind == "property":
-        return dict(property_names(engine))
+        return dict(property_names(engine.database))
     if kind == "folder":
         return Counter(folder for card in known_notes(engine) for folder in _folders(card.path))
     if kind == "tag":

@@ -13,10 +13,17 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, model_validator
 
-from obsidian_rag.engine import Engine, update_relations
+from obsidian_rag.engine import Engine
 from obsidian_rag.errors import ObsidianRagError, SensitiveFiltered
 from obsidian_rag.notes import file_title
-from obsidian_rag.relations import Card, RelatedAnswer, RelatedNote, add_relation, related_notes
+from obsidian_rag.relations import (
+    Card,
+    RelatedAnswer,
+    RelatedNote,
+    add_relation,
+    related_notes,
+    update_relations,
+)
 from obsidian_rag.tools.citation import (
     WHICH_VAULT,
     CitedVault,

@@ -14,12 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from obsidian_rag.engine import (
-    Engine,
-    ask,
-    known_folder,
-    note_passages,
-)
+from obsidian_rag.engine import Engine, ask, known_folder
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError, SensitiveFiltered
 from obsidian_rag.notes import file_title, parse_date
 from obsidian_rag.search import (
@@ -29,6 +24,7 @@ from obsidian_rag.search import (
     Request,
     has_phrase,
     matched_terms,
+    note_passages,
     parse_property,
     parse_query,
 )
@@ -230,7 +226,7 @@ def _judged(
     views = {
         note: sections_of_rows(rows, properties, settings, caller)
         for note, (rows, properties) in note_passages(
-            engine, {(hit.link_id, hit.source_file) for hit in hits}
+            engine.chunks, engine.database, {(hit.link_id, hit.source_file) for hit in hits}
         ).items()
     }
     phrases = parse_query(question).phrases

@@ -2,16 +2,12 @@
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.events import EventKind
-from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.index import Source, hand_over
-from obsidian_rag.relations import RelationsConsumer
+from obsidian_rag.relations.consumer import RelationsConsumer
+from obsidian_rag.relations.place import RelationsPlace, ground_of
 from obsidian_rag.store import Change, ChangeType, Consumer, Queue
-from obsidian_rag.vault import Vault
 
 # More at once is the work of an index run, in a process of its own.
 _MOST_PATHS = 50
@@ -22,9 +18,12 @@ _log = logging.getLogger(__name__)
 class EarlyRelations:
     """One thread that reads a few changed notes again; what it cannot do the next sync does."""
 
-    def __init__(self, engine: Engine, live: Live) -> None:
-        self._engine = engine
-        self._live = live
+    def __init__(
+        self, place: RelationsPlace, on_updated: Callable[[Mapping[str, object]], None]
+    ) -> None:
+        """`on_updated` hears which paths were taken up, and how many notes that changed."""
+        self._place = place
+        self._on_updated = on_updated
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._paths: set[str] = set()
@@ -52,42 +51,35 @@ class EarlyRelations:
 
     def _take_up(self, paths: list[str]) -> None:
         try:
-            with self._engine.one_set_of_settings():
-                updated = update_relations(self._engine, paths)
+            with self._place.one_set_of_settings():
+                updated = update_relations(self._place, paths)
         except ObsidianRagError as error:
             _log.warning("related notes are behind: %s", error.message)
             return
         if updated is not None and any(updated):
-            counts = dict(zip(("written", "removed"), updated, strict=True))
-            self._live.bus.publish(EventKind.RELATIONS, {"paths": paths, **counts})
+            written, removed = updated
+            self._on_updated({"paths": paths, "written": written, "removed": removed})
 
 
 def update_relations(
-    engine: Engine, paths: Sequence[str], link_id: str | None = None
+    place: RelationsPlace, paths: Sequence[str], link_id: str | None = None
 ) -> tuple[int, int] | None:
     """Take up a few changed notes of a vault at once: how many were written and removed.
 
     None if nothing is related yet, or if it is the work of an index run.
     """
-    vault = engine.vaults.one(link_id)
-    with engine.relations_consumer() as notes:
+    vault = place.vaults.one(link_id)
+    with RelationsConsumer(place.config.home, ground_of(place)) as notes:
         if not vault.link_id or not notes.begin_early():
             return None
         held = notes.contents_below(vault.link_id, paths)
         # A folder that vanished may be a disk that is away: that is for an index run to judge.
         if len(held) > _MOST_NOTES:
             return None
-        source = note_source_of(engine, vault, notes)
-        looked_at = hand_over(source, vault, notes, held, paths)
+        looked_at = place.hand_over(vault, notes, held, paths)
         if looked_at is None or notes.is_lost:
             return None
         # What changes meanwhile is read once more by the next run.
         owed = (Change(path, ChangeType.UPDATE) for path in looked_at)
-        Queue(engine.database, Consumer.RELATIONS).add(vault.link_id, owed)
+        Queue(place.database, Consumer.RELATIONS).add(vault.link_id, owed)
         return notes.written, notes.removed
-
-
-def note_source_of(engine: Engine, vault: Vault, notes: RelationsConsumer) -> Source:
-    """A vault, to be read for its related notes alone."""
-    limit = vault.max_file_bytes
-    return Source(vault.link_id, vault.root, limit, engine.limits, notes.make_content)

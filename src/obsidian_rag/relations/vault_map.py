@@ -1,20 +1,33 @@
-"""The map of all notes: laid out once, kept in map.json, refined after edits in its own thread."""
+"""The map of all notes: laid out once, kept in map.json, refined after edits in its own thread.
 
+As bytes, which are quick to read:
+
+4 bytes        length of the head
+the head       JSON, padded with spaces to a multiple of 4
+positions      2 numbers of 16 bits per note; `unit` of the head makes them lengths
+ties           2 numbers per tie, of 16 bits or, if `is_wide`, 32; relations first, then links,
+               then likeness, as many of each as `ties` of the head says
+"""
+
+import json
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.events import Bus, EventKind
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.relations import KeptMap, NoteGraph, graph_around, memory_index, vault_graph
+from obsidian_rag.relations.kept_map import KeptMap
+from obsidian_rag.relations.note_map import NoteGraph, Tie, graph_around, vault_graph
+from obsidian_rag.relations.place import RelationsPlace
+from obsidian_rag.relations.query import memory_index
 
 # So few notes are laid out while the client waits.
 _AT_ONCE = 400
 _ROUGH_STEPS = 8
+_STEPS = 65535
 _log = logging.getLogger(__name__)
 
 
@@ -27,13 +40,50 @@ class DrawnMap:
     version: str
     is_settled: bool = True
 
+    def encoded(self) -> bytes:
+        """The map as bytes."""
+        notes, places = self.graph.notes, self.places
+        count = len(notes)
+        low = places.min(axis=0) if count else np.zeros(2)
+        unit = (float((places - low).max()) if count else 0.0) / _STEPS or 1.0
+        is_wide = count > _STEPS
+        order = np.argsort(self.graph.kinds, kind="stable")
+        tags = sorted({tag for note in notes for tag in note.tags})
+        number = {tag: at for at, tag in enumerate(tags)}
+        vaults = sorted({note.link_id for note in notes})
+        head = {
+            "version": self.version,
+            "is_settled": self.is_settled,
+            "unit": unit,
+            "is_wide": is_wide,
+            "ties": np.bincount(self.graph.kinds, minlength=len(Tie)).tolist(),
+            "paths": [note.path for note in notes],
+            # Most notes are called as their file is.
+            "titles": [_title(note.path, note.title) for note in notes],
+            "vaults": vaults,
+            "vault": [vaults.index(note.link_id) for note in notes] if len(vaults) > 1 else None,
+            "tags": tags,
+            "tag": [[number[tag] for tag in note.tags] for note in notes],
+        }
+        text = json.dumps(head, separators=(",", ":")).encode("ascii")
+        text += b" " * (-len(text) % 4)
+        return b"".join(
+            (
+                len(text).to_bytes(4, "little"),
+                text,
+                np.rint((places - low) / unit).astype("<u2").tobytes(),
+                self.graph.pairs[order].astype("<u4" if is_wide else "<u2").tobytes(),
+            )
+        )
+
 
 class VaultMap:
     """Answers at once with the best layout there is; a thread in `run` makes a better one."""
 
-    def __init__(self, engine: Engine, bus: Bus) -> None:
-        self._engine = engine
-        self._bus = bus
+    def __init__(self, place: RelationsPlace, on_settled: Callable[[str], None]) -> None:
+        """`on_settled` hears of the version of a better layout."""
+        self._place = place
+        self._on_settled = on_settled
         self._wanted = threading.Event()
         self._lock = threading.Lock()
         self._kept: KeptMap | None = None
@@ -62,7 +112,7 @@ class VaultMap:
             NotFound: the note is not one of those that are related.
             IndexNotFound: nothing is indexed yet.
         """
-        graph = graph_around(self._engine, path, vault)
+        graph = graph_around(self._place, path, vault)
         return DrawnMap(graph, graph.laid_out(), graph.version)
 
     def wake(self) -> None:
@@ -80,7 +130,7 @@ class VaultMap:
                 graph, version = self._now()
                 if self._known().version != version:
                     self._settled(graph, version)
-                    self._bus.publish(EventKind.MAP, {"version": version})
+                    self._on_settled(version)
             except ObsidianRagError as error:
                 _log.warning("the map is not up to date: %s", error.message)
             except Exception:  # noqa: BLE001  (a background loop: the next round may do better)
@@ -88,11 +138,11 @@ class VaultMap:
 
     def _now(self) -> tuple[NoteGraph, str]:
         """The graph, made anew only when notes or rules have changed."""
-        loaded = memory_index(self._engine)
-        of = (loaded, loaded.change, loaded.vectors_in_use, tuple(self._engine.vaults))
+        loaded = memory_index(self._place)
+        of = (loaded, loaded.change, loaded.vectors_in_use, tuple(self._place.vaults))
         with self._lock:
             if self._graph is None or self._graph[0] != of:
-                graph = vault_graph(self._engine)
+                graph = vault_graph(self._place)
                 self._graph = of, graph, graph.version
             return self._graph[1], self._graph[2]
 
@@ -100,12 +150,17 @@ class VaultMap:
         places = graph.laid_out(self._known().places)
         self._kept = kept = KeptMap.made(graph, version, places)
         try:
-            kept.save(self._engine.config.home)
+            kept.save(self._place.config.home)
         except OSError as error:
             _log.warning("the map is not kept: %s", error)
         return places
 
     def _known(self) -> KeptMap:
         if self._kept is None:
-            self._kept = KeptMap.load(self._engine.config.home)
+            self._kept = KeptMap.load(self._place.config.home)
         return self._kept
+
+
+def _title(path: str, title: str) -> str | None:
+    name, dot, _ = path.rpartition("/")[2].rpartition(".")
+    return None if dot and name == title else title

@@ -19,7 +19,11 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import IO
 
+from obsidian_rag.process.child import ChildGone, ChildProcess
+
 __all__ = [
+    "ChildGone",
+    "ChildProcess",
     "DiscreetFormatter",
     "ParentPipe",
     "begin_process",
