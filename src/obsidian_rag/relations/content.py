@@ -55,7 +55,7 @@ def read_content(
     text = LINE_END.join(body)
     found = read_id(note.frontmatter)
     names = dict.fromkeys((note.title, _file_name(note.path), *note.aliases))
-    phrases = (tuple(speller.name(name)[:_MOST_PHRASE].tolist()) for name in names)
+    phrases = (tuple(speller.name(name)[:_MOST_PHRASE]) for name in names)
     return Content(
         path=note.path,
         title=note.title,
@@ -64,7 +64,7 @@ def read_content(
         summary=read_summary(note.frontmatter)[:_MOST_SUMMARY],
         tags=tuple(dict.fromkeys(tag.lstrip("#").lower() for tag in note.tags)),
         links=tuple(dict.fromkeys(link.target for link in note.links if link.target)),
-        related=read_related(note.frontmatter).relations,
+        related=read_related(note.frontmatter),
         is_daily=parse_date(note.path, {}) is not None,
         is_private=note.policy is RagPolicy.PRIVATE,
         stream=speller.read(prose(text[:max_chars] if max_chars else text)),

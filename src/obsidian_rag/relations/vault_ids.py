@@ -163,7 +163,7 @@ def _dangling(
 ) -> Iterator[DanglingRelation]:
     """Ids that no note has now, and names that led nowhere at the last sync."""
     for note in notes:
-        for relation in read_related(note.frontmatter).relations:
+        for relation in read_related(note.frontmatter):
             is_lost = (
                 (note.path, relation.target) in lost
                 if relation.is_link

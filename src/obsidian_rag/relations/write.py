@@ -109,7 +109,7 @@ def _planned(
     _refuse_itself(source, target)
     note_id = _good_id(target, may_add_id)
     target_id = note_id.value if note_id else make_id()
-    for relation in read_related(source.note.frontmatter).relations:
+    for relation in read_related(source.note.frontmatter):
         if relation.target == target_id and not relation.is_link:
             return _Plan(relation, None, None)
     relation = Relation(target_id, rel.strip(), auto) if rich else Relation(target_id)
