@@ -4,7 +4,7 @@ from obsidian_rag.relations.compare import differing_answers
 from obsidian_rag.relations.consumer import RelationsConsumer
 from obsidian_rag.relations.ground import format_of
 from obsidian_rag.relations.heldout import LinksFound
-from obsidian_rag.relations.ids import AddedId, AddOutcome, FoundId, IdReport
+from obsidian_rag.relations.ids import AddedId, AddOutcome, FoundId, IdReport, add_note_ids
 from obsidian_rag.relations.kept_map import KeptMap
 from obsidian_rag.relations.linked import LinkedNotes, known_notes, linked_notes
 from obsidian_rag.relations.memory_index import Card
@@ -30,7 +30,6 @@ from obsidian_rag.relations.upkeep import check_relations, forget_vault, refresh
 from obsidian_rag.relations.vault_ids import (
     DanglingRelation,
     IdCheck,
-    add_note_ids,
     check_note_ids,
     has_id,
     note_for_id,

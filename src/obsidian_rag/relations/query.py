@@ -291,23 +291,23 @@ def similar_titles(place: RelationsPlace, text: str, limit: int) -> list[tuple[s
     return _told(place, ask)
 
 
-def relation_troubles(place: RelationsPlace, link_id: str) -> dict[str, list[dict[str, object]]]:
-    """What is odd in the `related:` fields of a vault: what leads nowhere, and circles."""
+def relation_troubles(
+    place: RelationsPlace, link_id: str
+) -> tuple[set[tuple[str, str]], list[list[str]]]:
+    """What is odd in the `related:` fields of a vault.
 
-    def ask(loaded: MemoryIndex) -> dict[str, list[dict[str, object]]]:
+    That is what leads nowhere, as the note and what it names, and the notes of each circle.
+    """
+
+    def ask(loaded: MemoryIndex) -> tuple[set[tuple[str, str]], list[list[str]]]:
         graph, cards = loaded.graph, loaded.cards
-        return {
-            "dangling": [
-                {"note": cards[slot].path, "target": target}
-                for slot, target in graph.dangling()
-                if cards[slot].link_id == link_id
-            ],
-            "cycles": [
-                {"notes": [cards[slot].path for slot in way]}
-                for way in graph.cycles()
-                if cards[way[0]].link_id == link_id
-            ],
+        lost = {
+            (cards[slot].path, target)
+            for slot, target in graph.dangling()
+            if cards[slot].link_id == link_id
         }
+        circles = (way for way in graph.cycles() if cards[way[0]].link_id == link_id)
+        return lost, [[cards[slot].path for slot in way] for way in circles]
 
     return _told(place, ask)
 
