@@ -4,7 +4,6 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from obsidian_rag.relations import (
     differing_answers,
     find_rows,
     format_of,
-    ground_of,
     refresh_vectors,
 )
 
@@ -82,13 +80,12 @@ def _differing_relations(engine: Engine) -> list[str]:
     Raises:
         IndexCorrupted: the indexes are damaged.
     """
-    wanted = format_of(engine.config.settings.relations)
-    rows = find_rows(engine.config.home, wanted, is_strict=True)
+    settings = engine.config.settings.relations
+    rows = find_rows(engine.config.home, format_of(settings), is_strict=True)
     if rows is None:
         return []
-    ground = ground_of(engine)
     # To compare is not to write: no note gets an id for it.
-    unwritten = replace(ground, settings=ground.settings.model_copy(update={"auto_add_ids": False}))
+    unwritten = settings.model_copy(update={"auto_add_ids": False})
     with (
         contextlib.closing(rows),
         tempfile.TemporaryDirectory(dir=engine.config.home, prefix=".compared-") as folder,
@@ -105,4 +102,4 @@ def _differing_relations(engine: Engine) -> list[str]:
                 hand_over(note_source_of(engine, vault, clean), vault, clean, {}, paths)
         for link_id in vaults:
             refresh_vectors(clean.rows, engine.chunks, link_id)
-        return differing_answers(rows, clean.rows, ground)
+        return differing_answers(rows, clean.rows, settings)

@@ -22,7 +22,7 @@ from obsidian_rag.index import (
     catch_up,
 )
 from obsidian_rag.notes import ChunkLimits
-from obsidian_rag.relations import KeptIndex, RelationsConsumer, ground_of, refresh_meanings
+from obsidian_rag.relations import KeptIndex, RelationsConsumer, refresh_meanings
 from obsidian_rag.search import Facts
 from obsidian_rag.store import ChunkStore, Database, MeaningStore, file_identity, writer_lock
 from obsidian_rag.vault import Vault
@@ -172,7 +172,7 @@ class Engine:
 
     def relations_consumer(self) -> RelationsConsumer:
         """The indexes of related notes, for a run to keep in line; to be closed by the caller."""
-        return RelationsConsumer(self.config.home, ground_of(self))
+        return RelationsConsumer(self.config.home, self.config.settings.relations)
 
     def make_relations(self) -> bool:
         """Relate the notes that are indexed, where that was lost; False if a job will do it."""

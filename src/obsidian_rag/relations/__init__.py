@@ -2,30 +2,25 @@
 
 from obsidian_rag.relations.compare import differing_answers
 from obsidian_rag.relations.consumer import RelationsConsumer
-from obsidian_rag.relations.ground import format_of
 from obsidian_rag.relations.heldout import LinksFound
 from obsidian_rag.relations.ids import AddedId, AddOutcome, FoundId, IdReport, add_note_ids
 from obsidian_rag.relations.kept_map import KeptMap
-from obsidian_rag.relations.linked import LinkedNotes, known_notes, linked_notes
 from obsidian_rag.relations.memory_index import Card
-from obsidian_rag.relations.note_map import (
-    NoteGraph,
-    graph_around,
-    vault_graph,
-)
-from obsidian_rag.relations.place import KeptIndex, ground_of
+from obsidian_rag.relations.note_map import NoteGraph, graph_around, vault_graph
+from obsidian_rag.relations.place import KeptIndex
 from obsidian_rag.relations.query import (
+    LinkedNotes,
     RelatedAnswer,
     RelatedNote,
+    known_notes,
+    linked_notes,
     links_found,
     memory_index,
     related_notes,
     relations_state,
     similar_titles,
 )
-from obsidian_rag.relations.rows_file import (
-    find_rows,
-)
+from obsidian_rag.relations.rows_file import find_rows, format_of
 from obsidian_rag.relations.upkeep import check_relations, forget_vault, refresh_meanings
 from obsidian_rag.relations.vault_ids import (
     DanglingRelation,
@@ -36,10 +31,7 @@ from obsidian_rag.relations.vault_ids import (
     notes_without_id,
 )
 from obsidian_rag.relations.vectors import refresh_vectors
-from obsidian_rag.relations.write import (
-    add_relation,
-    preview_relation,
-)
+from obsidian_rag.relations.write import add_relation, preview_relation
 
 __all__ = [
     "AddOutcome",
@@ -66,7 +58,6 @@ __all__ = [
     "forget_vault",
     "format_of",
     "graph_around",
-    "ground_of",
     "has_id",
     "known_notes",
     "linked_notes",

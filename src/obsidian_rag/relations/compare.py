@@ -1,6 +1,6 @@
 """Whether two indexes of related notes give the same answers."""
 
-from obsidian_rag.relations.ground import Ground
+from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.score import related
@@ -12,9 +12,8 @@ _SAME = 1e-3
 _Note = tuple[str, str]
 
 
-def differing_answers(rows: Rows, clean: Rows, ground: Ground) -> list[str]:
+def differing_answers(rows: Rows, clean: Rows, settings: RelationsSettings) -> list[str]:
     """Notes of which two indexes tell other related notes; of many notes some are asked for."""
-    settings = ground.settings
     use_links = settings.use_links and settings.profile != "seed"
     ours, theirs = (MemoryIndex(one, use_links=use_links) for one in (rows, clean))
     notes = sorted({*ours.by_path, *theirs.by_path})
@@ -22,15 +21,17 @@ def differing_answers(rows: Rows, clean: Rows, ground: Ground) -> list[str]:
     return [
         note[1]
         for note in compared
-        if not _is_same(_told(ours, note, ground), _told(theirs, note, ground))
+        if not _is_same(_told(ours, note, settings), _told(theirs, note, settings))
     ]
 
 
-def _told(loaded: MemoryIndex, note: _Note, ground: Ground) -> dict[_Note, float] | None:
+def _told(
+    loaded: MemoryIndex, note: _Note, settings: RelationsSettings
+) -> dict[_Note, float] | None:
     slot = loaded.by_path.get(note)
     if slot is None:
         return None
-    found = related(loaded, note_source(loaded, slot, ()), ground.settings)
+    found = related(loaded, note_source(loaded, slot, ()), settings)
     return {loaded.cards[one.slot].key: one.score for one in found}
 
 

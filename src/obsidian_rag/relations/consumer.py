@@ -13,25 +13,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, cast
 
+from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
-from obsidian_rag.notes import Note, RagPolicy, parse_note, read_id, split_frontmatter
-from obsidian_rag.relations.content import Content, read_content
-from obsidian_rag.relations.draft import Draft, Terms
-from obsidian_rag.relations.ground import Ground, format_of
+from obsidian_rag.notes import Note, RagPolicy, read_id
+from obsidian_rag.relations.content import Content, Draft, Terms, read_content
 from obsidian_rag.relations.ids import add_id
+from obsidian_rag.relations.note_edit import read_head
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import (
     begin_anew,
     discard,
     find_rows,
     forget_notes,
+    format_of,
     open_rows,
     promote,
 )
 from obsidian_rag.relations.vectors import refresh_vectors, static_vector
 from obsidian_rag.relations.words import Speller
 from obsidian_rag.store import ChunkStore, now
-from obsidian_rag.vault import NoteFile, Vault, VaultMode
+from obsidian_rag.vault import Vault, VaultMode
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,10 +98,9 @@ class _Contents:
 class RelationsConsumer:
     """The indexes of related notes while an index run, or a single edit, is handed over to them."""
 
-    def __init__(self, home: Path, ground: Ground) -> None:
+    def __init__(self, home: Path, settings: RelationsSettings) -> None:
         self._home = home
-        self._ground = ground
-        self._settings = ground.settings
+        self._settings = settings
         self._rows: Rows | None = None
         self._is_rebuild = False
         self._is_sampled = False
@@ -176,7 +176,7 @@ class RelationsConsumer:
 
     def admits(self, path: str) -> bool:
         """Whether the note at this path is related to others."""
-        return self._ground.admits(path)
+        return is_admitted(path, self._settings)
 
     def contents(self, link_id: str, paths: Sequence[str] | None = None) -> Mapping[str, str]:
         """The content hash of a vault's notes: of all, or of those at some paths."""
@@ -280,11 +280,16 @@ class RelationsConsumer:
             self.is_lost = True
 
 
+def is_admitted(path: str, settings: RelationsSettings) -> bool:
+    """Whether the note at this path is related to others."""
+    folders = settings.excluded_folders
+    return not path.startswith(tuple(f"{folder.strip('/ ')}/" for folder in folders))
+
+
 def _lacks_id(vault: Vault, path: str) -> bool:
-    file = vault.read(path)
-    if not isinstance(file, NoteFile):
+    head = read_head(vault, path)
+    if not isinstance(head, Note):
         return False
-    head = parse_note(path, file.text[: split_frontmatter(file.text)[1]])
     return head.policy is not RagPolicy.NEVER and read_id(head.frontmatter) is None
 
 

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.relations.draft import Draft, Terms
+from obsidian_rag.relations.content import Draft, Terms
 from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.packed import BETWEEN_PHRASES, Places, counted, packed, unpacked
 from obsidian_rag.relations.templates import AMONG, Lines, NoteLines, Templates

@@ -13,15 +13,15 @@ from obsidian_rag.notes import (
     RagPolicy,
     is_markdown,
     notes_called,
-    parse_note,
     read_id,
     read_related,
-    split_frontmatter,
 )
+from obsidian_rag.relations.consumer import is_admitted
 from obsidian_rag.relations.ids import IdReport, check_ids
-from obsidian_rag.relations.place import RelationsPlace, ground_of
+from obsidian_rag.relations.note_edit import read_head
+from obsidian_rag.relations.place import RelationsPlace
 from obsidian_rag.relations.query import relation_troubles, relations_state
-from obsidian_rag.vault import NoteFile, SkippedFile, Vault
+from obsidian_rag.vault import SkippedFile, Vault
 
 Counted = Callable[[int, int], None]
 _MOST_NAMED = 10
@@ -114,9 +114,9 @@ def _read(
     place: RelationsPlace, vault: Vault, listener: Counted
 ) -> tuple[list[Note], list[SkippedFile]]:
     """The notes that need an id, as far as their frontmatter goes, and what cannot be read."""
-    admits = ground_of(place).admits
+    settings = place.config.settings.relations
     found = (entry.rel_path for entry in vault.scan().files)
-    paths = [path for path in found if is_markdown(path) and admits(path)]
+    paths = [path for path in found if is_markdown(path) and is_admitted(path, settings)]
     notes, unread = [], []
     for done, path in enumerate(paths, start=1):
         head = _head(vault, path)
@@ -131,14 +131,11 @@ def _read(
 
 def _head(vault: Vault, path: str) -> Note | SkippedFile:
     try:
-        file = vault.read(path)
+        return read_head(vault, path)
     except NoteChanged:
         return SkippedFile(path, "changing")
     except ObsidianRagError:
         return SkippedFile(path, "unreadable")
-    if not isinstance(file, NoteFile):
-        return file
-    return parse_note(path, file.text[: split_frontmatter(file.text)[1]])
 
 
 def _report(notes: Iterable[Note]) -> IdReport:
