@@ -8,7 +8,6 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, cast
@@ -68,29 +67,20 @@ class Delivery(Protocol):
     def removed(self) -> Sequence[str]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class MakeContents:
-    """How the content of notes is made, in whatever process they are read."""
+class ContentReader:
+    """Makes the content of notes in the process in which they are read, with terms of its own."""
 
-    max_chars: int | None
-    with_lines: bool
-
-    def __call__(self) -> Callable[[Note], tuple[Content, Terms]]:
-        """Begin; the numbers in what is made are those of this beginner's own terms."""
-        return _Contents(self).make
-
-
-class _Contents:
-    def __init__(self, how: MakeContents) -> None:
-        self._how = how
+    def __init__(self, max_chars: int | None, with_lines: bool) -> None:
+        self._max_chars = max_chars
+        self._with_lines = with_lines
         self._speller = Speller()
         self._name = uuid.uuid4().hex
         self._told = 0
 
-    def make(self, note: Note) -> tuple[Content, Terms]:
+    def __call__(self, note: Note) -> tuple[Content, Terms]:
         """The content of a note, and the terms that were new in it."""
         speller, told = self._speller, self._told
-        content = read_content(note, speller, self._how.max_chars, with_lines=self._how.with_lines)
+        content = read_content(note, speller, self._max_chars, with_lines=self._with_lines)
         self._told = len(speller.terms)
         return content, Terms(self._name, speller.terms[told:], speller.words[told:])
 
@@ -116,9 +106,10 @@ class RelationsConsumer:
         self.close()
 
     @property
-    def make_content(self) -> MakeContents:
-        """Makes what is needed of a note."""
-        return MakeContents(self._settings.max_chars, self._settings.discount_boilerplate)
+    def make_content(self) -> Callable[[], ContentReader]:
+        """Makes what is needed of a note; to be called in each process that reads."""
+        settings = self._settings
+        return partial(ContentReader, settings.max_chars, settings.discount_boilerplate)
 
     @property
     def rows(self) -> Rows:
