@@ -20,8 +20,9 @@ from tests.page.site import Site, new_window, sign_in
 
 from obsidian_rag import config
 from obsidian_rag.engine import Engine
-from obsidian_rag.relations import DrawnMap, NoteGraph
-from obsidian_rag.relations.note_map import MapNote, Tie, vault_graph
+from obsidian_rag.notes import file_title
+from obsidian_rag.relations import Card, DrawnMap, NoteGraph
+from obsidian_rag.relations.note_map import Tie, vault_graph
 
 CHROMIUM = "/usr/bin/chromium"
 MARKS = ("<!-- map benchmark -->", "<!-- end of map benchmark -->")
@@ -39,7 +40,10 @@ def made_up(count: int, seed: int = 1) -> NoteGraph:
     """Notes in groups that link mostly among themselves: three links each."""
     random = np.random.default_rng(seed)
     paths = (f"Folder {at // GROUP % 40}/Note {at}.md" for at in range(count))
-    notes = [MapNote("", path, path[:-3].rpartition("/")[2], ()) for path in paths]
+    notes = [
+        Card(at, "", path, file_title(path), "", None, (), (), (), (), False, False)
+        for at, path in enumerate(paths)
+    ]
     source = np.repeat(np.arange(count), 3)
     near = source // GROUP * GROUP + random.integers(GROUP, size=len(source))
     far = random.integers(count, size=len(source))

@@ -33,7 +33,6 @@ from obsidian_rag.relations import (
     relations_state,
 )
 from obsidian_rag.relations.explain import explain
-from obsidian_rag.relations.ground import Ground
 from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.rows import Rows
@@ -125,7 +124,7 @@ def parse_all(vault: Vault) -> None:
 
 def index(vault: Vault, home: Path) -> float:
     """Seconds of a first index of related notes, chunks and vectors aside."""
-    with closing(RelationsConsumer(home, Ground(SETTINGS))) as notes:
+    with closing(RelationsConsumer(home, SETTINGS)) as notes:
         notes.begin("")
         return best(lambda: take_up(vault, notes, None), times=1)
 
@@ -231,7 +230,7 @@ def editing(vault: Vault, rows: Rows) -> list[tuple[str, str]]:
             note.write_bytes(before + f"\n\nquixotic{turn}\n".encode())
             parsed.append(best(lambda: parse_note(card.path, note.read_text("utf-8")), 1) * 1000)
             started = time.perf_counter()
-            with closing(RelationsConsumer(rows.database.path.parent, Ground(SETTINGS))) as notes:
+            with closing(RelationsConsumer(rows.database.path.parent, SETTINGS)) as notes:
                 assert notes.begin_early()
                 take_up(vault, notes, [card.path])
                 assert notes.written == 1

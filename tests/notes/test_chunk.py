@@ -3,7 +3,7 @@ import pytest
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes import Chunk, ChunkLimits, chunk_note, parse_note
 from obsidian_rag.notes.shown import BEGINS
-from obsidian_rag.notes.tokens import estimate_tokens
+from obsidian_rag.notes.tokens import QUARTERS, quarter_tokens
 
 LIMITS = ChunkLimits()
 
@@ -129,7 +129,7 @@ def test_a_long_line_is_cut_at_sentences_and_both_parts_name_the_line() -> None:
 
 def test_cjk_is_cut_at_its_own_sentence_ends() -> None:
     chunks = chunks_of("# 題\n" + "これは文です。" * 300)
-    assert all(estimate_tokens(chunk.text) <= 500 for chunk in chunks)
+    assert all(quarter_tokens(chunk.text) <= 500 * QUARTERS for chunk in chunks)
     assert all(chunk.text.endswith("。") for chunk in chunks)
     assert sum(chunk.text.count("文") for chunk in chunks) == 300
 

@@ -13,7 +13,7 @@ from obsidian_rag.notes import (
     read_related,
     read_summary,
 )
-from obsidian_rag.notes.identity import Related, id_trouble
+from obsidian_rag.notes.identity import id_trouble
 
 V4 = "550e8400-e29b-41d4-a716-446655440000"
 OTHER = "f47ac10b-58cc-4372-a567-0e02b2c3d479"
@@ -98,7 +98,7 @@ def test_a_good_uuid_counts_before_an_id_that_means_something_else() -> None:
 def test_field_names_are_read_in_any_case() -> None:
     assert read_id(fields(f"ID: {V4}")) == NoteId(V4, "id")
     assert read_id(fields(f"UUID: {V4}")) == NoteId(V4, "uuid")
-    assert read_related(fields(f"Related: [{V4}]")).relations == (Relation(V4),)
+    assert read_related(fields(f"Related: [{V4}]")) == (Relation(V4),)
 
 
 def test_a_made_id_is_a_good_one_and_never_the_same() -> None:
@@ -110,7 +110,7 @@ def test_a_made_id_is_a_good_one_and_never_the_same() -> None:
 
 def test_related_in_the_simple_format_an_array_of_ids() -> None:
     found = read_related(fields(f'related:\n- "{V1}"\n- "{OTHER}"'))
-    assert found == Related((Relation(V1), Relation(OTHER)))
+    assert found == (Relation(V1), Relation(OTHER))
 
 
 def test_related_in_the_rich_format_with_relation_type_and_auto_flag() -> None:
@@ -120,7 +120,7 @@ def test_related_in_the_rich_format_with_relation_type_and_auto_flag() -> None:
             f'  - id: "{OTHER}"\n    rel: "supports"\n    auto: false'
         )
     )
-    assert found == Related((Relation(V1, "references", True), Relation(OTHER, "supports")))
+    assert found == (Relation(V1, "references", True), Relation(OTHER, "supports"))
 
 
 def test_the_rich_format_accepts_the_legacy_uuid_and_prefers_id() -> None:
@@ -130,31 +130,28 @@ def test_the_rich_format_accepts_the_legacy_uuid_and_prefers_id() -> None:
             f"- id:\n  uuid: {OTHER}"
         )
     )
-    assert found == Related((Relation(V4, "r"), Relation(V1), Relation(OTHER)))
+    assert found == (Relation(V4, "r"), Relation(V1), Relation(OTHER))
 
 
 def test_both_formats_and_links_may_be_mixed() -> None:
     found = read_related(
         fields(f'related: [{V4}, {{id: {OTHER}, auto: true}}, "[[Folder/Note#Part|words]]"]')
     )
-    assert found.relations == (
+    assert found == (
         Relation(V4),
         Relation(OTHER, "", True),
         Relation("Folder/Note", is_link=True),
     )
-    assert found.troubles == ()
 
 
 def test_a_single_text_is_a_list_of_one() -> None:
-    assert read_related(fields(f"related: {V4.upper()}")).relations == (Relation(V4),)
-    assert read_related(fields(f"related: [[{V4}]]")).relations == (Relation(V4),)
-    assert read_related(fields('related: "[[A]], [B](c/d.md)"')).relations == (
+    assert read_related(fields(f"related: {V4.upper()}")) == (Relation(V4),)
+    assert read_related(fields(f"related: [[{V4}]]")) == (Relation(V4),)
+    assert read_related(fields('related: "[[A]], [B](c/d.md)"')) == (
         Relation("A", is_link=True),
         Relation("c/d.md", is_link=True),
     )
-    assert read_related(fields(f"related: {{id: {V4}, rel: of}}")).relations == (
-        Relation(V4, "of"),
-    )
+    assert read_related(fields(f"related: {{id: {V4}, rel: of}}")) == (Relation(V4, "of"),)
 
 
 @pytest.mark.parametrize(
@@ -168,14 +165,14 @@ def test_a_single_text_is_a_list_of_one() -> None:
     ],
 )
 def test_a_link_without_quotes_is_a_link_all_the_same(yaml_text: str, name: str) -> None:
-    assert read_related(fields(yaml_text)) == Related((Relation(name, is_link=True),))
+    assert read_related(fields(yaml_text)) == (Relation(name, is_link=True),)
 
 
 @pytest.mark.parametrize(
     "empty", ["related:", "related: []", "related: ''", "related: ['', ~]", "a: 1"]
 )
 def test_nothing_related_is_no_trouble(empty: str) -> None:
-    assert read_related(fields(empty)) == Related()
+    assert read_related(fields(empty)) == ()
 
 
 @pytest.mark.parametrize(
@@ -193,19 +190,18 @@ def test_nothing_related_is_no_trouble(empty: str) -> None:
         "[{}]",
     ],
 )
-def test_an_odd_entry_is_reported_and_the_others_are_kept(odd: str) -> None:
+def test_an_odd_entry_is_left_out_and_the_others_are_kept(odd: str) -> None:
     found = read_related(fields(f"related:\n  - {V4}\n  - {odd}\n  - {OTHER}"))
-    assert found.relations == (Relation(V4), Relation(OTHER))
-    assert found.troubles == ("Entry 2 of `related` is neither an id nor a link.",)
+    assert found == (Relation(V4), Relation(OTHER))
 
 
 def test_the_word_for_a_relation_may_be_a_number_and_auto_is_true_or_not() -> None:
     found = read_related({"related": [{"id": V4, "rel": 7, "auto": "x"}, {"id": OTHER, "rel": []}]})
-    assert found == Related((Relation(V4, "7"), Relation(OTHER)))
+    assert found == (Relation(V4, "7"), Relation(OTHER))
 
 
 def test_the_same_entry_twice_is_one_relation() -> None:
-    assert read_related({"related": [V4, V4.upper(), V4]}).relations == (Relation(V4),)
+    assert read_related({"related": [V4, V4.upper(), V4]}) == (Relation(V4),)
 
 
 def test_kind_is_free_text_and_type_is_its_older_name() -> None:
@@ -229,5 +225,5 @@ def test_the_seeds_own_note_is_read_whole() -> None:
     )
     assert read_id(values) == NoteId(V4, "id")
     assert read_kind(values) == "knowledge"
-    assert read_related(values) == Related()
+    assert read_related(values) == ()
     assert read_summary(values) == "One-sentence description of this note."

@@ -1,7 +1,6 @@
 import pytest
 
 from obsidian_rag.notes import Heading, Link, LinkKind, RagPolicy, parse_note
-from obsidian_rag.notes.note import Task
 
 
 def test_title_comes_from_frontmatter_then_first_h1_then_file_name() -> None:
@@ -48,7 +47,7 @@ def test_nothing_is_found_in_code() -> None:
         "> ```\n> [[no]]\n[[yes]] `[[no]] #no` ``#no ` [[no]]``\n    ```\n    # no\n    ```\n"
     )
     note = parse_note("a.md", text)
-    assert note.headings == () and note.tags == () and note.tasks == ()
+    assert note.headings == () and note.tags == ()
     assert [link.target for link in note.links] == ["yes"]
 
 
@@ -82,21 +81,6 @@ def test_links_of_every_kind() -> None:
 def test_links_in_properties_count() -> None:
     note = parse_note("a.md", '---\nup: "[[Parent]]"\n---\n[[b]]\n')
     assert [(link.target, link.line) for link in note.links] == [("Parent", 2), ("b", 4)]
-
-
-def test_tasks_and_block_ids() -> None:
-    text = (
-        "- [ ] one\n  * [x] two ^id-2\n> 1. [>] three\n- [x](a.md)\n- [ ]\ntext ^b\n\n^own\nx^no\n"
-    )
-    note = parse_note("a.md", text)
-    assert note.tasks == (
-        Task(" ", "one", 1),
-        Task("x", "two ^id-2", 2),
-        Task(">", "three", 3),
-        Task(" ", "", 5),
-    )
-    assert note.tasks[1].is_done and not note.tasks[0].is_done
-    assert note.block_ids == (("id-2", 2), ("b", 6), ("own", 8))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

@@ -1,7 +1,7 @@
 import pytest
 
 from obsidian_rag.notes import embedding_text
-from obsidian_rag.notes.tokens import estimate_tokens
+from obsidian_rag.notes.tokens import QUARTERS, quarter_tokens
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from obsidian_rag.notes.tokens import estimate_tokens
     ],
 )
 def test_estimate(text: str, tokens: int) -> None:
-    assert estimate_tokens(text) == tokens
+    assert -(-quarter_tokens(text) // QUARTERS) == tokens
 
 
 def test_embedding_text_names_the_title_once() -> None:

@@ -9,7 +9,7 @@ from obsidian_rag.notes.frontmatter import read_frontmatter
 from obsidian_rag.notes.lines import split_lines
 from obsidian_rag.notes.plain_yaml import read_plain
 from obsidian_rag.notes.sanitise import sanitise
-from obsidian_rag.notes.tokens import estimate_tokens
+from obsidian_rag.notes.tokens import QUARTERS, quarter_tokens
 
 unhurried = settings(deadline=None, max_examples=150)
 TAG = re.compile(r"<[A-Za-z/!?]")
@@ -65,7 +65,7 @@ def test_every_chunk_keeps_the_limits(text: str, limits: ChunkLimits) -> None:
     assert chunks
     for chunk in chunks:
         assert 0 < len(chunk.text) <= limits.max_chars
-        assert estimate_tokens(chunk.text) <= limits.max_tokens
+        assert quarter_tokens(chunk.text) <= limits.max_tokens * QUARTERS
         assert not TAG.search(chunk.text)
         assert 1 <= chunk.start_line <= chunk.end_line
     assert all(len(chunk.text) + len(chunk.words_only) <= limits.max_chars for chunk in chunks[1:])

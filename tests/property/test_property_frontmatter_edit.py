@@ -269,8 +269,8 @@ def assert_id_added(before: str, after: str) -> None:
 
 
 def assert_related_added(before: str, after: str, entries: list[Relation], rich: bool) -> None:
-    old = read_related(parse_note("n.md", before).frontmatter).relations
-    new = read_related(parse_note("n.md", after).frontmatter).relations
+    old = read_related(parse_note("n.md", before).frontmatter)
+    new = read_related(parse_note("n.md", after).frontmatter)
     known = {relation.target for relation in old if not relation.is_link}
     fresh: dict[str, Relation] = {}
     for entry in entries:

@@ -13,10 +13,9 @@ from obsidian_rag.index.pipeline import Guarded
 from obsidian_rag.index.run import IndexRun, Workplace
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations.consumer import RelationsConsumer
-from obsidian_rag.relations.ground import Ground, format_of
 from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.rows import Rows
-from obsidian_rag.relations.rows_file import open_rows
+from obsidian_rag.relations.rows_file import format_of, open_rows
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import note_source
 from obsidian_rag.store import ChunkStore, Database, Links
@@ -75,10 +74,6 @@ class RelatedVault:
         with self.rows() as rows:
             return link_of(rows)
 
-    @property
-    def ground(self) -> Ground:
-        return Ground(self.settings)
-
     def vault(self, link_id: str = "") -> Vault:
         return Vault(self.root, RULES, link_id)
 
@@ -105,7 +100,7 @@ class RelatedVault:
         """Index the vault, or some paths of it."""
         with (
             closing(Database(self.home / "state.db")) as database,
-            closing(WordsAlone(self.home, self.ground)) as notes,
+            closing(WordsAlone(self.home, self.settings)) as notes,
         ):
             place = Workplace(
                 database=database,
@@ -125,7 +120,7 @@ class RelatedVault:
 
     def update_early(self, paths: Sequence[str]) -> int:
         """Take up these notes and nothing else; how many were written."""
-        with closing(RelationsConsumer(self.home, self.ground)) as notes:
+        with closing(RelationsConsumer(self.home, self.settings)) as notes:
             assert notes.begin_early()
             vault = self.vault(link_of(notes.rows))
             held = notes.contents_below(vault.link_id, paths)

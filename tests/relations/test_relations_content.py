@@ -7,7 +7,7 @@ import pytest
 
 from obsidian_rag.notes import Relation, parse_note
 from obsidian_rag.relations.content import Content, read_content
-from obsidian_rag.relations.templates import NoteLines, line_number
+from obsidian_rag.relations.templates import NoteLines, note_lines
 from obsidian_rag.relations.words import Speller
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
@@ -110,7 +110,7 @@ def test_code_is_not_text() -> None:
 def test_lines_of_the_boilerplate_are_told_from_the_notes_own() -> None:
     found, stream = content("## Tasks\npond\n\n## Tasks\nsedge")
     assert said(stream) == ["task", "pond", "task", "sedg"]
-    templates = np.array(sorted(map(line_number, ("## Tasks", "nothing"))), dtype=np.uint32)
+    templates = np.sort(note_lines(1, ["## Tasks", "nothing"]).numbers)
     lines = np.array([1, 2, 4, 5], dtype=np.int32)
     for lines_of in (found.lines, NoteLines.unpacked(found.lines.packed())):
         assert lines_of.is_own(lines, templates).tolist() == [False, True, False, True]

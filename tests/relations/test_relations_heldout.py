@@ -24,7 +24,7 @@ def measured(
 ) -> LinksFound:
     with vault.loaded(settings) as loaded:
         vault.settings = settings
-        return evaluate_links(loaded, vault.ground, known(loaded, vault), limit=limit)
+        return evaluate_links(loaded, vault.settings, known(loaded, vault), limit=limit)
 
 
 def known(loaded: MemoryIndex, vault: RelatedVault) -> dict[str, Vault]:
@@ -110,7 +110,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
     with vault.loaded() as loaded:
         evaluate_links(
             loaded,
-            vault.ground,
+            vault.settings,
             known(loaded, vault),
             limit=9,
             listener=lambda done, total: told.append((done, total)),

@@ -17,7 +17,14 @@ from obsidian_rag.errors import NoteChanged as Changed
 from obsidian_rag.notes import NoteId, parse_note, read_id
 from obsidian_rag.notes.identity import id_trouble
 from obsidian_rag.relations import ids as ids_module
-from obsidian_rag.relations.ids import AddOutcome, DuplicateId, FoundId, add_id, add_ids, check_ids
+from obsidian_rag.relations.ids import (
+    AddOutcome,
+    DuplicateId,
+    FoundId,
+    add_id,
+    add_note_ids,
+    check_ids,
+)
 from obsidian_rag.relations.note_edit import open_for_edit
 from obsidian_rag.vault import Rules, Vault
 
@@ -112,7 +119,7 @@ def test_a_dry_run_writes_nothing_and_meets_the_same_refusals(make_vault: MakeVa
     root = make_vault(notes)
     outcomes = [
         (one.path, one.outcome, one.id)
-        for one in add_ids(Vault(root, Rules()), notes, is_dry_run=True)
+        for one in add_note_ids(Vault(root, Rules()), notes, is_dry_run=True)
     ]
     assert outcomes == [("a.md", "planned", ""), ("b.md", "failed", ""), ("c.md", "existing", A)]
     assert files_below(root) == {path: text.encode() for path, text in notes.items()}
@@ -121,7 +128,9 @@ def test_a_dry_run_writes_nothing_and_meets_the_same_refusals(make_vault: MakeVa
 def test_one_bad_note_does_not_stop_the_others(make_vault: MakeVault) -> None:
     root = make_vault({"a.md": "---\n{a: 1}\n---\n", "b.md": "x", "c.canvas": "{}"})
     added = [
-        *add_ids(Vault(root, Rules()), ["a.md", "gone.md", "../x.md", "c.canvas", "b.md", "b.md"])
+        *add_note_ids(
+            Vault(root, Rules()), ["a.md", "gone.md", "../x.md", "c.canvas", "b.md", "b.md"]
+        )
     ]
     assert [(one.path, one.outcome, one.error and one.error["code"]) for one in added] == [
         ("a.md", "failed", "INVALID_ARGUMENT"),
@@ -135,7 +144,7 @@ def test_one_bad_note_does_not_stop_the_others(make_vault: MakeVault) -> None:
 def test_every_added_id_is_another(make_vault: MakeVault) -> None:
     names = [f"{number}.md" for number in range(20)]
     root = make_vault(dict.fromkeys(names, "x"))
-    assert len({one.id for one in add_ids(Vault(root, Rules()), names)}) == 20
+    assert len({one.id for one in add_note_ids(Vault(root, Rules()), names)}) == 20
     read = [
         (name, read_id(parse_note(name, (root / name).read_text()).frontmatter)) for name in names
     ]

@@ -113,7 +113,7 @@ def test_a_text_is_english_unless_common_words_of_another_language_prevail(
 
 def test_a_term_is_shown_as_the_first_word_that_was_read_as_it() -> None:
     speller = Speller()
-    first, second = speller.name("gardening gardens").tolist()
+    first, second = speller.name("gardening gardens")
     assert first == second
     assert (speller.terms[first], speller.words[first]) == ("garden", "gardening")
 

@@ -41,7 +41,7 @@ def relate(
 
 
 def related(root: Path, name: str) -> tuple[Relation, ...]:
-    return read_related(parse_note(name, (root / name).read_text()).frontmatter).relations
+    return read_related(parse_note(name, (root / name).read_text()).frontmatter)
 
 
 def visible(root: Path) -> dict[str, str]:

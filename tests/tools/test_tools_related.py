@@ -274,7 +274,7 @@ def test_suggestions_are_guarded_too(made: Engine) -> None:
 
 def relations(engine: Engine, path: str) -> tuple[Relation, ...]:
     text = (engine.config.vault_root / path).read_text()
-    return read_related(parse_note(path, text).frontmatter).relations
+    return read_related(parse_note(path, text).frontmatter)
 
 
 def test_a_relation_is_written_and_counts_at_once(made: Engine) -> None:

@@ -25,8 +25,8 @@ MATRICES = ("qkv", "attention", "wide", "narrow")
 _FIX = "Use a sentence-transformers model of the BERT family, or a folder with model.onnx."
 _FAMILY = ("bert", "roberta", "xlm-roberta")
 _PREFIX = re.compile(r"^(?:0\.auto_model\.|model\.|bert\.|roberta\.)+")
-# What positions roberta leaves free in front of the first one: its padding token and those before.
-_FREE_POSITIONS = {"roberta": 1, "xlm-roberta": 1}
+# They leave positions free in front of the first one: their padding token and those before.
+_WITH_FREE_POSITIONS = ("roberta", "xlm-roberta")
 _ACTIVATIONS = {
     "gelu": "erf",
     "gelu_new": "tanh",
@@ -62,14 +62,14 @@ def read_shape(folder: Path) -> BertShape:
     try:
         said = json.loads(file.read_text(encoding="utf-8-sig"))
         kind = said.get("model_type", "bert")
-        free = _FREE_POSITIONS.get(kind, 0)
+        has_free = kind in _WITH_FREE_POSITIONS
         shape = BertShape(
             layers=int(said["num_hidden_layers"]),
             heads=int(said["num_attention_heads"]),
             width=int(said["hidden_size"]),
             epsilon=float(said.get("layer_norm_eps", 1e-12)),
             gelu=_ACTIVATIONS.get(said.get("hidden_act", "gelu"), ""),
-            first_position=int(said.get("pad_token_id") or 0) + 1 if free else 0,
+            first_position=int(said.get("pad_token_id") or 0) + 1 if has_free else 0,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigInvalid(f"{file} does not describe a BERT network.", _FIX) from error

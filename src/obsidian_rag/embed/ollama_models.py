@@ -3,12 +3,12 @@
 Prefixes as each model was trained with them, from the model cards.
 """
 
+from dataclasses import replace
+
 from obsidian_rag.embed.served import KnownModel
 
 DEFAULT_MODEL = "mxbai-embed-large"
 _PASSAGES = "Represent this sentence for searching relevant passages: "
-
-
 _UNKNOWN = KnownModel(None, 512)
 _KNOWN = {
     "mxbai-embed-large": KnownModel(1024, 512, _PASSAGES),
@@ -26,9 +26,7 @@ def known_model(name: str) -> KnownModel:
     """What is known of a model; the width only if no tag could have chosen another size."""
     family, _, tag = name.partition(":")
     known = _KNOWN.get(family, _UNKNOWN)
-    if tag in ("", "latest"):
-        return known
-    return KnownModel(None, known.max_tokens, known.query_prefix, known.document_prefix)
+    return known if tag in ("", "latest") else replace(known, dimensions=None)
 
 
 def model_inside(name: str) -> KnownModel:
@@ -36,7 +34,7 @@ def model_inside(name: str) -> KnownModel:
     lower = name.lower()
     for family, known in _KNOWN.items():
         if family in lower:
-            return KnownModel(None, known.max_tokens, known.query_prefix, known.document_prefix)
+            return replace(known, dimensions=None)
     return _UNKNOWN
 
 

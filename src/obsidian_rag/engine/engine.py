@@ -19,7 +19,7 @@ from obsidian_rag.index import (
     hand_over,
 )
 from obsidian_rag.notes import ChunkLimits
-from obsidian_rag.relations import KeptIndex, RelationsConsumer, ground_of, refresh_meanings
+from obsidian_rag.relations import KeptIndex, RelationsConsumer, refresh_meanings
 from obsidian_rag.search import Facts
 from obsidian_rag.store import ChunkStore, Database, MeaningStore, file_identity, writer_lock
 from obsidian_rag.vault import Vault
@@ -158,7 +158,7 @@ class Engine:
 
     def relations_consumer(self) -> RelationsConsumer:
         """The indexes of related notes, for a run to keep in line; to be closed by the caller."""
-        return RelationsConsumer(self.config.home, ground_of(self))
+        return RelationsConsumer(self.config.home, self.config.settings.relations)
 
     def hand_over(
         self,

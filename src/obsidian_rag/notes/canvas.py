@@ -51,8 +51,6 @@ def parse_canvas(path: str, text: str) -> Note:
         frontmatter_tags=(),
         headings=tuple(head for _, head in found.heads),
         links=(*found.links, *canvas.links),
-        tasks=tuple(found.tasks),
-        block_ids=tuple(found.block_ids),
         date=parse_date(path, {}),
         policy=RagPolicy.INDEX,
         parse_error=error,
@@ -63,11 +61,6 @@ def canvas_outline(note: Note) -> tuple[Body, list[tuple[int, Heading]]]:
     """The lines of all cards, and each heading with its index among them."""
     body = canvas_body(read_canvas(note.text)[0])
     return body, scan(body).heads
-
-
-def canvas_lines(note: Note) -> tuple[int, list[str]]:
-    """The lines of all cards; no line of theirs is one of the file."""
-    return 1, canvas_body(read_canvas(note.text)[0]).lines
 
 
 def read_canvas(text: str) -> tuple[Canvas, str | None]:

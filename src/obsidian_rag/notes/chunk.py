@@ -11,12 +11,13 @@ from itertools import accumulate
 from operator import add
 
 from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.notes.html import keep_words
 from obsidian_rag.notes.invisible import drop_invisible
 from obsidian_rag.notes.kinds import kind_of
 from obsidian_rag.notes.lines import Body
 from obsidian_rag.notes.note import Chunk, Note
 from obsidian_rag.notes.properties import property_words
-from obsidian_rag.notes.sanitise import clean_code_line, clean_lines, tidy
+from obsidian_rag.notes.sanitise import clean_lines, tidy
 from obsidian_rag.notes.sections import Section, find_sections, merge_tiny
 from obsidian_rag.notes.shown import shown_chars
 from obsidian_rag.notes.split import Code, Piece, Room, code_layout, split
@@ -234,7 +235,7 @@ def _clean(body: Body, *, strip_code: bool) -> tuple[list[str], Code | None]:
         lines = [*[""] * body.first, *lines[body.first :]]
     if not body.fences or not strip_code:
         for fence in body.fences:
-            lines[fence.start : fence.end] = map(clean_code_line, lines[fence.start : fence.end])
+            lines[fence.start : fence.end] = map(keep_words, lines[fence.start : fence.end])
         return clean_lines(lines), None
     code: list[str | None] = [None] * len(lines)
     for fence in body.fences:

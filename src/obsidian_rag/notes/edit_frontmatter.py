@@ -146,7 +146,7 @@ def _filling(field: Field, value: str) -> _Insertion:
 
 
 def _not_there_yet(values: Mapping[str, object], entries: Sequence[Relation]) -> list[Relation]:
-    known = {relation.target for relation in read_related(values).relations if not relation.is_link}
+    known = {relation.target for relation in read_related(values) if not relation.is_link}
     fresh = []
     for entry in entries:
         if entry.is_link or not is_uuid(entry.target):

@@ -41,14 +41,6 @@ class Relation:
     is_link: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
-    """What `related:` says, and in words what in it could not be understood."""
-
-    relations: tuple[Relation, ...] = ()
-    troubles: tuple[str, ...] = ()
-
-
 def make_id() -> str:
     """A new id."""
     return str(uuid.uuid4())
@@ -87,19 +79,14 @@ def read_id(frontmatter: Mapping[str, object]) -> NoteId | None:
     return next((one for one in found if not one.trouble), found[0] if found else None)
 
 
-def read_related(frontmatter: Mapping[str, object]) -> Related:
-    """The relations of a note, in the simple and the rich form, mixed as they come."""
+def read_related(frontmatter: Mapping[str, object]) -> tuple[Relation, ...]:
+    """The relations of a note, in the simple and the rich form, mixed as they come.
+
+    An entry that is neither an id nor a link is left out.
+    """
     value = lookup(frontmatter, "related")
-    relations: dict[Relation, None] = {}
-    troubles = []
-    for position, entry in enumerate(value if isinstance(value, list) else [value], 1):
-        if _is_blank(entry):
-            continue
-        found = dict.fromkeys(_relations(entry))
-        relations.update(found)
-        if not found:
-            troubles.append(f"Entry {position} of `related` is neither an id nor a link.")
-    return Related(tuple(relations), tuple(troubles))
+    entries = value if isinstance(value, list) else [value]
+    return tuple(dict.fromkeys(one for entry in entries for one in _relations(entry)))
 
 
 def read_kind(frontmatter: Mapping[str, object]) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from obsidian_rag.notes.canvas import canvas_lines, canvas_outline, parse_canvas
+from obsidian_rag.notes.canvas import canvas_outline, parse_canvas
 from obsidian_rag.notes.lines import Body
-from obsidian_rag.notes.markdown import markdown_lines, markdown_outline, parse_markdown
+from obsidian_rag.notes.markdown import markdown_outline, parse_markdown
 from obsidian_rag.notes.note import Heading, Note
 
 
@@ -23,7 +23,6 @@ class SourceKind:
     is_plain_text: bool
     parse: Callable[[str, str], Note]
     outline: Callable[[Note], tuple[Body, list[tuple[int, Heading]]]]
-    lines: Callable[[Note], tuple[int, list[str]]]
 
 
 MARKDOWN = SourceKind(
@@ -34,7 +33,6 @@ MARKDOWN = SourceKind(
     is_plain_text=True,
     parse=parse_markdown,
     outline=markdown_outline,
-    lines=markdown_lines,
 )
 CANVAS = SourceKind(
     name="Canvas",
@@ -44,7 +42,6 @@ CANVAS = SourceKind(
     is_plain_text=False,
     parse=parse_canvas,
     outline=canvas_outline,
-    lines=canvas_lines,
 )
 KINDS = (MARKDOWN, CANVAS)
 
@@ -69,5 +66,9 @@ def parse_note(path: str, text: str) -> Note:
 
 
 def body_lines(note: Note) -> tuple[int, list[str]]:
-    """The lines of a note below its frontmatter, and the number of the first in the file."""
-    return kind_of(note.path).lines(note)
+    """The lines of a note below its frontmatter, and the number of the first in the file.
+
+    No line of a Canvas is one of its file.
+    """
+    body, _ = kind_of(note.path).outline(note)
+    return body.first + 1, body.lines[body.first :]

@@ -62,7 +62,7 @@ def split_lines(text: str) -> list[str]:
 def markdown_body(text: str, body_line: int) -> Body:
     """The body of a Markdown file, numbered as in the file.
 
-    Remembered for a moment, because a note is parsed and then chunked; never change its lines.
+    Remembered for a moment, because a note is parsed and then cut; never change its lines.
     """
     lines = split_lines(text)
     first = body_line - 1

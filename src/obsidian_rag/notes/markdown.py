@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from obsidian_rag.notes.dates import parse_date
 from obsidian_rag.notes.frontmatter import read_frontmatter, split_frontmatter
 from obsidian_rag.notes.headings import plain_text
-from obsidian_rag.notes.lines import Body, markdown_body, split_lines
+from obsidian_rag.notes.lines import Body, markdown_body
 from obsidian_rag.notes.links import line_links
 from obsidian_rag.notes.note import Heading, Link, Note, RagPolicy
 from obsidian_rag.notes.properties import lookup, read_aliases, read_policy
@@ -42,8 +42,6 @@ def parse_markdown(path: str, text: str) -> Note:
         frontmatter_tags=own_tags,
         headings=headings,
         links=tuple(found.links),
-        tasks=tuple(found.tasks),
-        block_ids=tuple(found.block_ids),
         date=parse_date(path, frontmatter),
         policy=_policy(text, yaml_text, frontmatter),
         parse_error=error,
@@ -54,11 +52,6 @@ def markdown_outline(note: Note) -> tuple[Body, list[tuple[int, Heading]]]:
     """The lines below the frontmatter, and each heading with its index among them."""
     heads = [(head.line - 1, head) for head in note.headings]
     return markdown_body(note.text, note.body_line), heads
-
-
-def markdown_lines(note: Note) -> tuple[int, list[str]]:
-    """The lines below the frontmatter, and the number of the first in the file."""
-    return note.body_line, split_lines(note.text)[note.body_line - 1 :]
 
 
 def _title(path: str, frontmatter: Mapping[str, object], headings: tuple[Heading, ...]) -> str:

@@ -43,20 +43,6 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A checkbox line; `mark` is the character in the box."""
-
-    mark: str
-    text: str
-    line: int
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the box is ticked."""
-        return self.mark in "xX"
-
-
-@dataclass(frozen=True, slots=True)
 class Note:
     """What one file says. Lines are 1-based and count the file's own lines."""
 
@@ -70,8 +56,6 @@ class Note:
     frontmatter_tags: tuple[str, ...]
     headings: tuple[Heading, ...]
     links: tuple[Link, ...]
-    tasks: tuple[Task, ...]
-    block_ids: tuple[tuple[str, int], ...]
     date: str | None
     policy: RagPolicy
     parse_error: str | None

@@ -4,7 +4,7 @@ HTML and invisible characters go, whitespace is collapsed. The lines of a note a
 they are cut into chunks, because a tag or a comment may span them; no line is added or removed.
 """
 
-from obsidian_rag.notes.html import keep_words, strip_html
+from obsidian_rag.notes.html import strip_html
 from obsidian_rag.notes.invisible import drop_invisible_lines, has_controls
 from obsidian_rag.notes.lines import split_lines
 
@@ -14,11 +14,10 @@ def sanitise(text: str) -> str:
     return tidy("\n".join(clean_lines(split_lines(text))))
 
 
-def clean_lines(lines: list[str], *, with_controls: bool | None = None) -> list[str]:
+def clean_lines(lines: list[str]) -> list[str]:
     """The same number of lines, each without HTML, invisible characters and runs of spaces."""
     text = "\n".join(lines)
-    if with_controls is None:
-        with_controls = has_controls(text)
+    with_controls = has_controls(text)
     if with_controls or not text.isascii():
         text = "\n".join(drop_invisible_lines(lines, with_controls=with_controls))
     text = strip_html(text)
@@ -26,11 +25,6 @@ def clean_lines(lines: list[str], *, with_controls: bool | None = None) -> list[
     if "\t" in text:
         return [_squeeze(line) if "  " in line or "\t" in line else line for line in lines]
     return [_squeeze(line) if "  " in line else line for line in lines] if "  " in text else lines
-
-
-def clean_code_line(line: str) -> str:
-    """A line of code shown as text: angle brackets go, every word stays."""
-    return keep_words(line)
 
 
 def tidy(text: str) -> str:

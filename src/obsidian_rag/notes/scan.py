@@ -1,17 +1,14 @@
-"""One pass over the lines of a note: heads, links, tags, tasks and block ids."""
+"""One pass over the lines of a note: heads, links and tags."""
 
-import re
 from dataclasses import dataclass, field
 
 from obsidian_rag.notes.headings import atx, setext
 from obsidian_rag.notes.lines import Body
 from obsidian_rag.notes.links import definition_link, line_links
-from obsidian_rag.notes.note import Heading, Link, Task
+from obsidian_rag.notes.note import Heading, Link
 from obsidian_rag.notes.tags import inline_tags, tag_line
 
 _UNDERLINES = frozenset({"==", "--"})
-_TASK = re.compile(r"[\s>]*+(?:[-*+]|\d{1,9}[.)])[ \t]++\[(.)\](?:[ \t]++(.*)|[ \t]*+)")
-_BLOCK_ID = re.compile(r"\^([A-Za-z0-9-]++)[ \t]*+")
 
 
 @dataclass(slots=True)
@@ -21,8 +18,6 @@ class Findings:
     heads: list[tuple[int, Heading]] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
-    tasks: list[Task] = field(default_factory=list)
-    block_ids: list[tuple[str, int]] = field(default_factory=list)
 
 
 def scan(body: Body) -> Findings:
@@ -36,8 +31,6 @@ def scan(body: Body) -> Findings:
                 _scan_hash(body, i, line, found)
             if "[" in line:
                 _scan_bracket(line, body.numbers[i], found)
-            if "^" in line:
-                _scan_caret(line, body.numbers[i], found)
             if line[:2] in _UNDERLINES and i > start:
                 _scan_underline(body, i, start, found)
     return found
@@ -57,18 +50,10 @@ def _scan_hash(body: Body, i: int, line: str, found: Findings) -> None:
 
 
 def _scan_bracket(line: str, number: int, found: Findings) -> None:
-    if task := _TASK.fullmatch(line):
-        found.tasks.append(Task(task[1], (task[2] or "").strip(), number))
     if "](" in line or "[[" in line:
         found.links.extend(line_links(line, number))
     elif "]:" in line and (link := definition_link(line, number)):
         found.links.append(link)
-
-
-def _scan_caret(line: str, number: int, found: Findings) -> None:
-    start = line.rfind("^")
-    if (start == 0 or line[start - 1].isspace()) and (name := _BLOCK_ID.fullmatch(line, start)):
-        found.block_ids.append((name[1], number))
 
 
 def _scan_underline(body: Body, i: int, start: int, found: Findings) -> None:

@@ -22,8 +22,3 @@ def quarter_tokens(text: str) -> int:
     strange = "".join(_NON_ASCII.findall(text))
     wide = sum(map(len, _WIDE.findall(strange)))
     return len(text) + len(strange) + 2 * wide
-
-
-def estimate_tokens(text: str) -> int:
-    """About how many tokens an embedder sees in `text`; rather too many than too few."""
-    return (quarter_tokens(text) + QUARTERS - 1) // QUARTERS

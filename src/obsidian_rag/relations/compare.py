@@ -2,13 +2,12 @@
 
 import contextlib
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
+from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.consumer import RelationsConsumer
-from obsidian_rag.relations.ground import Ground
 from obsidian_rag.relations.memory_index import MemoryIndex
-from obsidian_rag.relations.place import RelationsPlace, format_now, ground_of
+from obsidian_rag.relations.place import RelationsPlace, format_now
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import find_rows
 from obsidian_rag.relations.score import related
@@ -30,9 +29,9 @@ def differing_relations(place: RelationsPlace) -> list[str]:
     rows = find_rows(place.config.home, format_now(place), is_strict=True)
     if rows is None:
         return []
-    ground = ground_of(place)
+    settings = place.config.settings.relations
     # To compare is not to write: no note gets an id for it.
-    unwritten = replace(ground, settings=ground.settings.model_copy(update={"auto_add_ids": False}))
+    unwritten = settings.model_copy(update={"auto_add_ids": False})
     with (
         contextlib.closing(rows),
         tempfile.TemporaryDirectory(dir=place.config.home, prefix=".compared-") as folder,
@@ -49,12 +48,11 @@ def differing_relations(place: RelationsPlace) -> list[str]:
                 place.hand_over(vaults[link_id], clean, {}, paths)
         for link_id in vaults:
             refresh_vectors(clean.rows, place.chunks, link_id)
-        return differing_answers(rows, clean.rows, ground)
+        return differing_answers(rows, clean.rows, settings)
 
 
-def differing_answers(rows: Rows, clean: Rows, ground: Ground) -> list[str]:
+def differing_answers(rows: Rows, clean: Rows, settings: RelationsSettings) -> list[str]:
     """Notes of which two indexes tell other related notes; of many notes some are asked for."""
-    settings = ground.settings
     use_links = settings.use_links and settings.profile != "seed"
     ours, theirs = (MemoryIndex(one, use_links=use_links) for one in (rows, clean))
     notes = sorted({*ours.by_path, *theirs.by_path})
@@ -62,15 +60,17 @@ def differing_answers(rows: Rows, clean: Rows, ground: Ground) -> list[str]:
     return [
         note[1]
         for note in compared
-        if not _is_same(_told(ours, note, ground), _told(theirs, note, ground))
+        if not _is_same(_told(ours, note, settings), _told(theirs, note, settings))
     ]
 
 
-def _told(loaded: MemoryIndex, note: _Note, ground: Ground) -> dict[_Note, float] | None:
+def _told(
+    loaded: MemoryIndex, note: _Note, settings: RelationsSettings
+) -> dict[_Note, float] | None:
     slot = loaded.by_path.get(note)
     if slot is None:
         return None
-    found = related(loaded, note_source(loaded, slot, ()), ground.settings)
+    found = related(loaded, note_source(loaded, slot, ()), settings)
     return {loaded.cards[one.slot].key: one.score for one in found}
 
 

@@ -8,30 +8,30 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, cast
 
+from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
-from obsidian_rag.notes import Note, RagPolicy, parse_note, read_id, split_frontmatter
-from obsidian_rag.relations.content import Content, read_content
-from obsidian_rag.relations.draft import Draft, Terms
-from obsidian_rag.relations.ground import Ground, format_of
+from obsidian_rag.notes import Note, RagPolicy, read_id
+from obsidian_rag.relations.content import Content, Draft, Terms, read_content
 from obsidian_rag.relations.ids import add_id
+from obsidian_rag.relations.note_edit import read_head
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import (
     begin_anew,
     discard,
     find_rows,
     forget_notes,
+    format_of,
     open_rows,
     promote,
 )
 from obsidian_rag.relations.vectors import refresh_vectors, static_vector
 from obsidian_rag.relations.words import Speller
 from obsidian_rag.store import ChunkStore, now
-from obsidian_rag.vault import NoteFile, Vault, VaultMode
+from obsidian_rag.vault import Vault, VaultMode
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,29 +67,20 @@ class Delivery(Protocol):
     def removed(self) -> Sequence[str]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class MakeContents:
-    """How the content of notes is made, in whatever process they are read."""
+class ContentReader:
+    """Makes the content of notes in the process in which they are read, with terms of its own."""
 
-    max_chars: int | None
-    with_lines: bool
-
-    def __call__(self) -> Callable[[Note], tuple[Content, Terms]]:
-        """Begin; the numbers in what is made are those of this beginner's own terms."""
-        return _Contents(self).make
-
-
-class _Contents:
-    def __init__(self, how: MakeContents) -> None:
-        self._how = how
+    def __init__(self, max_chars: int | None, with_lines: bool) -> None:
+        self._max_chars = max_chars
+        self._with_lines = with_lines
         self._speller = Speller()
         self._name = uuid.uuid4().hex
         self._told = 0
 
-    def make(self, note: Note) -> tuple[Content, Terms]:
+    def __call__(self, note: Note) -> tuple[Content, Terms]:
         """The content of a note, and the terms that were new in it."""
         speller, told = self._speller, self._told
-        content = read_content(note, speller, self._how.max_chars, with_lines=self._how.with_lines)
+        content = read_content(note, speller, self._max_chars, with_lines=self._with_lines)
         self._told = len(speller.terms)
         return content, Terms(self._name, speller.terms[told:], speller.words[told:])
 
@@ -97,10 +88,9 @@ class _Contents:
 class RelationsConsumer:
     """The indexes of related notes while an index run, or a single edit, is handed over to them."""
 
-    def __init__(self, home: Path, ground: Ground) -> None:
+    def __init__(self, home: Path, settings: RelationsSettings) -> None:
         self._home = home
-        self._ground = ground
-        self._settings = ground.settings
+        self._settings = settings
         self._rows: Rows | None = None
         self._is_rebuild = False
         self._is_sampled = False
@@ -116,9 +106,10 @@ class RelationsConsumer:
         self.close()
 
     @property
-    def make_content(self) -> MakeContents:
-        """Makes what is needed of a note."""
-        return MakeContents(self._settings.max_chars, self._settings.discount_boilerplate)
+    def make_content(self) -> Callable[[], ContentReader]:
+        """Makes what is needed of a note; to be called in each process that reads."""
+        settings = self._settings
+        return partial(ContentReader, settings.max_chars, settings.discount_boilerplate)
 
     @property
     def rows(self) -> Rows:
@@ -176,7 +167,7 @@ class RelationsConsumer:
 
     def admits(self, path: str) -> bool:
         """Whether the note at this path is related to others."""
-        return self._ground.admits(path)
+        return is_admitted(path, self._settings)
 
     def contents(self, link_id: str, paths: Sequence[str] | None = None) -> Mapping[str, str]:
         """The content hash of a vault's notes: of all, or of those at some paths."""
@@ -280,11 +271,16 @@ class RelationsConsumer:
             self.is_lost = True
 
 
+def is_admitted(path: str, settings: RelationsSettings) -> bool:
+    """Whether the note at this path is related to others."""
+    folders = settings.excluded_folders
+    return not path.startswith(tuple(f"{folder.strip('/ ')}/" for folder in folders))
+
+
 def _lacks_id(vault: Vault, path: str) -> bool:
-    file = vault.read(path)
-    if not isinstance(file, NoteFile):
+    head = read_head(vault, path)
+    if not isinstance(head, Note):
         return False
-    head = parse_note(path, file.text[: split_frontmatter(file.text)[1]])
     return head.policy is not RagPolicy.NEVER and read_id(head.frontmatter) is None
 
 

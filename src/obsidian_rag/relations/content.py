@@ -2,6 +2,7 @@
 
 import posixpath
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,27 @@ class Content:
     lines: NoteLines
 
 
+class Terms(NamedTuple):
+    """The terms that a speller met since it told of them last, and a word for each."""
+
+    speller: str
+    terms: list[str]
+    words: list[str]
+
+
+class Draft(NamedTuple):
+    """A note that is to be written, and the terms that were new in it.
+
+    A vector that is of this content has its hash; without, the one from before is kept.
+    """
+
+    content: Content
+    content_hash: str
+    fresh: Terms
+    vector: bytes | None = None
+    vector_hash: str | None = None
+
+
 def read_content(
     note: Note, speller: Speller, max_chars: int | None, *, with_lines: bool = True
 ) -> Content:
@@ -55,7 +77,7 @@ def read_content(
     text = LINE_END.join(body)
     found = read_id(note.frontmatter)
     names = dict.fromkeys((note.title, _file_name(note.path), *note.aliases))
-    phrases = (tuple(speller.name(name)[:_MOST_PHRASE].tolist()) for name in names)
+    phrases = (tuple(speller.name(name)[:_MOST_PHRASE]) for name in names)
     return Content(
         path=note.path,
         title=note.title,
@@ -64,7 +86,7 @@ def read_content(
         summary=read_summary(note.frontmatter)[:_MOST_SUMMARY],
         tags=tuple(dict.fromkeys(tag.lstrip("#").lower() for tag in note.tags)),
         links=tuple(dict.fromkeys(link.target for link in note.links if link.target)),
-        related=read_related(note.frontmatter).relations,
+        related=read_related(note.frontmatter),
         is_daily=parse_date(note.path, {}) is not None,
         is_private=note.policy is RagPolicy.PRIVATE,
         stream=speller.read(prose(text[:max_chars] if max_chars else text)),

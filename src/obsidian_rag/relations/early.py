@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.relations.consumer import RelationsConsumer
-from obsidian_rag.relations.place import RelationsPlace, ground_of
+from obsidian_rag.relations.place import RelationsPlace
 from obsidian_rag.store import Change, ChangeType, Consumer, Queue
 
 # More at once is the work of an index run, in a process of its own.
@@ -69,7 +69,7 @@ def update_relations(
     None if nothing is related yet, or if it is the work of an index run.
     """
     vault = place.vaults.one(link_id)
-    with RelationsConsumer(place.config.home, ground_of(place)) as notes:
+    with RelationsConsumer(place.config.home, place.config.settings.relations) as notes:
         if not vault.link_id or not notes.begin_early():
             return None
         held = notes.contents_below(vault.link_id, paths)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from obsidian_rag.config import RelationsSettings
 from obsidian_rag.notes import Note, body_lines, parse_note
-from obsidian_rag.relations.ground import Ground
 from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import text_source
@@ -31,7 +31,7 @@ class LinksFound:
 
 def evaluate_links(
     loaded: MemoryIndex,
-    ground: Ground,
+    settings: RelationsSettings,
     vaults: Mapping[str, Vault],
     *,
     limit: int,
@@ -41,7 +41,7 @@ def evaluate_links(
     pairs = list(_pairs(loaded, limit))
     ranks = []
     for done, (source, target) in enumerate(pairs, start=1):
-        ranks.append(_rank(loaded, ground, vaults, (source, target)))
+        ranks.append(_rank(loaded, settings, vaults, (source, target)))
         listener(done, len(pairs))
     total = max(len(ranks), 1)
     found = [rank for rank in ranks if rank is not None]
@@ -74,7 +74,10 @@ def _pairs(loaded: MemoryIndex, limit: int) -> Iterator[tuple[int, int]]:
 
 
 def _rank(
-    loaded: MemoryIndex, ground: Ground, vaults: Mapping[str, Vault], pair: tuple[int, int]
+    loaded: MemoryIndex,
+    settings: RelationsSettings,
+    vaults: Mapping[str, Vault],
+    pair: tuple[int, int],
 ) -> int | None:
     source, target = pair
     card = loaded.cards[source]
@@ -83,7 +86,7 @@ def _rank(
         return None
     text = _without_links(loaded, parse_note(card.path, file.text), source, target)
     asked = text_source(loaded, text, slot=source, without=target)
-    settings = ground.settings.model_copy(update={"min_score": 0.0})
+    settings = settings.model_copy(update={"min_score": 0.0})
     found = related(loaded, asked, settings, limit=_DEEPEST)
     return next((at for at, one in enumerate(found, start=1) if one.slot == target), None)
 

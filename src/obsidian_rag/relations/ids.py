@@ -120,16 +120,15 @@ def add_id(
     return AddedId(opened.path, AddOutcome.ADDED, value)
 
 
-def add_ids(
-    vault: Vault,
-    rels: Iterable[str],
-    *,
-    is_dry_run: bool = False,
-    is_owner: bool = False,
+def add_note_ids(
+    vault: Vault, paths: Iterable[str], *, is_dry_run: bool = False
 ) -> Iterator[AddedId]:
-    """Do the same with many notes, one after the other; a bad one does not stop the others."""
-    for rel in dict.fromkeys(rels):
+    """Do the same with many notes, for their owner; a bad one does not stop the others.
+
+    The indexes learn of it with the next sync: until a relation names an id, nobody asks for it.
+    """
+    for rel in dict.fromkeys(paths):
         try:
-            yield add_id(vault, rel, is_dry_run=is_dry_run, is_owner=is_owner)
+            yield add_id(vault, rel, is_dry_run=is_dry_run, is_owner=True)
         except ObsidianRagError as error:
             yield AddedId(rel, AddOutcome.FAILED, error=error.body)

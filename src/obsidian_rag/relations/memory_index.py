@@ -148,7 +148,7 @@ class MemoryIndex:
         self.is_daily = np.zeros(0, dtype=bool)
         # Of how many different terms the shortest name of each slot is.
         self.shortest_name = np.zeros(0, dtype=np.int32)
-        with self.rows.decoding():
+        with self.rows.database.decoding():
             terms, names = self._take(found)
             self.terms, self.name_terms = Postings(terms), Postings(names)
         self.frequency = np.bincount(terms.terms, minlength=1)
@@ -174,7 +174,7 @@ class MemoryIndex:
             self.__dict__.pop("vectors_in_use", None)
             if not found:
                 return
-            with self.rows.decoding():
+            with self.rows.database.decoding():
                 self._replace(found)
             for kind in list(self._vectors):
                 self._follow_vectors(kind, since)
@@ -371,7 +371,7 @@ class MemoryIndex:
             (self._slots.get(cast("int", number)), data if number in self.slot_of else None)
             for number, data in found
         )
-        with self.rows.decoding():
+        with self.rows.database.decoding():
             return [
                 (slot, kind.unpack(cast("bytes", data or b"")))
                 for slot, data in slots

@@ -8,9 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from obsidian_rag.errors import IndexerFailed, InvalidArgument, NotFound, ReadOnly
-from obsidian_rag.notes import EditRefused, Note, RagPolicy, is_markdown, kind_of, parse_note
+from obsidian_rag.notes import (
+    EditRefused,
+    Note,
+    RagPolicy,
+    is_markdown,
+    kind_of,
+    parse_note,
+    split_frontmatter,
+)
 from obsidian_rag.vault import (
     NoteFile,
+    SkippedFile,
     Vault,
     check_relative,
     content_hash,
@@ -86,6 +95,19 @@ def open_for_edit(vault: Vault, rel: str, *, is_owner: bool) -> NoteEdit:
     if note.policy is RagPolicy.NEVER and not is_owner:
         raise _no_note(path)
     return NoteEdit(vault, note, file.data.decode("utf-8"), content_hash(file.data))
+
+
+def read_head(vault: Vault, path: str) -> Note | SkippedFile:
+    """The note at this path as far as its frontmatter goes; else why it is not read.
+
+    Raises:
+        SecurityViolation: the path leaves the vault.
+        NoteChanged: somebody keeps writing to it.
+    """
+    file = vault.read(path)
+    if not isinstance(file, NoteFile):
+        return file
+    return parse_note(path, file.text[: split_frontmatter(file.text)[1]])
 
 
 def _refuse_others(path: str, real_name: str) -> None:

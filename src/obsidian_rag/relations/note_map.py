@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obsidian_rag.relations.layout import Positions, Ties, groups, lay_out
-from obsidian_rag.relations.memory_index import MemoryIndex
+from obsidian_rag.relations.memory_index import Card, MemoryIndex
 from obsidian_rag.relations.place import RelationsPlace
 from obsidian_rag.relations.query import admitted_cards, memory_index, related_notes
 
@@ -38,25 +38,10 @@ _STRENGTH = {Tie.RELATION: 1.5, Tie.LINK: 1.0, Tie.LIKENESS: 0.4}
 
 
 @dataclass(frozen=True, slots=True)
-class MapNote:
-    """One note of a map."""
-
-    link_id: str
-    path: str
-    title: str
-    tags: tuple[str, ...]
-
-    @property
-    def key(self) -> NoteKey:
-        """What names it among all vaults."""
-        return self.link_id, self.path
-
-
-@dataclass(frozen=True, slots=True)
 class NoteGraph:
     """Notes in the order of vault and path; `pairs` of their numbers, each pair once."""
 
-    notes: tuple[MapNote, ...]
+    notes: tuple[Card, ...]
     pairs: NDArray[np.int64]
     kinds: NDArray[np.int64]
 
@@ -152,9 +137,8 @@ def _graph(loaded: MemoryIndex, slots: Sequence[int]) -> NoteGraph:
                 at = number[slot]
                 found |= {_pair(at, number[one]): kind for one in targets if one in number}
     pairs = sorted(found)
-    cards = (loaded.cards[slot] for slot in slots)
     return NoteGraph(
-        tuple(MapNote(*card.key, card.title, card.tags) for card in cards),
+        tuple(loaded.cards[slot] for slot in slots),
         np.array(pairs, dtype=np.int64).reshape(-1, 2),
         np.array([found[pair] for pair in pairs], dtype=np.int64),
     )

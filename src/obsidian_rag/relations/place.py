@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Protocol
 
 from obsidian_rag.config import Config, RelationsSettings
-from obsidian_rag.relations.ground import Ground, format_of
+from obsidian_rag.relations.rows_file import format_of
 from obsidian_rag.store import ChunkStore, Database, MeaningStore
 from obsidian_rag.vault import Vault
 
@@ -83,11 +83,6 @@ class RelationsPlace(Protocol):
     def make_relations(self) -> bool:
         """Make the indexes of related notes; False if another process was asked to."""
         ...
-
-
-def ground_of(place: RelationsPlace) -> Ground:
-    """Which notes are related, and how."""
-    return Ground(place.config.settings.relations)
 
 
 def format_now(place: RelationsPlace) -> str:

@@ -27,7 +27,7 @@ from obsidian_rag.relations.heldout import LinksFound, evaluate_links
 from obsidian_rag.relations.in_use import VectorsInUse
 from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.memory_index import Card, MemoryIndex
-from obsidian_rag.relations.place import RelationsPlace, format_now, ground_of
+from obsidian_rag.relations.place import RelationsPlace, format_now
 from obsidian_rag.relations.rows_file import discard, find_rows
 from obsidian_rag.relations.score import is_hiding, related, weights_of
 from obsidian_rag.relations.signals import Source, kind_of
@@ -57,6 +57,14 @@ class RelatedNote:
     passage: FoundRow | None
     text: tuple[FoundRow, ...] = ()
     properties: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedNotes:
+    """The paths that links mean, by what they say, and the notes that link here."""
+
+    targets: dict[str, str]
+    backlinks: tuple[Card, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +237,43 @@ def related_notes(
     return replace(answer, notes=notes, text=own, properties=own_properties)
 
 
+def linked_notes(
+    place: RelationsPlace, note: tuple[str, str], targets: Iterable[str]
+) -> LinkedNotes:
+    """What the links of a note, named by link id and path, mean, as Obsidian finds them.
+
+    Raises:
+        IndexNotFound: nothing is indexed yet.
+    """
+    loaded = memory_index(place)
+    with loaded.lock:
+        own = loaded.by_path.get(note)
+        asked = targets if own is not None else ()
+        meant = {target: loaded.graph.find(target, own or 0) for target in asked}
+        found = {
+            target: loaded.cards[slot].path for target, slot in meant.items() if slot is not None
+        }
+        back = [
+            loaded.cards[slot]
+            for slot, ahead in loaded.graph.outgoing.items()
+            if own is not None and own in ahead and slot != own
+        ]
+    admitted = admitted_cards(place, back)
+    return LinkedNotes(found, tuple(sorted(admitted, key=lambda card: card.title.casefold())))
+
+
+def known_notes(place: RelationsPlace) -> list[Card]:
+    """What is known of every note.
+
+    Raises:
+        IndexNotFound: nothing is indexed yet.
+    """
+    loaded = memory_index(place)
+    with loaded.lock:
+        present = [loaded.cards[slot] for slot in loaded.slot_of.values()]
+    return admitted_cards(place, present)
+
+
 def admitted_cards(place: RelationsPlace, cards: Iterable[Card]) -> list[Card]:
     """Those whose files the rules of their vaults admit now."""
     known = {one.link_id: one for one in place.vaults}
@@ -291,23 +336,23 @@ def similar_titles(place: RelationsPlace, text: str, limit: int) -> list[tuple[s
     return _told(place, ask)
 
 
-def relation_troubles(place: RelationsPlace, link_id: str) -> dict[str, list[dict[str, object]]]:
-    """What is odd in the `related:` fields of a vault: what leads nowhere, and circles."""
+def relation_troubles(
+    place: RelationsPlace, link_id: str
+) -> tuple[set[tuple[str, str]], list[list[str]]]:
+    """What is odd in the `related:` fields of a vault.
 
-    def ask(loaded: MemoryIndex) -> dict[str, list[dict[str, object]]]:
+    That is what leads nowhere, as the note and what it names, and the notes of each circle.
+    """
+
+    def ask(loaded: MemoryIndex) -> tuple[set[tuple[str, str]], list[list[str]]]:
         graph, cards = loaded.graph, loaded.cards
-        return {
-            "dangling": [
-                {"note": cards[slot].path, "target": target}
-                for slot, target in graph.dangling()
-                if cards[slot].link_id == link_id
-            ],
-            "cycles": [
-                {"notes": [cards[slot].path for slot in way]}
-                for way in graph.cycles()
-                if cards[way[0]].link_id == link_id
-            ],
+        lost = {
+            (cards[slot].path, target)
+            for slot, target in graph.dangling()
+            if cards[slot].link_id == link_id
         }
+        circles = (way for way in graph.cycles() if cards[way[0]].link_id == link_id)
+        return lost, [[cards[slot].path for slot in way] for way in circles]
 
     return _told(place, ask)
 
@@ -323,11 +368,11 @@ def links_found(
 
     `is_static` leaves meaning vectors out, so that both kinds are measured on one index.
     """
-    ground, vaults = ground_of(place), {one.link_id: one for one in place.vaults}
+    settings, vaults = place.config.settings.relations, {one.link_id: one for one in place.vaults}
 
     def ask(loaded: MemoryIndex) -> LinksFound:
         chosen = loaded.by_static_vectors() if is_static else loaded
-        return evaluate_links(chosen, ground, vaults, limit=limit, listener=listener)
+        return evaluate_links(chosen, settings, vaults, limit=limit, listener=listener)
 
     return _told(place, ask)
 

@@ -6,15 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TypeVar, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.relations.draft import Draft, Terms
+from obsidian_rag.relations.content import Draft, Terms
 from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.packed import BETWEEN_PHRASES, Places, counted, packed, unpacked
-from obsidian_rag.relations.templates import Lines, NoteLines, Templates
+from obsidian_rag.relations.templates import AMONG, Lines, NoteLines, Templates
 from obsidian_rag.relations.words import LINE_END, MUTE, NEXT_LINE, Speller, letter_groups
 from obsidian_rag.store import Database, now
 
@@ -23,7 +23,8 @@ _UPDATED = "updated_at"
 _MARK = "mark"
 _UNSETTLED = "unsettled"
 _MADE_BY = {Kind.STATIC: "vectors_of", Kind.MEANING: "meanings_of"}
-_MOST_IN_QUERY = 500
+_MOST_GROUPS = 500
+_NOTES_AT_ONCE = 500
 _UNKNOWN = -1
 _FIRST_TERM = NEXT_LINE + 1
 _PUT = (
@@ -39,7 +40,6 @@ _KEPT = ", ".join(
     f" iif(excluded.vector_hash IS NULL, {name}, excluded.{name}) END"
     for name in _VECTORS[:2]
 ) + "".join(f", {name} = CASE WHEN excluded.words > 0 THEN {name} END" for name in _VECTORS[2:])
-T = TypeVar("T")
 
 
 class Rows:
@@ -64,16 +64,6 @@ class Rows:
             self._change = self.change + 1
             self.database.put(_CHANGE, str(self._change))
             self.database.put(_UPDATED, now())
-            yield
-
-    @contextlib.contextmanager
-    def decoding(self) -> Iterator[None]:
-        """What is stored in a form of our own is damaged if it cannot be read: SQLite checks none.
-
-        Raises:
-            IndexCorrupted: it could not be read.
-        """
-        with self.database.decoding():
             yield
 
     def close(self) -> None:
@@ -129,17 +119,12 @@ class Rows:
 
     def contents(self, link_id: str, paths: Sequence[str] | None = None) -> dict[str, str]:
         """The content hash of a vault's notes at these paths, or of all."""
-        present = "SELECT path, content_hash FROM note WHERE is_gone = 0 AND vault = ?"
-        vault = self.vault_number(link_id)
-        if paths is None:
-            found = self.database.rows(present, (vault,))
-            return dict(cast("list[tuple[str, str]]", found))
-        known: dict[str, str] = {}
-        for few in _few(paths):
-            marks = ", ".join("?" * len(few))
-            found = self.database.rows(f"{present} AND path IN ({marks})", (vault, *few))
-            known.update(cast("list[tuple[str, str]]", found))
-        return known
+        query = "SELECT path, content_hash FROM note WHERE is_gone = 0 AND vault = ?"
+        values: tuple[object, ...] = (self.vault_number(link_id),)
+        if paths is not None:
+            query += f" AND path {AMONG}"
+            values += (json.dumps(list(paths)),)
+        return dict(cast("list[tuple[str, str]]", self.database.rows(query, values)))
 
     def contents_below(self, link_id: str, paths: Iterable[str]) -> dict[str, str]:
         """The same of these notes, and of those below these folders."""
@@ -259,7 +244,8 @@ class Rows:
 
     def _count_again(self, concerned: Sequence[int]) -> None:
         with self.changing():
-            for few in _few(concerned):
+            for start in range(0, len(concerned), _NOTES_AT_ONCE):
+                few = concerned[start : start + _NOTES_AT_ONCE]
                 kept = self.places(few)
                 self.database.run_many(
                     "UPDATE note SET words = ?1, terms = ?2, counts = ?3, change = ?4, "
@@ -338,25 +324,24 @@ class Rows:
 
         Lines that come from templates have none.
         """
-        marks = ", ".join("?" * len(numbers))
         found = self.database.rows(
-            f"SELECT number, places FROM note WHERE places IS NOT NULL AND number IN ({marks})",
-            tuple(numbers),
+            f"SELECT number, places FROM note WHERE places IS NOT NULL AND number {AMONG}",
+            (json.dumps(numbers),),
         )
-        with self.decoding():
+        with self.database.decoding():
             lines, templates = self.templates.lines_of(numbers), self.templates.array()
             kept = {cast("int", number): unpacked(cast("bytes", data)) for number, data in found}
             return {
                 number: _own(places, lines[number], templates) for number, places in kept.items()
             }
 
-    def numbers_of(self, speller: Speller, read: NDArray[np.int32]) -> NDArray[np.int32]:
+    def numbers_of(self, speller: Speller, read: Sequence[int]) -> NDArray[np.int32]:
         """The numbers of the terms that a speller read, in their order, of those that have one."""
         terms = speller.terms[_FIRST_TERM:]
         known = self._known(terms)
         table = [MUTE, NEXT_LINE, *(known.get(term, _UNKNOWN) for term in terms)]
-        found: NDArray[np.int32] = np.array(table, dtype=np.int32)[read]
-        return np.compress(found != _UNKNOWN, found)
+        found = (table[number] for number in read)
+        return np.array([number for number in found if number != _UNKNOWN], dtype=np.int32)
 
     def _add_terms(self, told: Iterable[Terms]) -> None:
         """Number the terms that spellers tell of."""
@@ -381,39 +366,31 @@ class Rows:
             self._tables[speller] = np.append(table, numbers)
 
     def _known(self, terms: Sequence[str]) -> dict[str, int]:
-        known: dict[str, int] = {}
-        for few in _few(terms):
-            marks = ", ".join("?" * len(few))
-            found = self.database.rows(
-                f"SELECT term, number FROM term WHERE term IN ({marks})", few
-            )
-            known.update(cast("list[tuple[str, int]]", found))
-        return known
+        found = self.database.rows(
+            f"SELECT term, number FROM term WHERE term {AMONG}", (json.dumps(terms),)
+        )
+        return dict(cast("list[tuple[str, int]]", found))
 
     def terms_of(self, numbers: Iterable[int]) -> dict[int, tuple[str, str]]:
         """The terms behind some numbers, each with a word that was once read as it."""
-        found: dict[int, tuple[str, str]] = {}
-        for few in _few(tuple(numbers)):
-            marks = ", ".join("?" * len(few))
-            rows = self.database.rows(
-                f"SELECT number, term, word FROM term WHERE number IN ({marks})", few
-            )
-            found |= {cast("int", number): (str(term), str(word)) for number, term, word in rows}
-        return found
+        found = self.database.rows(
+            f"SELECT number, term, word FROM term WHERE number {AMONG}",
+            (json.dumps(list(numbers)),),
+        )
+        return {cast("int", number): (str(term), str(word)) for number, term, word in found}
 
     def alike(
         self, link_id: str, text: str, ngram_size: int, limit: int
     ) -> list[tuple[int, float]]:
         """A vault's notes whose title or summary shares letter groups with a text, best first."""
-        groups = tuple(letter_groups(text, ngram_size)[:_MOST_IN_QUERY])
+        groups = letter_groups(text, ngram_size)[:_MOST_GROUPS]
         if not groups:
             return []
-        marks = ", ".join("?" * len(groups))
         found = self.database.rows(
             "SELECT number, shared FROM (SELECT number, count(*) AS shared FROM letter_group"
-            f" WHERE letters IN ({marks}) GROUP BY number) JOIN note USING (number)"
+            f" WHERE letters {AMONG} GROUP BY number) JOIN note USING (number)"
             " WHERE vault = ? ORDER BY shared DESC, path LIMIT ?",
-            (*groups, self.vault_number(link_id), limit),
+            (json.dumps(groups), self.vault_number(link_id), limit),
         )
         return [(cast("int", n), cast("int", shared) / len(groups)) for n, shared in found]
 
@@ -431,18 +408,15 @@ class Rows:
         """Take notes' rows out of the shared indexes; the numbers of all, new ones too."""
         numbers: dict[str, int] = {}
         tags, groups = [], []
-        for few in _few(paths):
-            marks = ", ".join("?" * len(few))
-            found = self.database.rows(
-                "SELECT path, number, tags, title, summary FROM note"
-                f" WHERE vault = ? AND path IN ({marks})",
-                (vault, *few),
-            )
-            for row in found:
-                path, number, tags_of, title, summary = cast("tuple[str, int, str, str, str]", row)
-                numbers[path] = number
-                tags.append(json.loads(tags_of))
-                groups += _letters(number, title, summary, ngram_size)
+        found = self.database.rows(
+            f"SELECT path, number, tags, title, summary FROM note WHERE vault = ? AND path {AMONG}",
+            (vault, json.dumps(paths)),
+        )
+        for row in found:
+            path, number, tags_of, title, summary = cast("tuple[str, int, str, str, str]", row)
+            numbers[path] = number
+            tags.append(json.loads(tags_of))
+            groups += _letters(number, title, summary, ngram_size)
         self._count_tags(tags, -1)
         self.database.run_many("DELETE FROM letter_group WHERE letters = ? AND number = ?", groups)
         for path in paths:
@@ -484,11 +458,6 @@ def _counts(terms: NDArray[np.int32]) -> tuple[int, bytes, bytes]:
     different, counts = counted(terms)
     many = np.minimum(counts, 0xFFFF).astype(np.uint16)
     return len(terms), different.tobytes(), many.tobytes()
-
-
-def _few(values: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    for start in range(0, len(values), _MOST_IN_QUERY):
-        yield tuple(values[start : start + _MOST_IN_QUERY])
 
 
 def _json(value: Sequence[object]) -> str:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import IndexCorrupted, ReadOnly
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.store import Database
@@ -9,6 +10,14 @@ from obsidian_rag.store import Database
 FILE = "relations.db"
 _NEXT_FILE = "relations-next.db"
 _FORMAT = "format"
+_VERSION = 5
+
+
+def format_of(settings: RelationsSettings) -> str:
+    """What indexes must agree in to be used together: our version, and how notes are read."""
+    made_by = (settings.ngram_size, settings.max_chars, settings.store_positions)
+    # A user who has ids added wants them in all notes, not only in those that change.
+    return f"{_VERSION} {made_by} {settings.discount_boilerplate} {settings.auto_add_ids}"
 
 
 def open_rows(home: Path, wanted: str) -> Rows:

@@ -81,8 +81,10 @@ def related(
     is_seed = settings.profile == "seed"
     weights = weights_of(settings, signals.kind_of(loaded, source))
     parts = _signals(loaded, source, weights, is_seed=is_seed)
-    normal = seed_scale if is_seed else _scale(source.slot)
-    parts = {signal: normal(scores) for signal, scores in parts.items()}
+    parts = {
+        signal: seed_scale(scores) if is_seed else signals.to_one(scores, source.slot)
+        for signal, scores in parts.items()
+    }
     total = np.zeros(loaded.size)
     for signal, scores in parts.items():
         total += weights[signal] * scores
@@ -145,16 +147,3 @@ def seed_scale(scores: Scores) -> Scores:
     if highest == lowest:
         return np.where(is_scored, 0.5, 0.0)
     return np.where(is_scored, (scores - lowest) / (highest - lowest), 0.0)
-
-
-def _scale(source: int | None) -> Callable[[Scores], Scores]:
-    """Against the best of the other notes."""
-
-    def scaled(scores: Scores) -> Scores:
-        others = scores.copy()
-        if source is not None:
-            others[source] = 0
-        highest = others.max(initial=0)
-        return others / highest if highest > 0 else others
-
-    return scaled

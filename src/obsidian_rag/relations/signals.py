@@ -132,8 +132,8 @@ def names(loaded: MemoryIndex, source: Source) -> Scores:
     cover = weights / (loaded.name_weights + _NAME_PRIOR)
     may_be_named = (loaded.shortest_name > 0) & (said >= loaded.shortest_name)
     return (
-        _MENTION * _to_one(_mentions(loaded, source, np.nonzero(may_be_named)[0]))
-        + _COVER * _to_one(cover)
+        _MENTION * to_one(_mentions(loaded, source, np.nonzero(may_be_named)[0]))
+        + _COVER * to_one(cover)
         + _ANSWER * _answers(loaded, source, cover)
     )
 
@@ -156,10 +156,8 @@ def meaning(loaded: MemoryIndex, source: Source) -> Scores:
         return found
     # A note that has only a static vector yet is compared by that: against the best, as the others.
     is_late = _has(loaded, Kind.STATIC) & ~_has(loaded, Kind.MEANING)
-    better, static = (
-        _to_one(_without(one, source.slot)) for one in (found, _alike(loaded, source, Kind.STATIC))
-    )
-    return np.where(is_late, static, better)
+    static = _alike(loaded, source, Kind.STATIC)
+    return np.where(is_late, to_one(static, source.slot), to_one(found, source.slot))
 
 
 def _alike(loaded: MemoryIndex, source: Source, kind: Kind) -> Scores:
@@ -177,13 +175,6 @@ def _alike(loaded: MemoryIndex, source: Source, kind: Kind) -> Scores:
 def _has(loaded: MemoryIndex, kind: Kind) -> NDArray[np.bool_]:
     known = loaded.vectors(kind)
     return known.is_known & loaded.is_alive if known is not None else np.zeros(loaded.size, bool)
-
-
-def _without(scores: Scores, slot: int) -> Scores:
-    """The scores of the other notes."""
-    others = scores.copy()
-    others[slot] = 0
-    return others
 
 
 def _mentions(loaded: MemoryIndex, source: Source, slots: NDArray[np.int64]) -> Scores:
@@ -252,6 +243,10 @@ def _holds(sequence: Ints, phrase: Sequence[int]) -> bool:
     return bool(fits.any())
 
 
-def _to_one(scores: Scores) -> Scores:
-    highest = scores.max(initial=0)
-    return scores / highest if highest > 0 else scores
+def to_one(scores: Scores, left_out: int | None = None) -> Scores:
+    """The scores against the best of them; the note that is left out has none."""
+    others = scores.copy()
+    if left_out is not None:
+        others[left_out] = 0
+    highest = others.max(initial=0)
+    return others / highest if highest > 0 else others

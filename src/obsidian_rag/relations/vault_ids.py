@@ -6,7 +6,6 @@ are known to the indexes alone, and told as of the last sync.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import cast
 
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.notes import (
@@ -14,15 +13,15 @@ from obsidian_rag.notes import (
     RagPolicy,
     is_markdown,
     notes_called,
-    parse_note,
     read_id,
     read_related,
-    split_frontmatter,
 )
-from obsidian_rag.relations.ids import AddedId, IdReport, add_ids, check_ids
-from obsidian_rag.relations.place import RelationsPlace, ground_of
+from obsidian_rag.relations.consumer import is_admitted
+from obsidian_rag.relations.ids import IdReport, check_ids
+from obsidian_rag.relations.note_edit import read_head
+from obsidian_rag.relations.place import RelationsPlace
 from obsidian_rag.relations.query import relation_troubles, relations_state
-from obsidian_rag.vault import NoteFile, SkippedFile, Vault
+from obsidian_rag.vault import SkippedFile, Vault
 
 Counted = Callable[[int, int], None]
 _MOST_NAMED = 10
@@ -63,12 +62,10 @@ def check_note_ids(
     """
     notes, unread = _read(place, vault, listener)
     report = _report(notes)
-    lost: set[tuple[object, object]] = set()
+    lost: set[tuple[str, str]] = set()
     cycles = None
     if (relations_state(place) or {}).get("notes"):
-        troubles = relation_troubles(place, vault.link_id)
-        lost = {(one["note"], one["target"]) for one in troubles["dangling"]}
-        ways = (cast("list[str]", one["notes"]) for one in troubles["cycles"])
+        lost, ways = relation_troubles(place, vault.link_id)
         cycles = tuple(sorted(map(_from_first, ways)))
     return IdCheck(report, tuple(_dangling(notes, report, lost)), cycles, tuple(unread))
 
@@ -113,23 +110,13 @@ def has_id(vault: Vault, path: str) -> bool:
     return isinstance(head, Note) and read_id(head.frontmatter) is not None
 
 
-def add_note_ids(
-    vault: Vault, paths: Iterable[str], *, is_dry_run: bool = False
-) -> Iterator[AddedId]:
-    """Write an id into each of these notes, if it has none; a bad one does not stop the others.
-
-    The indexes learn of it with the next sync: until a relation names an id, nobody asks for it.
-    """
-    yield from add_ids(vault, paths, is_dry_run=is_dry_run, is_owner=True)
-
-
 def _read(
     place: RelationsPlace, vault: Vault, listener: Counted
 ) -> tuple[list[Note], list[SkippedFile]]:
     """The notes that need an id, as far as their frontmatter goes, and what cannot be read."""
-    admits = ground_of(place).admits
+    settings = place.config.settings.relations
     found = (entry.rel_path for entry in vault.scan().files)
-    paths = [path for path in found if is_markdown(path) and admits(path)]
+    paths = [path for path in found if is_markdown(path) and is_admitted(path, settings)]
     notes, unread = [], []
     for done, path in enumerate(paths, start=1):
         head = _head(vault, path)
@@ -144,14 +131,11 @@ def _read(
 
 def _head(vault: Vault, path: str) -> Note | SkippedFile:
     try:
-        file = vault.read(path)
+        return read_head(vault, path)
     except NoteChanged:
         return SkippedFile(path, "changing")
     except ObsidianRagError:
         return SkippedFile(path, "unreadable")
-    if not isinstance(file, NoteFile):
-        return file
-    return parse_note(path, file.text[: split_frontmatter(file.text)[1]])
 
 
 def _report(notes: Iterable[Note]) -> IdReport:
@@ -159,11 +143,11 @@ def _report(notes: Iterable[Note]) -> IdReport:
 
 
 def _dangling(
-    notes: Iterable[Note], report: IdReport, lost: set[tuple[object, object]]
+    notes: Iterable[Note], report: IdReport, lost: set[tuple[str, str]]
 ) -> Iterator[DanglingRelation]:
     """Ids that no note has now, and names that led nowhere at the last sync."""
     for note in notes:
-        for relation in read_related(note.frontmatter).relations:
+        for relation in read_related(note.frontmatter):
             is_lost = (
                 (note.path, relation.target) in lost
                 if relation.is_link

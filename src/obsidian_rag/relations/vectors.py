@@ -27,24 +27,13 @@ def refresh_vectors(
 
     `indexed` tells for paths of which content the passages are: one that has changed since waits.
     """
+
+    def make(paths: Sequence[str]) -> dict[str, bytes | None]:
+        stored = chunks.fetch(link_id, paths)
+        return {path: static_vector(_passages(stored.get(path, []))) for path in paths}
+
     wanted = rows.without_vector(link_id)
-    done = 0
-    for few in _few(list(wanted), stop):
-        try:
-            stored = chunks.fetch(link_id, few)
-        except IndexNotFound:
-            break
-        contents = indexed(few) if indexed is not None else wanted
-        made = [
-            (path, wanted[path], static_vector(_passages(stored.get(path, []))))
-            for path in few
-            if wanted[path] == contents.get(path)
-        ]
-        if made:
-            with rows.changing():
-                rows.put_vectors(link_id, made)
-        done += sum(vector is not None for _, _, vector in made)
-    return done
+    return _refresh(rows, link_id, Kind.STATIC, wanted, make, indexed=indexed, stop=stop)
 
 
 def refresh_meaning_vectors(
@@ -62,42 +51,56 @@ def refresh_meaning_vectors(
     A note waits, with the vector it had, until all its passages have theirs. Of `paths`, those
     that are waiting.
     """
+
+    def make(few: Sequence[str]) -> dict[str, bytes | None]:
+        return _meant(chunks, link_id, store, few)
+
     rows.expect_meanings_of(store.fingerprint)
     wanted = rows.without_vector(link_id, Kind.MEANING)
     if paths is not None:
         wanted = {path: wanted[path] for path in paths if path in wanted}
-    done = 0
-    for few in _few(list(wanted), stop):
+    return _refresh(rows, link_id, Kind.MEANING, wanted, make, indexed=indexed, stop=stop)
+
+
+def _refresh(
+    rows: Rows,
+    link_id: str,
+    kind: Kind,
+    wanted: Mapping[str, str],
+    make: Callable[[Sequence[str]], Mapping[str, bytes | None]],
+    *,
+    indexed: Indexed | None,
+    stop: Callable[[], bool],
+) -> int:
+    """Write the vectors that are made for the wanted notes, by path with their content."""
+    paths, done = list(wanted), 0
+    for start in range(0, len(paths), _NOTES_AT_ONCE):
+        if stop():
+            break
+        few = paths[start : start + _NOTES_AT_ONCE]
         try:
-            meant = _meant(chunks, link_id, store, few)
+            vectors = make(few)
         except IndexNotFound:
             break
         contents = indexed(few) if indexed is not None else wanted
         made = [
-            (path, wanted[path], Kind.MEANING.pack(vector) if len(vector) else None)
-            for path, vector in meant.items()
+            (path, wanted[path], vector)
+            for path, vector in vectors.items()
             if wanted[path] == contents.get(path)
         ]
         if made:
             with rows.changing():
-                rows.put_vectors(link_id, made, Kind.MEANING)
+                rows.put_vectors(link_id, made, kind)
         done += sum(vector is not None for _, _, vector in made)
     return done
 
 
-def _few(paths: list[str], stop: Callable[[], bool]) -> Iterator[list[str]]:
-    for start in range(0, len(paths), _NOTES_AT_ONCE):
-        if stop():
-            return
-        yield paths[start : start + _NOTES_AT_ONCE]
-
-
 def _meant(
     chunks: ChunkStore, link_id: str, store: MeaningStore, paths: Sequence[str]
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, bytes | None]:
     """The mean of each note whose passages all have vectors of their present texts.
 
-    Of a note without passages it is empty.
+    Of a note without passages there is none.
     """
     found: dict[str, list[tuple[bytes, str]]] = {path: [] for path in paths}
     for batch in embedded_chunks(chunks, [(link_id, path) for path in paths]):
@@ -109,7 +112,7 @@ def _meant(
     vectors = store.vectors(present)
     # In the order of their texts: the same mean, whatever the order of the rows.
     return {
-        path: _mean([vectors[chunk_id] for _, chunk_id in sorted(some)])
+        path: _mean([vectors[chunk_id] for _, chunk_id in sorted(some)], Kind.MEANING)
         for path, some in found.items()
         if all(chunk_id in vectors for _, chunk_id in some)
     }
@@ -121,16 +124,12 @@ def static_vector(passages: Iterable[tuple[str, NDArray[np.float32]]]) -> bytes 
     Whatever their order, it is the same.
     """
     ordered = sorted(passages, key=lambda one: (one[0], one[1].tobytes()))
-    return Kind.STATIC.pack(_mean([vector for _, vector in ordered])) if ordered else None
+    return _mean([vector for _, vector in ordered], Kind.STATIC)
 
 
 def _passages(stored: Iterable[StoredChunk]) -> Iterator[tuple[str, NDArray[np.float32]]]:
     return ((one.content_hash, one.vector) for one in stored)
 
 
-def _mean(vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float64]:
-    mean: NDArray[np.float64] = np.mean(vectors, axis=0, dtype=np.float64) if vectors else _NONE
-    return mean
-
-
-_NONE = np.zeros(0)
+def _mean(vectors: Sequence[NDArray[np.float32]], kind: Kind) -> bytes | None:
+    return kind.pack(np.mean(vectors, axis=0, dtype=np.float64)) if vectors else None

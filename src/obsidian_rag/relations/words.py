@@ -1,7 +1,7 @@
 """The terms of a text: words of any script, folded, stemmed where the language is English."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,13 +98,15 @@ class Speller:
     def read(self, text: str) -> NDArray[np.int32]:
         """The terms of a text in their order, as positions in `terms`."""
         words = _words(text)
-        spelling = self._english if is_english(words) else self._other
-        return np.fromiter(map(spelling.__getitem__, words), np.int32, len(words))
+        return np.fromiter(self._read(words), np.int32, len(words))
 
-    def name(self, text: str) -> NDArray[np.int32]:
+    def name(self, text: str) -> list[int]:
         """The same of a title or a question, without mute words and ends of lines."""
-        read = self.read(text)
-        return read[read > NEXT_LINE]
+        return [number for number in self._read(_words(text)) if number > NEXT_LINE]
+
+    def _read(self, words: Sequence[str]) -> Iterator[int]:
+        spelling = self._english if is_english(words) else self._other
+        return map(spelling.__getitem__, words)
 
     def number(self, term: str, word: str) -> int:
         """The position of a term, which is added if it is new."""

@@ -78,13 +78,19 @@ def add_relation(
     target = open_for_edit(vault, target_rel, is_owner=is_owner)
     # Both edits are known to work before the first of them is written.
     plan = _planned(source, target, rel=rel, auto=auto, rich=rich, may_add_id=may_add_id)
-    if plan.source_text is None:
-        return _written(source, target, plan.relation, is_existing=True)
     if plan.target_text is not None:
         target.save(plan.target_text)
-    source.save(plan.source_text)
-    is_id_added = plan.target_text is not None
-    return _written(source, target, plan.relation, is_id_added=is_id_added)
+    if plan.source_text is not None:
+        source.save(plan.source_text)
+    return WrittenRelation(
+        source=source.path,
+        target=target.path,
+        target_id=plan.relation.target,
+        rel=plan.relation.rel,
+        auto=plan.relation.auto,
+        is_existing=plan.source_text is None,
+        is_id_added=plan.target_text is not None,
+    )
 
 
 def preview_relation(
@@ -109,7 +115,7 @@ def _planned(
     _refuse_itself(source, target)
     note_id = _good_id(target, may_add_id)
     target_id = note_id.value if note_id else make_id()
-    for relation in read_related(source.note.frontmatter).relations:
+    for relation in read_related(source.note.frontmatter):
         if relation.target == target_id and not relation.is_link:
             return _Plan(relation, None, None)
     relation = Relation(target_id, rel.strip(), auto) if rich else Relation(target_id)
@@ -139,22 +145,3 @@ def _good_id(target: NoteEdit, may_add_id: bool) -> NoteId | None:
             f"{PurePosixPath(target.path).stem} has no id yet.", "Add one with add_missing_id."
         )
     return found
-
-
-def _written(
-    source: NoteEdit,
-    target: NoteEdit,
-    relation: Relation,
-    *,
-    is_existing: bool = False,
-    is_id_added: bool = False,
-) -> WrittenRelation:
-    return WrittenRelation(
-        source=source.path,
-        target=target.path,
-        target_id=relation.target,
-        rel=relation.rel,
-        auto=relation.auto,
-        is_existing=is_existing,
-        is_id_added=is_id_added,
-    )
