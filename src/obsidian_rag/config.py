@@ -192,7 +192,7 @@ class RelationsSettings(Section):
     use_links: bool = Field(True, description="Links between notes count as ties")
     discount_boilerplate: bool = Field(True, description="Lines that many notes share do not count")
     discount_daily: bool = Field(True, description="Daily notes are suggested less")
-    hide_linked: bool = Field(True, description="Do not suggest what the note links to already")
+    hide_linked: bool = Field(True, description="Leave out notes that are linked with the note")
     debounce_ms: int = Field(500, ge=0, le=60_000, description="A note is quiet after so long")
 
 

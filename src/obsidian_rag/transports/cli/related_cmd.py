@@ -36,7 +36,7 @@ def related(
         bool | None,
         typer.Option(
             "--hide-linked/--show-linked",
-            help="Leave out what the note links to, or not; relations.hide_linked by default",
+            help="Leave out notes that are linked with it, or not; relations.hide_linked by default",
             show_default=False,
         ),
     ] = None,
@@ -84,5 +84,5 @@ def _tell(data: Any) -> None:
         meant, compared = data["with_meaning"], counted(data["compared"], "note")
         say(f"Compared by static vectors: {meant:,} of {compared} have a meaning vector yet.")
     if hidden := data["hidden_linked"]:
-        them, its = counted(hidden, "note"), "it" if hidden == 1 else "them"
-        say(f"{plain(data['note'])} already links to {them}; --show-linked shows {its}.")
+        verb, them = ("is", "it") if hidden == 1 else ("are", "them")
+        say(f"{counted(hidden, 'linked note')} {verb} hidden; --show-linked shows {them}.")
