@@ -110,7 +110,7 @@ def test_the_scheme_is_case_insensitive_but_the_token_is_not(door: OpenDoor) -> 
 def test_another_host_is_refused_even_with_the_token(door: OpenDoor, path: str, host: str) -> None:
     named = host.format(port=door.port, other=door.port + 1)
     reply = door.get(path, {"Host": named})
-    assert (reply.status, reply.code) == (403, "SECURITY_VIOLATION")
+    assert (reply.status, reply.code) == (421, "SECURITY_VIOLATION")
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LocalHost", "[::1]"])
@@ -121,7 +121,7 @@ def test_the_names_of_this_machine_are_ours(door: OpenDoor, name: str) -> None:
 def test_no_host_and_two_hosts_are_refused(door: OpenDoor) -> None:
     host = f"Host: 127.0.0.1:{door.port}\r\n".encode()
     token = f"Authorization: Bearer {door.token}\r\n\r\n".encode()
-    assert b" 403 " in door.exchange(b"GET /healthz HTTP/1.0\r\n" + token)[:20]
+    assert b" 421 " in door.exchange(b"GET /healthz HTTP/1.0\r\n" + token)[:20]
     assert b" 400 " in door.exchange(b"GET /healthz HTTP/1.1\r\n" + token)[:20]
     assert b" 400 " in door.exchange(b"GET /healthz HTTP/1.1\r\n" + host * 2 + token)[:20]
 
@@ -190,7 +190,7 @@ def test_a_forwarding_header_changes_nothing(door: OpenDoor) -> None:
         "X-Forwarded-For": "127.0.0.1",
         "Forwarded": f"host=127.0.0.1:{door.port}",
     }
-    assert door.get("/tools", {**spoofed, "Host": "evil.example"}).status == 403
+    assert door.get("/tools", {**spoofed, "Host": "evil.example"}).status == 421
 
 
 def test_a_request_with_two_lengths_is_refused(door: OpenDoor) -> None:
@@ -223,7 +223,7 @@ def test_who_has_no_token_cannot_use_up_the_turns_of_who_has(
     with open_door(engine) as door:
         for _ in range(5):
             assert door.get("/tools", {"Authorization": None}).status == 401
-            assert door.get("/tools", {"Host": "evil.example"}).status == 403
+            assert door.get("/tools", {"Host": "evil.example"}).status == 421
         for _ in range(10):
             door.get("/healthz")
         assert door.get("/healthz").status == 429

@@ -50,6 +50,7 @@ _KINDS: dict[int, type[ObsidianRagError]] = {
     401: SecurityViolation,
     403: SecurityViolation,
     404: NotFound,
+    421: SecurityViolation,
     429: Busy,
     500: IndexerFailed,
     503: Busy,

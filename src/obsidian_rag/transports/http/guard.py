@@ -117,7 +117,7 @@ class Guard:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             raise Refusal(
-                403, "The Host header names another server.", "Use the address in daemon.json."
+                421, "The Host header names another server.", "Use the address in daemon.json."
             )
 
     def _check_origin(self, headers: Headers) -> None:

@@ -12,7 +12,7 @@ Document = dict[str, Any]
 
 _SCHEMAS = "#/components/schemas/"
 # What the door itself answers anywhere: foreign callers, wrong methods, too much at once, bugs.
-_OPEN_STATUSES = frozenset({403, 405, 429, 500})
+_OPEN_STATUSES = frozenset({403, 405, 421, 429, 500})
 _DOOR_STATUSES = _OPEN_STATUSES | {401}
 _TOOL_STATUSES = _DOOR_STATUSES | ERROR_STATUSES | {400, 404, 408, 413, 415}
 _HEADERS = {
