@@ -83,6 +83,8 @@ def test_a_daemon_imports_and_the_command_follows_it(cli: Cli, stones: Path) -> 
     with living():
         added = cli("link", "add", str(stones), "--json")
         assert added.code == 0, added.err
+        # Of the import, which the daemon begins by itself, not of a sync after it.
+        assert added.json["data"]["added"] == 2
         assert "2 notes, 2 chunks; up to date" in cli("link", "status", "stones").out
         assert "in Stones" in cli("search", "granite coarse").out
         assert cli("link", "remove", "stones").out.startswith("Removed 'Stones'")

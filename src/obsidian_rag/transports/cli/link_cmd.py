@@ -80,7 +80,8 @@ def add(
     if not json_output and not ndjson:
         _tell_added(link)
     if wait:
-        return run_command(RunRequest("sync", link_id=link["link_id"]), json_output, ndjson)
+        wanted = RunRequest("sync", link_id=link["link_id"], is_new=True)
+        return run_command(wanted, json_output, ndjson)
     if json_output:
         print_envelope(envelope)
     elif the_daemon(load()) is not None:
