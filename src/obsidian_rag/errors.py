@@ -267,15 +267,17 @@ class LivesyncConflict(ObsidianRagError):
     http_status = 409
 
 
+def error_kinds() -> dict[str, type[ObsidianRagError]]:
+    """The class of each code; one without a code of its own is a special case of another."""
+    kinds = list(ObsidianRagError.__subclasses__())
+    for kind in kinds:  # grows on the way
+        kinds += kind.__subclasses__()
+    return {kind.code: kind for kind in kinds if "code" in vars(kind)}
+
+
 def error_from(code: str, message: str, suggestion: str = "") -> ObsidianRagError:
     """The failure that another process told by its code; an unknown code is the indexer's."""
-    kinds = list(ObsidianRagError.__subclasses__())
-    for kind in kinds:
-        # A class without a code of its own is a special case of another, with other arguments.
-        if vars(kind).get("code") == code:
-            return kind(message, suggestion)
-        kinds += kind.__subclasses__()
-    return IndexerFailed(message, suggestion)
+    return error_kinds().get(code, IndexerFailed)(message, suggestion)
 
 
 def worse(one: Status, other: Status) -> Status:

@@ -14,7 +14,7 @@ from tests.transports.http_client import OpenDoor, Reply, installed, open_door
 from obsidian_rag import config
 from obsidian_rag.tools import TOOLS
 from obsidian_rag.transports.http.guard import Pace
-from obsidian_rag.transports.http.log import daemon_log
+from obsidian_rag.transports.log import daemon_log
 
 SECRET = "zanzibar-secret"
 ASK = {"query": "garden", "max_results": 1}
@@ -438,7 +438,7 @@ def test_the_log_is_private_and_has_no_word_of_a_note_or_a_question(
 ) -> None:
     monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(tmp_path / "logged"))
     loaded = config.load()
-    with daemon_log(loaded):
+    with daemon_log(loaded.logs):
         door.tool("search", {"query": f"{SECRET} garden"})
         door.tool("search", f'{{"query": "{SECRET}"'.encode())
         door.tool("read", {"note": f"../{SECRET}"})
@@ -467,7 +467,7 @@ def test_the_log_is_turned_over_and_stays_private(
 ) -> None:
     monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(tmp_path / "logged"))
     loaded = config.load()
-    with daemon_log(loaded):
+    with daemon_log(loaded.logs):
         for _ in range(5000):
             logging.getLogger("obsidian_rag.test").info("x" * 1000)
     files = sorted(loaded.logs.iterdir())

@@ -61,6 +61,11 @@ class Tool(Generic[P]):
     # Its answer is about health, from a closer look than other answers take.
     tells_health: bool = False
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of its parameters."""
+        return parameters_schema(self.params)
+
     def __call__(self, engine: Engine, params: P | None = None, caller: Caller = AGENT) -> Envelope:
         """Ask it; raises what the tool raises."""
         return self.run(engine, self.params() if params is None else params, caller)
@@ -68,13 +73,12 @@ class Tool(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a tool has to say; `meta` only if it knows better than `answer_meta`."""
+    """What a tool has to say."""
 
     data: object
     trouble: ObsidianRagError | None = None
     status: Status | None = None
     chunks_scanned: int = 0
-    meta: Meta | None = None
 
 
 def tool(
@@ -92,7 +96,7 @@ def tool(
         def run(engine: Engine, asked: P, caller: Caller) -> Envelope:
             started = time.perf_counter()
             found = find(engine, asked, caller)
-            meta = found.meta or answer_meta(engine, started, found.chunks_scanned)
+            meta = answer_meta(engine, started, found.chunks_scanned)
             return success(found.data, meta, found.trouble, found.status)
 
         return Tool(name, description, params, run, is_read_only, is_of_installation, tells_health)
@@ -105,17 +109,9 @@ TOOLS: dict[str, Tool[Any]] = {}
 OWNER_TOOLS: dict[str, Tool[Any]] = {}
 
 
-def register(*tools: Tool[Any]) -> None:
+def register(*tools: Tool[Any], for_owner: bool = False) -> None:
     """Offer tools; `obsidian_rag.tools` does it once, so that the list is in one place."""
-    _add(TOOLS, tools)
-
-
-def register_for_owner(*tools: Tool[Any]) -> None:
-    """Offer tools to the person whose notes these are, and to nobody else."""
-    _add(OWNER_TOOLS, tools)
-
-
-def _add(registry: dict[str, Tool[Any]], tools: tuple[Tool[Any], ...]) -> None:
+    registry = OWNER_TOOLS if for_owner else TOOLS
     for tool in tools:
         if tool.name in TOOLS or tool.name in OWNER_TOOLS:
             raise ValueError(f"two tools are called {tool.name}")
@@ -220,7 +216,7 @@ def parse(params: type[P], arguments: Mapping[str, object]) -> P:
 
 def schemas() -> dict[str, dict[str, Any]]:
     """The JSON schema of each tool's parameters, by tool."""
-    return {name: parameters_schema(tool.params) for name, tool in TOOLS.items()}
+    return {name: tool.schema for name, tool in TOOLS.items()}
 
 
 def answer_meta(engine: Engine, started: float, chunks_scanned: int = 0) -> Meta:

@@ -78,10 +78,6 @@ class Verdict:
         """Whether the user must confirm before it is displayed."""
         return bool(self.categories)
 
-    def withholds(self, confirm_sensitive: bool) -> bool:
-        """Whether the text stays back in a call that did, or did not, confirm."""
-        return self.is_withheld and not confirm_sensitive
-
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -111,7 +107,7 @@ class Caller:
 
     def misses(self, verdict: Verdict) -> bool:
         """Whether a passage so judged stays back."""
-        return verdict.withholds(self.sees_private)
+        return verdict.is_withheld and not self.sees_private
 
     def knows_of(self, policy: RagPolicy) -> bool:
         """Whether there is such a note at all, as far as the caller can tell."""

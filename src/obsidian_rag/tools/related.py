@@ -14,28 +14,29 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints, model_validator
 
 from obsidian_rag.engine import Engine, update_relations
-from obsidian_rag.errors import ObsidianRagError, SensitiveFiltered
+from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.notes import file_title
 from obsidian_rag.relations import Card, RelatedAnswer, RelatedNote, add_relation, related_notes
 from obsidian_rag.tools.citation import (
+    CONFIRM_SENSITIVE,
     WHICH_VAULT,
     CitedVault,
+    NoteName,
     VaultName,
     VaultNames,
     find_note,
     obsidian_link,
     vault_fields,
+    withheld,
 )
 from obsidian_rag.tools.dispatch import Found, Params, tool
 from obsidian_rag.tools.guard import PRIVATE, Caller, GuardSettings, Verdict, guard_settings
 from obsidian_rag.tools.sections import IndexedPassage, NoteSections, joined, sections_of_rows
 
-NoteName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Tags = Annotated[
     tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...],
     Field(max_length=50),
 ]
-_CONFIRM = "True once the user agreed to show private text"
 _DIRECTLY = 2
 _WHICH = "Path in the vault, or a unique file name"
 
@@ -52,7 +53,7 @@ class RelatedParams(Params):
     max_results: int | None = Field(None, ge=1, le=200, description="Most notes; 20 by default")
     hide_linked: bool | None = Field(None, description="Leave out notes linked with it")
     tags: Tags | None = Field(None, description="Prefer notes with these tags")
-    confirm_sensitive: bool = Field(False, description=_CONFIRM)
+    confirm_sensitive: bool = CONFIRM_SENSITIVE
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "RelatedParams":
@@ -69,7 +70,7 @@ class SuggestParams(Params):
     note: NoteName = Field(description=_WHICH)
     vault: VaultName | None = WHICH_VAULT
     max_results: int = Field(10, ge=1, le=50, description="Most suggestions")
-    confirm_sensitive: bool = Field(False, description=_CONFIRM)
+    confirm_sensitive: bool = CONFIRM_SENSITIVE
 
 
 class AddRelationParams(Params):
@@ -201,7 +202,8 @@ def _answered(engine: Engine, answer: RelatedAnswer, caller: Caller) -> Found:
         _Told(answer, one, settings, caller, source).fields(vaults[one.found.card.link_id])
         for one in answer.notes
     ]
-    withheld = sum(1 for result in results if result["withheld"])
+    count = sum(1 for result in results if result["withheld"])
+    told = f"The text of {count} private note{'s' if count > 1 else ''} is withheld."
     data = {
         "note": answer.source,
         "vault": vaults[answer.link_id].name if answer.link_id in vaults else None,
@@ -213,7 +215,7 @@ def _answered(engine: Engine, answer: RelatedAnswer, caller: Caller) -> Found:
         "sensitive_detected": any(result["sensitive_categories"] for result in results),
         "untrusted": True,
     }
-    return Found(data, _withheld(withheld) if withheld else None)
+    return Found(data, withheld(told) if count else None)
 
 
 class _Told:
@@ -337,10 +339,3 @@ class _Told:
             "end_line": row.end_line,
             "text": "" if self._is_withheld else row.shown(),
         }
-
-
-def _withheld(count: int) -> ObsidianRagError:
-    return SensitiveFiltered(
-        f"The text of {count} private note{'s' if count > 1 else ''} is withheld.",
-        "Ask the user; if they agree, call again with confirm_sensitive: true.",
-    )

@@ -258,6 +258,18 @@ def path_to(headings: Sequence[Heading], position: int) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
+def section_end(headings: Sequence[Heading], position: int, total: int) -> int:
+    """The last line under a head: a heading reaches to the next of its level or above.
+
+    A tag line reaches to the next head at all.
+    """
+    level = headings[position].level
+    for head in headings[position + 1 :]:
+        if not level or 0 < head.level <= level:
+            return head.line - 1
+    return total
+
+
 def _written(note: Note, lines: Sequence[str]) -> Iterator[Section]:
     starts = [head.line for head in note.headings]
     if note.body_line > 1:

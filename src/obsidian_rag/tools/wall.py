@@ -48,7 +48,7 @@ def check_may_call(tool: str, caller: Caller, is_read_only: bool, is_of_installa
         raise ReadOnly(f"{tool} changes something, and you may only read.", _ASK_THE_USER)
     if caller.is_limited and is_of_installation:
         refused = NotFound if is_read_only else ReadOnly
-        raise refused(f"{tool} is about all notes, and you know of some only.", _ASK_THE_USER)
+        raise refused(f"{tool} is about all notes, and you may see only some.", _ASK_THE_USER)
 
 
 def with_known_vaults(engine: Engine, caller: Caller) -> Caller:
@@ -68,7 +68,7 @@ def with_known_vaults(engine: Engine, caller: Caller) -> Caller:
     )
     scope = scope.named(names)
     if not scope.vaults:
-        raise NotFound("There is no vault that you may know of.", "Ask the user for access.")
+        raise NotFound("There is no vault that you may see.", "Ask the user for access.")
     return replace(caller, scope=scope)
 
 

@@ -98,7 +98,7 @@ class Streams:
         caller: Caller = scope[CALLER]
         if caller.is_limited:
             raise Refusal(
-                403, "Events are about all notes, and you know of some only.", "Ask the tools."
+                403, "Events are about all notes, and you may see only some.", "Ask the tools."
             )
         if self.listeners >= _MOST_LISTENERS:
             raise Refusal(

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from obsidian_rag import __version__
-from obsidian_rag.tools import ENVELOPE_SCHEMA, TOOLS, Tool, schemas
+from obsidian_rag.tools import ENVELOPE_SCHEMA, TOOLS, Tool
 from obsidian_rag.transports.http.answers import ERROR_STATUSES, JSON
 
 Document = dict[str, Any]
@@ -65,12 +65,11 @@ _HEALTH: Document = {
 
 def tool_list() -> Document:
     """What `GET /tools` answers."""
-    by_name = schemas()
     tools = [
         {
             "name": tool.name,
             "description": tool.description,
-            "input_schema": by_name[tool.name],
+            "input_schema": tool.schema,
             "read_only": tool.is_read_only,
         }
         for tool in TOOLS.values()

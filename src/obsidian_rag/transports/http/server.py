@@ -19,10 +19,10 @@ from obsidian_rag.engine import Daemon, announce, claim
 from obsidian_rag.errors import Busy, ConfigInvalid
 from obsidian_rag.transports.http.app import Door
 from obsidian_rag.transports.http.lifetime import Reason, idle_reason, parent_reason
-from obsidian_rag.transports.http.log import daemon_log
 from obsidian_rag.transports.http.mcp_path import MakeMcp
 from obsidian_rag.transports.http.protocol import ConnectionLimits, PatientProtocol
 from obsidian_rag.transports.http.web.first_run import FirstRunDoor
+from obsidian_rag.transports.log import daemon_log
 
 _HOST = "127.0.0.1"
 _LAST_PORT = "last-port"
@@ -52,7 +52,12 @@ def serve(
         ConfigInvalid: the port may not be used.
     """
     over = threading.Event()
-    with _told_by_signal(over), claim(config), daemon_log(config), _listening(config) as listener:
+    with (
+        _told_by_signal(over),
+        claim(config),
+        daemon_log(config.logs),
+        _listening(config) as listener,
+    ):
         own = [] if parent_pid is None else [parent_reason(parent_pid)]
         is_wanted = False
         while not config.has_vault:

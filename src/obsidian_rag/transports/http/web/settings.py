@@ -81,10 +81,10 @@ def _consequences(engine: Engine, after: config.Config, changed: list[str]) -> I
     if reindex := [name for name in changed if name in config.NEEDS_REINDEX]:
         yield (
             f"{', '.join(reindex)}: the index was built with the old value and must be rebuilt"
-            " (Health, Rebuild). Until then search goes by words only."
+            " (Health, Rebuild). Until then, search uses words only."
         )
     if restart := [name for name in changed if name in config.NEEDS_RESTART]:
-        yield f"{', '.join(restart)}: in effect after the daemon is started anew."
+        yield f"{', '.join(restart)}: in effect after the daemon restarts."
     if hidden := [name for name in changed if name in engine.config.overrides]:
         yield f"{', '.join(hidden)}: the environment of the daemon wins over the file."
     if "vault_path" in changed and after.has_vault:
