@@ -19,7 +19,7 @@ __all__ = ["SettingsFile"]
 
 # Until then a second write may leave the same times behind; some file systems keep whole seconds.
 _SETTLED_NS = 2_500_000_000
-_KEPT = "The last good settings stay in use; fix the file, and they change by themselves."
+_KEPT = "The last good settings stay in use until the file is fixed."
 
 _Stamp = tuple[int, int, int, int, int]
 
@@ -52,7 +52,7 @@ class SettingsFile:
             return None
         return ConfigInvalid(
             f"Changed, but not in effect yet: {', '.join(names)}.",
-            "Run `obsidian-rag serve --detach`: it starts the daemon anew.",
+            "Run `obsidian-rag serve --detach` to restart the daemon.",
         )
 
     def change(self, changes: Mapping[str, object]) -> None:
@@ -109,7 +109,7 @@ class SettingsFile:
             raise ConfigInvalid(f"{file} is gone or cannot be read.", "")
         config = self.config.renewed(parse_file(content, file) if content is not None else {})
         if self.config.has_vault and not config.has_vault:
-            raise ConfigInvalid(f"{file} names no vault any more.", "")
+            raise ConfigInvalid(f"{file} no longer names a vault.", "")
         return config
 
 

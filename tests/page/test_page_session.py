@@ -144,7 +144,9 @@ def test_open_starts_the_daemon_once_and_prints_a_link_that_signs_in(
         assert first != second
         context, window = new_window(browser, machine)
         window.page.goto(second)
-        expect(window.page.get_by_role("heading")).to_have_text("Which notes shall be searchable?")
+        expect(window.page.get_by_role("heading")).to_have_text(
+            "Which notes do you want to search?"
+        )
         window.check()
         context.close()
     finally:

@@ -61,11 +61,11 @@ def test_pause_mode_and_resume(cli: Cli, stones: Path) -> None:
     cli("link", "add", str(stones), "--background")
     assert cli("link", "pause", "stones").out == "Stones is paused\n"
     assert (
-        "paused; `obsidian-rag link resume Stones` goes on" in cli("link", "status", "stones").out
+        "paused; `obsidian-rag link resume Stones` continues" in cli("link", "status", "stones").out
     )
     refused = cli("link", "sync", "stones", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (2, "INVALID_ARGUMENT")
-    assert cli("link", "resume", "stones").out == "Stones goes on\n"
+    assert cli("link", "resume", "stones").out == "Stones is no longer paused\n"
     assert cli("link", "mode", "stones", "read_only").out == "Stones is read_only\n"
     assert cli("link", "mode", "stones", "read_write").err.startswith("error READ_ONLY: ")
 

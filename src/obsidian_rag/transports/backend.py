@@ -46,7 +46,7 @@ def usable_daemon(config: Config) -> tuple[RunningDaemon | None, str]:
     if daemon is None:
         return None, ""
     if daemon.version != __version__:
-        differs = "is of another version"
+        differs = "is from another version"
     elif daemon.config != str(config.file):
         differs = f"has other settings (from {daemon.config})"
     elif names := config.differing(daemon.overrides):
@@ -55,7 +55,7 @@ def usable_daemon(config: Config) -> tuple[RunningDaemon | None, str]:
         return daemon, ""
     return None, (
         f"The running daemon (process {daemon.pid}) {differs}, so it is not used;"
-        " `obsidian-rag serve --detach` starts it anew."
+        " `obsidian-rag serve --detach` restarts it."
     )
 
 

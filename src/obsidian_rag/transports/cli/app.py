@@ -149,7 +149,7 @@ def _unexpected(error: Exception) -> ObsidianRagError:
     """What to tell of a failure that nobody expected; its text may quote a note."""
     if isinstance(error, OSError) and error.errno in _DENIED:
         place = error.filename or "A file"
-        return ReadOnly(f"{place} may not be used ({error.strerror}).", "Check its permissions.")
+        return ReadOnly(f"{place} cannot be used ({error.strerror}).", "Check its permissions.")
     if isinstance(error, OSError) and error.errno in _FULL:
         return IndexerFailed("The disk is full.", "Free some space and run the command again.")
     log = data_home() / "logs" / "crash.log"

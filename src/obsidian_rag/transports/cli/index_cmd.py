@@ -30,11 +30,11 @@ Run = Callable[[OnStep], RunOutcome]
 _writing = threading.Lock()
 NdjsonFlag = Annotated[bool, typer.Option("--ndjson", help="Print progress as NDJSON lines")]
 AcceptFlag = Annotated[
-    bool, typer.Option("--accept-removals", help="Missing notes are gone: take them out")
+    bool, typer.Option("--accept-removals", help="Treat missing notes as deleted")
 ]
 
 YesFlag = Annotated[
-    bool, typer.Option("--yes", help="Send notes to the embedder you consented to, without asking")
+    bool, typer.Option("--yes", help="Send notes to the embedder you agreed to, without asking")
 ]
 
 
@@ -63,10 +63,10 @@ def sync(
         bool, typer.Option("--deep-vectors", help="Wait until all meaning vectors are added")
     ] = False,
 ) -> int:
-    """Bring the index up to date with the files that changed
+    """Update the index with the files that changed
 
-    When many notes are missing at once, nothing is removed (VAULT_AWAY): a disk may be away.
-    With --accept-removals you say that they are gone.
+    If many notes are missing at once, nothing is removed (VAULT_AWAY), because a disk may be
+    unplugged. Use --accept-removals if you deleted them.
 
     Example:  obsidian-rag sync | jq .
     """
@@ -79,9 +79,9 @@ def reindex(
     accept_removals: AcceptFlag = False,
     yes: YesFlag = False,
 ) -> int:
-    """Build a new index beside the old one, then swap
+    """Build a new index beside the old one, then switch to it
 
-    Needed after changing the embedding model, and the repair for a damaged index.
+    Use it after changing the embedding model, or to repair a damaged index.
 
     Example:  obsidian-rag reindex
     """
@@ -180,7 +180,7 @@ def _summarise(fields: dict[str, Any]) -> None:
     if len(errors) > 20:
         say(f"  … and {len(errors) - 20:,} more")
     if fields["is_cancelled"]:
-        say("Stopped early; run `obsidian-rag sync` to go on.")
+        say("Stopped early; run `obsidian-rag sync` to continue.")
     elif fields["skipped"] or errors:
         say("`obsidian-rag status` lists what is not searchable and why.")
 

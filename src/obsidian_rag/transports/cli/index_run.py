@@ -170,21 +170,24 @@ def _followed(
     new_link: str | None,
 ) -> dict[str, Any]:
     """The result of a job, or of the first one about a vault that is new."""
+
+    def is_ours(job: Any) -> bool:
+        return job["id"] == job_id or (new_link is not None and job["link_id"] == new_link)
+
     over = threading.Event()
     threading.Thread(target=_cancel, args=(daemon, job_id, stop, over), daemon=True).start()
     try:
         for kind, data in events:
             if kind == "progress" and data["job_id"] == job_id and on_step is not None:
                 on_step(RunStep(data["phase"], data["current"], data["total"]))
-            elif kind == "job" and data["status"] != "started":
-                if data["id"] == job_id or (new_link and data["link_id"] == new_link):
-                    return _ended(data)
+            elif kind == "job" and data["status"] != "started" and is_ours(data):
+                return _ended(data)
     except DaemonGone:
         pass  # the same as an end of the events
     finally:
         over.set()
     raise IndexerFailed(
-        "The daemon stopped before the run was over.", "Run `obsidian-rag sync` to go on."
+        "The daemon stopped before the run was over.", "Run `obsidian-rag sync` to continue."
     )
 
 

@@ -32,20 +32,20 @@ def serve(
     detach: Annotated[
         bool, typer.Option("--detach", help="Start in the background and print the address")
     ] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the daemon that runs")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the running daemon")] = False,
     idle_exit: Annotated[
         float | None,
-        typer.Option("--idle-exit", min=0, help="Stop after so many seconds without a request"),
+        typer.Option("--idle-exit", min=0, help="Stop after this many seconds without a request"),
     ] = None,
     parent_pid: Annotated[
         int | None, typer.Option("--parent-pid", min=1, help="Stop when this process is gone")
     ] = None,
     json_output: JsonFlag = False,
 ) -> int:
-    """Watch the vault, and answer commands and agents at once
+    """Run the daemon, which watches the vault and answers commands and agents
 
-    Listens on 127.0.0.1 only. While it runs, edits become searchable by themselves, and
-    all other commands use it.
+    It listens on 127.0.0.1 only. While it runs, edits become searchable at once, and all
+    other commands use it.
 
     Example:  obsidian-rag serve --detach
     """
@@ -71,7 +71,7 @@ def started(config: Config, options: ServeOptions) -> RunningDaemon:
     if daemon is not None:
         if not (changed := restart_needed(daemon, config)):
             return daemon
-        differs = f"The daemon is started anew to take up {', '.join(changed)}."
+        differs = f"The daemon restarts to use the new {', '.join(changed)}."
     if differs:
         say(differs)
         _end(config)
