@@ -153,9 +153,7 @@ class WatcherSettings(Section):
     """How edits become searchable by themselves."""
 
     enabled: bool = Field(True, description="Watch the vault while the daemon runs")
-    debounce_s: float = Field(
-        2, ge=0, le=60, description="A file is read once it is unchanged for this long"
-    )
+    debounce_s: float = Field(2, ge=0, le=60, description="Wait this long after an edit, then read")
     collect_s: float = Field(
         5, ge=0, le=600, description="Changed files are collected for this long"
     )
@@ -189,17 +187,13 @@ class RelationsSettings(Section):
     min_score: float = Field(0.10, ge=0, le=1, description="Lower combined scores are not shown")
     max_results: int = Field(20, ge=1, le=200, description="Show at most this many notes")
     ngram_size: int = Field(3, ge=2, le=5, description="Letters per piece when titles are compared")
-    max_chars: int | None = Field(
-        None, ge=1000, description="Read only this many characters of a note"
-    )
+    max_chars: int | None = Field(None, ge=1000, description="Most characters read of a note")
     store_positions: bool = Field(True, description="Remember on which lines terms appear")
     use_links: bool = Field(True, description="Links between notes count as ties")
     discount_boilerplate: bool = Field(True, description="Lines that many notes share do not count")
     discount_daily: bool = Field(True, description="Daily notes are suggested less")
     hide_linked: bool = Field(True, description="Leave out notes that are linked with the note")
-    debounce_ms: int = Field(
-        500, ge=0, le=60_000, description="A note is read once it is unchanged for this long"
-    )
+    debounce_ms: int = Field(500, ge=0, le=60_000, description="Wait this long after an edit")
 
 
 class LivesyncSettings(Section):
@@ -233,9 +227,7 @@ class LivesyncSettings(Section):
         20, gt=0, le=100, description="When more files are gone, stop and ask"
     )
     trash_days: int = Field(30, ge=0, description="How long removed files can be restored")
-    debounce_s: float = Field(
-        2, ge=0, le=60, description="A file is sent once it is unchanged for this long"
-    )
+    debounce_s: float = Field(2, ge=0, le=60, description="Wait this long after an edit, then send")
 
 
 class Settings(Section):
@@ -359,6 +351,11 @@ class Config:
     def restart_values(self) -> dict[str, object]:
         """The settings that a running daemon cannot follow."""
         return {name: self.value(name) for name in NEEDS_RESTART}
+
+    def restart_needed(self, started_with: Mapping[str, object]) -> list[str]:
+        """The settings that a daemon with these restart values takes up only by a new start."""
+        now = self.restart_values
+        return [name for name, value in started_with.items() if now.get(name) != value]
 
     @property
     def daemon_file(self) -> Path:

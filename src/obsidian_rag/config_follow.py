@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from obsidian_rag.config import Config, parse_file, put_value, read_file, save
-from obsidian_rag.config_edit import check_name, unset_value
+from obsidian_rag.config import Config, parse_file, read_file, save
+from obsidian_rag.config_edit import change_values
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument
 
 __all__ = ["SettingsFile"]
@@ -42,8 +42,7 @@ class SettingsFile:
     @property
     def restart_needed(self) -> list[str]:
         """Changed settings that this process can only take up by a new start."""
-        now = self.config.restart_values
-        return [name for name, value in self.started_with.items() if now[name] != value]
+        return self.config.restart_needed(self.started_with)
 
     @property
     def restart_trouble(self) -> ConfigInvalid | None:
@@ -65,12 +64,7 @@ class SettingsFile:
         # Two changes at once would each write the file without the other's.
         with self._writing:
             tree = read_file(self.config.file)
-            for name, value in changes.items():
-                check_name(name)
-                if value is None:
-                    unset_value(tree, name)
-                else:
-                    put_value(tree, name, value)
+            change_values(tree, changes)
             try:
                 save(tree, self.config.file)
             except ConfigInvalid as error:

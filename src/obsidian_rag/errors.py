@@ -280,6 +280,11 @@ def error_from(code: str, message: str, suggestion: str = "") -> ObsidianRagErro
     return error_kinds().get(code, IndexerFailed)(message, suggestion)
 
 
+def unexpected(error: Exception, suggestion: str = "") -> IndexerFailed:
+    """A failure that nobody expected, told by its kind only: its text may quote a note."""
+    return IndexerFailed(f"Something unexpected went wrong ({type(error).__name__}).", suggestion)
+
+
 def worse(one: Status, other: Status) -> Status:
     """The worse of two states of health."""
     return max(one, other, key=get_args(Status).index)

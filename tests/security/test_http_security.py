@@ -13,7 +13,7 @@ from tests.transports.http_client import OpenDoor, Reply, installed, open_door
 
 from obsidian_rag import config
 from obsidian_rag.tools import TOOLS
-from obsidian_rag.transports.http.guard import Pace
+from obsidian_rag.transports.http.guard import RateLimit
 from obsidian_rag.transports.log import daemon_log
 
 SECRET = "zanzibar-secret"
@@ -232,7 +232,7 @@ def test_who_has_no_token_cannot_use_up_the_turns_of_who_has(
 
 def test_the_pace_allows_twice_the_rate_at_once_and_the_rate_for_ever() -> None:
     now = 100.0
-    pace = Pace(5, lambda: now)
+    pace = RateLimit(5, lambda: now)
     assert [pace.take() for _ in range(10)] == [0] * 10
     assert pace.take() == pytest.approx(0.2)
     now += 0.2

@@ -17,12 +17,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from obsidian_rag.engine import Engine, health_of, index_stamp
-from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError, Status, worse
+from obsidian_rag.errors import InvalidArgument, ObsidianRagError, Status, unexpected, worse
+from obsidian_rag.tools.access import check_may_call, with_known_vaults, without_installation
 from obsidian_rag.tools.envelope import NO_META, Envelope, Meta, failure, success
 from obsidian_rag.tools.guard import AGENT, Caller
 from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.schema import parameters_schema
-from obsidian_rag.tools.wall import check_may_call, with_known_vaults, within_walls
 
 _MOST_PROBLEMS = 5
 _OUT_OF_RANGE = {
@@ -31,6 +31,7 @@ _OUT_OF_RANGE = {
     "string_too_short",
     "string_too_long",
 }
+_REPORT = "Try again; if it happens again, the log has the details to report."
 _log = logging.getLogger(__name__)
 
 
@@ -129,7 +130,7 @@ def call(
     """Ask a tool; whatever happens, the answer is an envelope."""
     envelope = _outcome(engine, name, arguments, caller)
     if caller.is_limited:
-        envelope = within_walls(envelope)
+        envelope = without_installation(envelope)
     return envelope if caller.is_owner else for_agents(envelope)
 
 
@@ -143,7 +144,7 @@ def _outcome(
         return failure(error, answer_meta(engine, started))
     except Exception as error:  # noqa: BLE001  (the outer edge of every door)
         _log.exception("%s failed", name)
-        return failure(_unexpected(error), answer_meta(engine, started))
+        return failure(unexpected(error, _REPORT), answer_meta(engine, started))
 
 
 def run(
@@ -153,7 +154,7 @@ def run(
 
     Raises:
         InvalidArgument: there is no such tool, or the arguments do not fit it.
-        ReadOnly, NotFound: the caller may not do it (see `wall`).
+        ReadOnly, NotFound: the caller may not do it (see `access`).
         ObsidianRagError: the tool could not do it; its status is the engine's health.
     """
     try:
@@ -233,13 +234,6 @@ def answer_meta(engine: Engine, started: float, chunks_scanned: int = 0) -> Meta
         chunks_scanned=chunks_scanned,
         index_version=version,
         vault_mtime=newest,
-    )
-
-
-def _unexpected(error: Exception) -> ObsidianRagError:
-    return IndexerFailed(
-        f"Something unexpected went wrong ({type(error).__name__}).",
-        "Try again; if it happens again, the log has the details to report.",
     )
 
 

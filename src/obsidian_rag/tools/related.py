@@ -199,7 +199,7 @@ def _answered(engine: Engine, answer: RelatedAnswer, caller: Caller) -> Found:
     )
     vaults = {vault.link_id: vault for vault in engine.vaults}
     results = [
-        _Told(answer, one, settings, caller, source).fields(vaults[one.found.card.link_id])
+        _ShownNote(answer, one, settings, caller, source).fields(vaults[one.found.card.link_id])
         for one in answer.notes
     ]
     count = sum(1 for result in results if result["withheld"])
@@ -218,7 +218,7 @@ def _answered(engine: Engine, answer: RelatedAnswer, caller: Caller) -> Found:
     return Found(data, withheld(told) if count else None)
 
 
-class _Told:
+class _ShownNote:
     """One related note, as far as the caller may be told of it and of what it was compared with.
 
     `source` is there if its text is known.

@@ -15,9 +15,9 @@ from typing import Protocol
 
 from obsidian_rag.engine import Engine, list_notes
 from obsidian_rag.notes import MARKS, Heading, Note, RagPolicy, file_title, kind_of, parse_date
+from obsidian_rag.tools.access import with_known_vaults
 from obsidian_rag.tools.citation import known_paths
 from obsidian_rag.tools.guard import AGENT, Caller, GuardSettings, Verdict, guard_settings, judge
-from obsidian_rag.tools.wall import with_known_vaults
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _TAG = re.compile(rf"#([\w{MARKS}\u200c\u200d/-]+)")

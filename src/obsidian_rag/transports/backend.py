@@ -59,12 +59,6 @@ def usable_daemon(config: Config) -> tuple[RunningDaemon | None, str]:
     )
 
 
-def restart_needed(daemon: RunningDaemon, config: Config) -> list[str]:
-    """The settings that a running daemon takes up only when it is started anew."""
-    now = config.restart_values
-    return [name for name, value in daemon.started_with.items() if now.get(name) != value]
-
-
 class Backend(Protocol):
     """Whoever answers an agent."""
 

@@ -8,7 +8,6 @@ import typer
 
 from obsidian_rag import config, config_edit
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.transports.backend import restart_needed
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     command_group,
@@ -150,7 +149,7 @@ def _consequences(key: str, after: config.Config, *, is_changed: bool) -> Iterat
     daemon = the_daemon(now)
     if daemon is None:
         return
-    if key in restart_needed(daemon, now):
+    if key in now.restart_needed(daemon.started_with):
         yield f"{key} takes effect after `obsidian-rag serve --detach`."
     elif is_changed:
         yield "The running daemon uses it from now on."

@@ -4,19 +4,17 @@ import json
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from obsidian_rag.config import load
-from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError
+from obsidian_rag.errors import InvalidArgument, ObsidianRagError, unexpected
 from obsidian_rag.transports.backend import daemon_or_here
 from obsidian_rag.transports.cli.index_run import (
     OnStep,
     RunOutcome,
     RunRequest,
-    RunStep,
     run_here,
     run_there,
 )
@@ -104,7 +102,7 @@ def run_command(wanted: RunRequest, json_output: bool, ndjson: bool) -> int:
 
     if ndjson or not (json_output or sys.stdout.isatty()):
         return _as_lines(run)
-    outcome = _with_bar(run) if sys.stderr.isatty() else run(lambda _: None)
+    outcome = _with_bar(run) if sys.stderr.isatty() else run(lambda *_: None)
     if json_output:
         print_envelope(outcome.envelope)
     else:
@@ -114,19 +112,17 @@ def run_command(wanted: RunRequest, json_output: bool, ndjson: bool) -> int:
 
 
 def _as_lines(run: Run) -> int:
+    def show(phase: str, current: int, total: int) -> None:
+        _line(type="progress", phase=phase, current=current, total=total)
+
     try:
-        outcome = run(lambda step: _line(type="progress", **asdict(step)))
+        outcome = run(show)
     except Exception as error:
-        known = error if isinstance(error, ObsidianRagError) else _unexpected(error)
+        known = error if isinstance(error, ObsidianRagError) else unexpected(error)
         _line(type="error", **known.body)
         raise
     _line(type="complete", **outcome.fields)
     return outcome.exit_code
-
-
-def _unexpected(error: Exception) -> IndexerFailed:
-    """Its text may quote a note, so only its kind is told."""
-    return IndexerFailed(f"Something unexpected went wrong ({type(error).__name__}).")
 
 
 def _line(**fields: object) -> None:
@@ -151,15 +147,15 @@ def _with_bar(run: Run) -> RunOutcome:
     with Bars(*columns, console=bar_console(), transient=True) as bars:
         tasks = {}
 
-        def draw(step: RunStep) -> None:
-            if step.phase not in tasks:
-                tasks[step.phase] = bars.add_task(step.phase, total=None, rate="")
-            task = tasks[step.phase]
+        def draw(phase: str, current: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bars.add_task(phase, total=None, rate="")
+            task = tasks[phase]
             speed = next(
                 (one.finished_speed or one.speed for one in bars.tasks if one.id == task), None
             )
             rate = f"{speed:,.0f}/s" if speed else ""
-            bars.update(task, completed=step.current, total=step.total or None, rate=rate)
+            bars.update(task, completed=current, total=total or None, rate=rate)
 
         return run(draw)
 

@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RunStep:
-    """So many files of so many in one phase."""
-
-    phase: str
-    current: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
 class RunOutcome:
     """How a run ended: its fields, as they are printed, and the envelope around them."""
 
@@ -58,7 +49,8 @@ class RunRequest:
     is_new: bool = False
 
 
-OnStep = Callable[[RunStep], None]
+# In a phase, so many files of so many.
+OnStep = Callable[[str, int, int], None]
 
 
 def run_here(wanted: RunRequest, on_step: OnStep, stop: threading.Event) -> RunOutcome:
@@ -67,7 +59,7 @@ def run_here(wanted: RunRequest, on_step: OnStep, stop: threading.Event) -> RunO
         fields, meaning = engine.index_in_foreground(
             opened,
             wanted.mode,
-            lambda phase, current, total: on_step(RunStep(phase, current, total)),
+            on_step,
             stop.is_set,
             accepts_removals=wanted.accept_removals,
             waits_for_meaning=wanted.waits_for_meaning,
@@ -154,7 +146,7 @@ def _follow_meaning(events: Any, on_step: OnStep, stop: threading.Event) -> None
     with contextlib.suppress(DaemonGone):
         for kind, data in events:
             if kind == "progress" and data["phase"] == "meaning":
-                on_step(RunStep(data["phase"], data["current"], data["total"]))
+                on_step(data["phase"], data["current"], data["total"])
                 if data["is_over"]:
                     return
             if stop.is_set():
@@ -179,7 +171,7 @@ def _followed(
     try:
         for kind, data in events:
             if kind == "progress" and data["job_id"] == job_id and on_step is not None:
-                on_step(RunStep(data["phase"], data["current"], data["total"]))
+                on_step(data["phase"], data["current"], data["total"])
             elif kind == "job" and data["status"] != "started" and is_ours(data):
                 return _ended(data)
     except DaemonGone:

@@ -9,7 +9,7 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import IndexerFailed, InvalidArgument
-from obsidian_rag.transports.backend import restart_needed, usable_daemon
+from obsidian_rag.transports.backend import usable_daemon
 from obsidian_rag.transports.cli.output import JsonFlag, print_done
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import (
@@ -69,7 +69,7 @@ def started(config: Config, options: ServeOptions) -> RunningDaemon:
     roots = config.vault_roots if config.has_vault else ()
     daemon, differs = usable_daemon(config)
     if daemon is not None:
-        if not (changed := restart_needed(daemon, config)):
+        if not (changed := config.restart_needed(daemon.started_with)):
             return daemon
         differs = f"The daemon restarts to use the new {', '.join(changed)}."
     if differs:

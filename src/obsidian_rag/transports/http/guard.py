@@ -33,7 +33,7 @@ _AGENT_PATHS = frozenset({"/tools", "/events", "/mcp"})
 _FRIENDLY_SITES = {"same-origin", "none"}
 
 
-class Pace:
+class RateLimit:
     """A token bucket: so many per second, twice as many at once."""
 
     def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -72,8 +72,8 @@ class Guard:
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
         self._origins = {f"http://127.0.0.1:{port}", f"http://localhost:{port}"}
         self._token = token.encode()
-        self._pace = Pace(per_second)
-        self._pace_without_token = Pace(per_second)
+        self._limit = RateLimit(per_second)
+        self._limit_without_token = RateLimit(per_second)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check, then pass on."""
@@ -89,7 +89,7 @@ class Guard:
             is_open = True
         elif not is_open:
             scope[CALLER] = self._caller(scope, headers)
-        if wait_s := (self._pace_without_token if is_open else self._pace).take():
+        if wait_s := (self._limit_without_token if is_open else self._limit).take():
             raise Refusal(
                 429,
                 "Too many requests at once.",

@@ -59,7 +59,6 @@ READS: dict[str, Read] = {
 CHANGES: dict[str, Change] = {
     "settings": change_settings,
     "memory/forget": views.forget,
-    "meaning": views.pause_meaning,
     "conflicts/resolve": views.resolve,
     "trash/restore": views.restore,
 }

@@ -42,14 +42,6 @@ def forget(engine: Engine, asked: Mapping[str, object]) -> Envelope:
     return memory_forget(engine, _text(asked, "key"))
 
 
-def pause_meaning(engine: Engine, asked: Mapping[str, object]) -> Envelope:
-    """Add no more meaning vectors for now, or go on."""
-    is_paused = asked.get("is_paused") is True
-    engine.settings_file.change({"meaning.paused": is_paused})
-    engine.follow_settings()
-    return success({"is_paused": is_paused})
-
-
 def conflicts(engine: Engine, asked: Mapping[str, str]) -> Envelope:
     """The conflicts that wait or, with `path`, both sides of one.
 

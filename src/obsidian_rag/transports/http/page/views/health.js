@@ -193,7 +193,7 @@ class HealthView {
 
   /** @param {boolean} isPaused */
   pause(isPaused) {
-    return this.doing(() => post('meaning', { is_paused: isPaused }));
+    return this.doing(() => post('settings', { changes: { 'meaning.paused': isPaused }, save: true }));
   }
 
   /** @param {() => Promise<any>} act */

@@ -1,4 +1,4 @@
-"""The wall around a caller that is limited to some vaults and folders, or to reading.
+"""What a caller may do that is limited to some vaults and folders, or to reading.
 
 Threat: an agent that works for one project learns of the user's other notes by counts, by times, by
 the text of a failure, or by a job that it starts for everybody. So what is about the installation
@@ -72,7 +72,7 @@ def with_known_vaults(engine: Engine, caller: Caller) -> Caller:
     return replace(caller, scope=scope)
 
 
-def within_walls(envelope: Envelope) -> Envelope:
+def without_installation(envelope: Envelope) -> Envelope:
     """An answer without what it tells of the whole installation: when it changed, what fails."""
     error, asked = envelope["error"], envelope["meta"]
     meta = Meta(
