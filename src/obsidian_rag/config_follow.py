@@ -1,4 +1,4 @@
-"""Follows the config file of a process that stays, and changes it for whoever asks.
+"""Follows the config file of a process that stays, and changes it on request.
 
 A look is cheap enough to take before every answer.
 

@@ -29,7 +29,7 @@
 
 The class carries what never varies (code, exit code, HTTP status) and the health that goes with
 it; the instance carries one sentence and the user's next step. A failure that is about the call
-alone says nothing about the engine: whoever answers sets its `status` to the engine's health.
+alone says nothing about the engine: `dispatch` sets its `status` to the engine's health.
 """
 
 from typing import ClassVar, Literal, TypedDict, get_args

@@ -1,4 +1,4 @@
-"""Settings of those who make vectors and answers: the embedder and the chat model.
+"""Settings of the embedder, which makes vectors, and of the chat model.
 
 Keys never appear here: a setting names the environment variable that holds one.
 """

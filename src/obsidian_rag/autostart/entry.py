@@ -36,7 +36,7 @@ class Platform(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """For whom and by what the daemon is started."""
+    """The user and the Python for which the daemon is started."""
 
     platform: Platform
     python: Path

@@ -186,7 +186,7 @@ def known_files(
 
 
 def without_files(data: Mapping[str, object]) -> dict[str, object]:
-    """An event for who is not the owner: what happened, and to how many files, but not to which."""
+    """An event for an agent: what happened, and to how many files, but not to which."""
     shown = dict(data)
     if "paths" in shown:
         shown["paths"] = []

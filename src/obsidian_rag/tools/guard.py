@@ -16,7 +16,7 @@ Three things may stay back, each wholly:
 
 - a note that says `rag: false`: for agents there is no such note, whatever they confirm;
 - a note that says `rag: private`, from agents without the user's consent: nothing of it decides
-  an answer. Only who names it by its path is told that it needs consent;
+  an answer. Only a caller that names its path is told that it needs consent;
 - with `security.sensitive_policy: withhold`, a sensitive section, from agents without consent. It
   is judged as a whole (`sections`), and found ones are listed by file and lines alone.
 

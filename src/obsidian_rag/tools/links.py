@@ -1,8 +1,8 @@
 """`obsidian_link_*` and `obsidian_sync_now`: vaults elsewhere that are searched where they are.
 
 Threat: an agent is talked into linking a folder that it should not read. These tools say that they
-change something, so that clients ask the user first, and a limited caller cannot use them. To whom
-a vault is outside, it answers as one that nobody linked.
+change something, so that clients ask the user first, and a limited caller cannot use them. A
+vault outside of the caller's scope counts as not linked.
 """
 
 from dataclasses import asdict
@@ -91,7 +91,7 @@ def link_add(engine: Engine, params: LinkAddParams, _: Caller) -> Found:
         params.exclude or (),
         params.name,
     )
-    # Who has no daemon asks for the import.
+    # Without a daemon, the caller has to ask for the import.
     data = {**link.fields, "warnings": list(link.warnings), "importing": engine.live is not None}
     return Found(data)
 

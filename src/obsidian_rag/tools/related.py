@@ -302,7 +302,7 @@ class _ShownNote:
         return self._view.open_title() if self._view else file_title(card.path)
 
     def _step(self, step: Card) -> str:
-        """A note on the way: where text is withheld, nobody has looked whose title is harmless."""
+        """A note on the way: where text is withheld, its title has not been judged."""
         return file_title(step.path) if self._is_careful else step.title
 
     def _tags(self, tags: Sequence[str], *, with_source: bool = False) -> list[str]:

@@ -1,4 +1,4 @@
-"""Who answers: the daemon while one runs with the same settings, else this process.
+"""What answers: the daemon while one runs with the same settings, else this process.
 
 The command line asks once and ends; an MCP server stays, and decides anew with every call. The
 daemon's own HTTP server always answers itself.
@@ -60,7 +60,7 @@ def usable_daemon(config: Config) -> tuple[RunningDaemon | None, str]:
 
 
 class Backend(Protocol):
-    """Whoever answers an agent."""
+    """What answers an agent."""
 
     def call(self, tool: str, arguments: Mapping[str, object]) -> "Envelope":
         """Ask a tool; whatever happens, the answer is an envelope."""
@@ -72,7 +72,7 @@ class Backend(Protocol):
 
     @property
     def caller(self) -> "Caller":
-        """Who asks."""
+        """The caller."""
         ...
 
     @property
@@ -147,7 +147,7 @@ class ResidentBackend:
 
     @property
     def caller(self) -> "Caller":
-        """Who asks here."""
+        """The caller, within the limits."""
         return self._limits.caller()
 
     @property

@@ -126,7 +126,7 @@ def _as_lines(run: Run) -> int:
 
 
 def _line(**fields: object) -> None:
-    """One write per line: `print` writes the end of a line by itself, after who knows whose."""
+    """One write per line: `print` would write the line end after another thread's line."""
     line = escaped(json.dumps(fields, ensure_ascii=False)) + "\n"
     with _writing:
         sys.stdout.write(line)

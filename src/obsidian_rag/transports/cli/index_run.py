@@ -22,7 +22,7 @@ class RunOutcome:
 
     fields: dict[str, Any]
     envelope: "Envelope"
-    # Who wanted to wait for the meaning vectors did not get all of them.
+    # The command waited for meaning vectors and did not get all of them.
     lacks_meaning: bool = False
     is_in_daemon: bool = False
 

@@ -1,4 +1,4 @@
-"""read: a note or a part of it. Who sits at the terminal owns the notes: nothing is withheld."""
+"""read: a note or a part of it. The user of the terminal owns the notes: nothing is withheld."""
 
 import re
 import sys

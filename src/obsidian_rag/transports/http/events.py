@@ -1,4 +1,4 @@
-"""Server-sent events: what happens in the daemon, for whoever keeps listening.
+"""Server-sent events: what happens in the daemon, for clients that keep listening.
 
 A listener that cannot keep up loses the oldest events and is told so; it never slows the daemon.
 Only the owner of the notes is told which files an event is about.

@@ -6,7 +6,7 @@ this machine can connect too. So the Host must be ours, a request that a foreign
 refused, and everything but health, schemas and the page's own files needs a token or a session: the
 daemon's token, which only the owner of the data folder can read, one that the user made for an
 agent, which is worth what they said, or the session of somebody who signed in (`web.sessions`).
-Rates are limited per kind of caller: who has no token cannot slow who has one.
+Rates are limited per kind of caller: requests without a token cannot slow those with one.
 """
 
 import math
@@ -129,7 +129,7 @@ class Guard:
             )
 
     def _token_caller(self, headers: Headers, path: str) -> Caller:
-        """With the daemon's token whom the headers name, else the agent of the token."""
+        """The caller that the headers name with the daemon's token, else the agent of the token."""
         given = headers.getlist("authorization")
         kind, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         # Header text is Latin-1; compare_digest takes no str that is not ASCII.
@@ -151,7 +151,7 @@ class Guard:
 
 
 def _named(headers: Headers) -> Caller:
-    """Whom a program with the daemon's token, which may do everything, says that it asks for."""
+    """The caller that a program with the daemon's token asks for; that token may do everything."""
     limits = headers.getlist(LIMITS_HEADER)
     if not limits:
         return OWNER if headers.get("x-obsidian-rag-caller") == "owner" else AGENT

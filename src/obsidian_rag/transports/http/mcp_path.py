@@ -22,7 +22,7 @@ class McpApp(Protocol):
     def close(self) -> None: ...
 
 
-# It is slow to load, and of another room: whoever starts the door says how it is made.
+# It is slow to load and belongs to another room, so the door is told how to make it.
 MakeMcp = Callable[[Engine, Callable[[Scope], Caller]], McpApp]
 
 

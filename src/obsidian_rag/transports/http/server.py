@@ -98,7 +98,7 @@ def _await_vault(
 ) -> bool:
     """Serve the page alone until a vault is chosen there or by `init`, or until told to stop.
 
-    Returns whether it was chosen on the page: who does so has asked for the first index too.
+    Returns whether it was chosen on the page: that asks for the first index too.
     """
     chosen, on_page = threading.Event(), threading.Event()
 
@@ -212,7 +212,7 @@ def _told_by_signal(over: threading.Event) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _listening(config: Config) -> Iterator[socket.socket]:
-    """A socket of this machine only; whoever connects early waits until we answer."""
+    """A socket of this machine only; early connections wait until we answer."""
     port = config.settings.server.port
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         if os.name == "posix":  # elsewhere it would let another process take the same port
