@@ -42,7 +42,7 @@ def serve(
     ] = None,
     json_output: JsonFlag = False,
 ) -> int:
-    """Run the daemon, which watches the vault and answers commands and agents
+    """Run the daemon: watch the vault, and answer commands and agents
 
     It listens on 127.0.0.1 only. While it runs, edits become searchable at once, and all
     other commands use it.
