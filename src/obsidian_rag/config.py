@@ -192,7 +192,7 @@ class RelationsSettings(Section):
     use_links: bool = Field(True, description="Links between notes count as ties")
     discount_boilerplate: bool = Field(True, description="Lines that many notes share do not count")
     discount_daily: bool = Field(True, description="Daily notes are suggested less")
-    hide_linked: bool = Field(True, description="Leave out notes that are linked with the note")
+    hide_linked: bool = Field(True, description="Leave out notes that the note links to already")
     debounce_ms: int = Field(500, ge=0, le=60_000, description="Wait this long after an edit")
 
 

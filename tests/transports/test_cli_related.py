@@ -100,7 +100,7 @@ def test_linked_notes_are_hidden_and_told_until_they_are_wanted(
 ) -> None:
     hidden = cli("related", "Rain garden")
     assert "Sump pump.md" not in hidden.out
-    assert "1 linked note is hidden; --show-linked" in hidden.err
+    assert "already links to 1 note; --show-linked" in hidden.err
     shown = cli("related", "Rain garden", "--show-linked")
     assert "Sump pump.md" in shown.out
     assert re.search(r"Sump pump  \d\.\d\d  \[linked\]", shown.out)

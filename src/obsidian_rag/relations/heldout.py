@@ -9,7 +9,7 @@ from urllib.parse import quote
 from obsidian_rag.notes import Note, body_lines, parse_note
 from obsidian_rag.relations.ground import Ground
 from obsidian_rag.relations.memory_index import MemoryIndex
-from obsidian_rag.relations.score import hidden_slots, related
+from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import text_source
 from obsidian_rag.relations.words import LINE_END
 from obsidian_rag.vault import NoteFile, Vault
@@ -84,8 +84,7 @@ def _rank(
     text = _without_links(loaded, parse_note(card.path, file.text), source, target)
     asked = text_source(loaded, text, slot=source, without=target)
     settings = ground.settings.model_copy(update={"min_score": 0.0})
-    hidden = hidden_slots(loaded, asked, settings, keeps_backlinks=True)
-    found = related(loaded, asked, settings, limit=_DEEPEST, hidden=hidden)
+    found = related(loaded, asked, settings, limit=_DEEPEST)
     return next((at for at, one in enumerate(found, start=1) if one.slot == target), None)
 
 

@@ -29,7 +29,7 @@ from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.memory_index import Card, MemoryIndex
 from obsidian_rag.relations.place import RelationsPlace, format_now, ground_of
 from obsidian_rag.relations.rows_file import discard, find_rows
-from obsidian_rag.relations.score import hidden_slots, related, weights_of
+from obsidian_rag.relations.score import is_hiding, related, weights_of
 from obsidian_rag.relations.signals import Source, kind_of
 from obsidian_rag.relations.source import note_source, text_source, words_in
 from obsidian_rag.store import (
@@ -178,15 +178,13 @@ def related_notes(
     tags: Sequence[str] = (),
     limit: int | None = None,
     hide_linked: bool | None = None,
-    keeps_backlinks: bool = False,
     with_passages: bool = True,
     with_private: bool = True,
     scope: Scope = EVERYTHING,
 ) -> RelatedAnswer:
     """What belongs to the note at this path, or to a text, among the notes in scope.
 
-    Private notes count if asked for. Notes that only link to this one are hidden with all linked
-    notes, unless `keeps_backlinks`.
+    Private notes count if asked for.
 
     `vault` is the link id of the note's vault, by default the primary one; with `vaults`, only
     notes of vaults with these link ids are told.
@@ -203,10 +201,9 @@ def related_notes(
     def ask(loaded: MemoryIndex) -> tuple[list[Explained], RelatedAnswer]:
         loaded = loaded.part(scope, with_private=with_private)
         source = _source(loaded, known, key, text, tags, vector)
-        hidden = hidden_slots(
-            loaded, source, settings, hide_linked, keeps_backlinks=keeps_backlinks
+        found = related(
+            loaded, source, settings, limit=limit, hide_linked=hide_linked, vaults=vaults
         )
-        found = related(loaded, source, settings, limit=limit, hidden=hidden, vaults=vaults)
         kind = kind_of(loaded, source)
         explained = explain(loaded, source, found, weights_of(settings, kind))
         answer = RelatedAnswer(
@@ -214,8 +211,10 @@ def related_notes(
         )
         if source.slot is None:
             return explained, answer
+        linked = loaded.graph.outgoing.get(source.slot, ())
+        hidden = len(linked) if is_hiding(settings, hide_linked) else 0
         is_private = loaded.cards[source.slot].is_private
-        return explained, replace(answer, hidden=len(hidden), is_private=is_private)
+        return explained, replace(answer, hidden=hidden, is_private=is_private)
 
     explained, answer = _told(place, ask)
     # Folders may have been denied since; the next sync takes their notes out of the index.

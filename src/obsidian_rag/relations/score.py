@@ -62,29 +62,8 @@ def weights_of(settings: RelationsSettings, kind: Kind = Kind.STATIC) -> dict[Si
 
 
 def is_hiding(settings: RelationsSettings, asked: bool | None) -> bool:
-    """Whether notes that are linked with the source are left out; the seed shows them."""
+    """Whether notes that the source links to already are left out; the seed shows them."""
     return settings.hide_linked and settings.profile != "seed" if asked is None else asked
-
-
-def hidden_slots(
-    loaded: MemoryIndex,
-    source: Source,
-    settings: RelationsSettings,
-    hide_linked: bool | None = None,
-    *,
-    keeps_backlinks: bool = False,
-) -> frozenset[int]:
-    """The notes that are left out because a link joins them with the source, in either direction.
-
-    With `keeps_backlinks`, only those that the source itself links to.
-    """
-    if source.slot is None or not is_hiding(settings, hide_linked):
-        return frozenset()
-    if keeps_backlinks:
-        linked = loaded.graph.outgoing.get(source.slot, frozenset())
-    else:
-        linked = loaded.graph.neighbours(source.slot)
-    return linked - {source.without}
 
 
 def related(
@@ -93,13 +72,10 @@ def related(
     settings: RelationsSettings,
     *,
     limit: int | None = None,
-    hidden: Collection[int] | None = None,
+    hide_linked: bool | None = None,
     vaults: Collection[str] | None = None,
 ) -> list[Scored]:
-    """The notes that belong to the source, best first; with `vaults`, those of these link ids.
-
-    `hidden` are the slots to leave out, by default those that the settings say.
-    """
+    """The notes that belong to the source, best first; with `vaults`, those of these link ids."""
     if not loaded.count:
         return []
     is_seed = settings.profile == "seed"
@@ -115,8 +91,9 @@ def related(
     total[~loaded.is_alive] = 0
     if source.slot is not None:
         total[source.slot] = 0
-    hidden = hidden_slots(loaded, source, settings) if hidden is None else hidden
-    total[list(hidden)] = 0
+        if is_hiding(settings, hide_linked):
+            linked = loaded.graph.outgoing.get(source.slot, frozenset()) - {source.without}
+            total[list(linked)] = 0
     if vaults is not None:
         total[[slot for slot, card in enumerate(loaded.cards) if card.link_id not in vaults]] = 0
     found = np.nonzero((total >= settings.min_score) & (total > 0))[0]

@@ -51,7 +51,7 @@ class RelatedParams(Params):
         None, description="A text instead of a note"
     )
     max_results: int | None = Field(None, ge=1, le=200, description="Most notes; 20 by default")
-    hide_linked: bool | None = Field(None, description="Leave out notes linked with it")
+    hide_linked: bool | None = Field(None, description="Leave out what it links to already")
     tags: Tags | None = Field(None, description="Prefer notes with these tags")
     confirm_sensitive: bool = CONFIRM_SENSITIVE
 
@@ -130,7 +130,7 @@ def suggest(engine: Engine, params: SuggestParams, caller: Caller) -> Found:
     """Notes that could stand in a note's `related:` field and do not yet."""
     caller = caller.confirming(params.confirm_sensitive)
     vault, path = find_note(engine, params.note, caller, params.vault)
-    # An id is known in its own vault only. A note that links here is not named here yet.
+    # An id is known in its own vault only.
     answer = related_notes(
         engine,
         note=path,
@@ -138,7 +138,6 @@ def suggest(engine: Engine, params: SuggestParams, caller: Caller) -> Found:
         vaults=[vault.link_id],
         limit=params.max_results,
         hide_linked=True,
-        keeps_backlinks=True,
         with_private=caller.sees_private,
         scope=caller.scope,
     )

@@ -38,7 +38,7 @@ def related(
         bool | None,
         typer.Option(
             "--hide-linked/--show-linked",
-            help="Hide or show notes that are linked with it; relations.hide_linked by default",
+            help="Hide or show notes that it links to; relations.hide_linked by default",
             show_default=False,
         ),
     ] = None,
@@ -81,5 +81,5 @@ def _show(data: Any, explain: bool) -> None:
         meant, compared = data["with_meaning"], counted(data["compared"], "note")
         say(f"Compared by static vectors: {meant:,} of {compared} have a meaning vector yet.")
     if hidden := data["hidden_linked"]:
-        verb, them = ("is", "it") if hidden == 1 else ("are", "them")
-        say(f"{counted(hidden, 'linked note')} {verb} hidden; --show-linked shows {them}.")
+        them, its = counted(hidden, "note"), "it" if hidden == 1 else "them"
+        say(f"{plain(data['note'])} already links to {them}; --show-linked shows {its}.")
