@@ -58,13 +58,13 @@ class MeaningSettings(Section):
 
     enabled: bool = Field(True, description="Add and use them when the model is installed")
     model: str = Field("minilm", pattern=r"^[\w][\w.-]*$", description="Name in `model list`")
-    is_paused: bool = Field(False, alias="paused", description="Add no more for now")
+    is_paused: bool = Field(False, alias="paused", description="Pause adding them")
 
 
 class VectorStoreSettings(Section):
     """Where vectors are kept."""
 
-    type: Literal["lancedb"] = Field("lancedb", description="The only chunk store there is")
+    type: Literal["lancedb"] = Field("lancedb", description="Kind of store; there is only this one")
     path: str | None = Field(
         None, description="Folder or object-store URI; by default vectors.lance in the data folder"
     )
@@ -87,7 +87,7 @@ class IndexingSettings(Section):
     allow_dirs: tuple[str, ...] = Field((), description="If not empty, only these folders are read")
     max_file_mb: float = Field(10, gt=0, description="Larger files are skipped, with a reason")
     max_chunks: int = Field(
-        20_000, ge=1, description="Files of more chunks are skipped, with a reason"
+        20_000, ge=1, description="Files with more chunks are skipped, with a reason"
     )
 
     @model_validator(mode="after")
@@ -105,7 +105,7 @@ class SecuritySettings(Section):
     )
     sensitive_sections: tuple[str, ...] = Field(
         ("#mentalhealth", "#physicalhealth", "#Relations"),
-        description="Section heads that are sensitive",
+        description="Headings of sensitive sections",
     )
     sensitive_policy: Literal["flag", "withhold"] = Field(
         "flag",
@@ -134,17 +134,17 @@ class MemorySettings(Section):
 class ServerSettings(Section):
     """The daemon and its HTTP door, which only ever listens on 127.0.0.1."""
 
-    port: int = Field(0, ge=0, le=65535, description="Port of the HTTP door; 0 takes a free one")
-    probe_s: float = Field(30, gt=0, description="How often health is looked at")
+    port: int = Field(0, ge=0, le=65535, description="Port of the HTTP server; 0 picks a free one")
+    probe_s: float = Field(30, gt=0, description="How often health is checked")
     idle_exit_s: float = Field(
-        0, ge=0, description="Stop after so long without a request or a job; 0 stays"
+        0, ge=0, description="Stop after this long without a request or a job; 0 is never"
     )
     shutdown_wait_s: float = Field(
         20, ge=0, description="How long a stopping daemon waits for the running job"
     )
     max_body_kb: int = Field(256, ge=1, le=16384, description="Largest request body")
     max_requests_per_s: float = Field(
-        500, gt=0, description="Requests answered per second; bursts of twice as many pass"
+        500, gt=0, description="Most requests per second; short bursts may be twice as many"
     )
     read_timeout_s: float = Field(10, gt=0, description="How long a request may take to arrive")
 
@@ -153,9 +153,9 @@ class WatcherSettings(Section):
     """How edits become searchable by themselves."""
 
     enabled: bool = Field(True, description="Watch the vault while the daemon runs")
-    debounce_s: float = Field(2, ge=0, le=60, description="A file is quiet after so long")
+    debounce_s: float = Field(2, ge=0, le=60, description="Wait this long after an edit, then read")
     collect_s: float = Field(
-        5, ge=0, le=600, description="Quiet files of so long are synced together"
+        5, ge=0, le=600, description="Changed files are collected for this long"
     )
     reconcile_s: float = Field(
         600, ge=1, description="How often a scan looks for what the watcher missed"
@@ -185,15 +185,15 @@ class RelationsSettings(Section):
     vector_weight: Weight | None = Field(None, description="Share of meaning; 0 switches it off")
     title_weight: Weight | None = Field(None, description="Share of titles and aliases named")
     min_score: float = Field(0.10, ge=0, le=1, description="Lower combined scores are not shown")
-    max_results: int = Field(20, ge=1, le=200, description="Most notes that are shown")
-    ngram_size: int = Field(3, ge=2, le=5, description="Letters in a piece of a title")
-    max_chars: int | None = Field(None, ge=1000, description="Read only so much of a note")
-    store_positions: bool = Field(True, description="Remember the lines on which terms stand")
+    max_results: int = Field(20, ge=1, le=200, description="Show at most this many notes")
+    ngram_size: int = Field(3, ge=2, le=5, description="Letters per piece when titles are compared")
+    max_chars: int | None = Field(None, ge=1000, description="Most characters read of a note")
+    store_positions: bool = Field(True, description="Remember on which lines terms appear")
     use_links: bool = Field(True, description="Links between notes count as ties")
     discount_boilerplate: bool = Field(True, description="Lines that many notes share do not count")
     discount_daily: bool = Field(True, description="Daily notes are suggested less")
-    hide_linked: bool = Field(True, description="Do not suggest what the note links to already")
-    debounce_ms: int = Field(500, ge=0, le=60_000, description="A note is quiet after so long")
+    hide_linked: bool = Field(True, description="Leave out notes that the note links to already")
+    debounce_ms: int = Field(500, ge=0, le=60_000, description="Wait this long after an edit")
 
 
 class LivesyncSettings(Section):
@@ -208,7 +208,7 @@ class LivesyncSettings(Section):
     dbName: str | None = Field(None, description="Name of the database")
     vaultPath: str | None = Field(None, description="Folder to sync; else the vault")
     logLevel: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="How much the node says"
+        "info", description="How much is logged"
     )
     remote_consent: bool = Field(
         False, description="Your consent to sync with a server outside this machine"
@@ -227,7 +227,7 @@ class LivesyncSettings(Section):
         20, gt=0, le=100, description="When more files are gone, stop and ask"
     )
     trash_days: int = Field(30, ge=0, description="How long removed files can be restored")
-    debounce_s: float = Field(2, ge=0, le=60, description="A file is sent when quiet for so long")
+    debounce_s: float = Field(2, ge=0, le=60, description="Wait this long after an edit, then send")
 
 
 class Settings(Section):
@@ -351,6 +351,11 @@ class Config:
     def restart_values(self) -> dict[str, object]:
         """The settings that a running daemon cannot follow."""
         return {name: self.value(name) for name in NEEDS_RESTART}
+
+    def restart_needed(self, started_with: Mapping[str, object]) -> list[str]:
+        """The settings that a daemon with these restart values takes up only by a new start."""
+        now = self.restart_values
+        return [name for name, value in started_with.items() if now.get(name) != value]
 
     @property
     def daemon_file(self) -> Path:

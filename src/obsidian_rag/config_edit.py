@@ -1,6 +1,7 @@
 """Changes of the config file that a person asks for, one setting at a time."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -15,6 +16,7 @@ from obsidian_rag.errors import InvalidArgument, NotFound
 from obsidian_rag.setting_problems import nearest_setting
 
 __all__ = [
+    "change_values",
     "check_name",
     "existing_folder",
     "set_value",
@@ -88,6 +90,20 @@ def unset_value(tree: dict[str, Any], key: str) -> bool:
     if section and not below:
         del tree[section]
     return True
+
+
+def change_values(tree: dict[str, Any], changes: Mapping[str, object]) -> None:
+    """Put values at dotted names of the file's tree; None takes a setting out.
+
+    Raises:
+        InvalidArgument: there is no such setting.
+    """
+    for name, value in changes.items():
+        if value is None:
+            unset_value(tree, name)
+        else:
+            check_name(name)
+            put_value(tree, name, value)
 
 
 def check_name(key: str) -> None:

@@ -1,4 +1,4 @@
-"""Follows the config file of a process that stays, and changes it for whoever asks.
+"""Follows the config file of a process that stays, and changes it on request.
 
 A look is cheap enough to take before every answer.
 
@@ -11,15 +11,15 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from obsidian_rag.config import Config, parse_file, put_value, read_file, save
-from obsidian_rag.config_edit import check_name, unset_value
+from obsidian_rag.config import Config, parse_file, read_file, save
+from obsidian_rag.config_edit import change_values
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument
 
 __all__ = ["SettingsFile"]
 
 # Until then a second write may leave the same times behind; some file systems keep whole seconds.
 _SETTLED_NS = 2_500_000_000
-_KEPT = "The last good settings stay in use; fix the file, and they change by themselves."
+_KEPT = "The last good settings stay in use until the file is fixed."
 
 _Stamp = tuple[int, int, int, int, int]
 
@@ -42,8 +42,7 @@ class SettingsFile:
     @property
     def restart_needed(self) -> list[str]:
         """Changed settings that this process can only take up by a new start."""
-        now = self.config.restart_values
-        return [name for name, value in self.started_with.items() if now[name] != value]
+        return self.config.restart_needed(self.started_with)
 
     @property
     def restart_trouble(self) -> ConfigInvalid | None:
@@ -52,7 +51,7 @@ class SettingsFile:
             return None
         return ConfigInvalid(
             f"Changed, but not in effect yet: {', '.join(names)}.",
-            "Run `obsidian-rag serve --detach`: it starts the daemon anew.",
+            "Run `obsidian-rag serve --detach` to restart the daemon.",
         )
 
     def change(self, changes: Mapping[str, object]) -> None:
@@ -65,12 +64,7 @@ class SettingsFile:
         # Two changes at once would each write the file without the other's.
         with self._writing:
             tree = read_file(self.config.file)
-            for name, value in changes.items():
-                check_name(name)
-                if value is None:
-                    unset_value(tree, name)
-                else:
-                    put_value(tree, name, value)
+            change_values(tree, changes)
             try:
                 save(tree, self.config.file)
             except ConfigInvalid as error:
@@ -109,7 +103,7 @@ class SettingsFile:
             raise ConfigInvalid(f"{file} is gone or cannot be read.", "")
         config = self.config.renewed(parse_file(content, file) if content is not None else {})
         if self.config.has_vault and not config.has_vault:
-            raise ConfigInvalid(f"{file} names no vault any more.", "")
+            raise ConfigInvalid(f"{file} no longer names a vault.", "")
         return config
 
 

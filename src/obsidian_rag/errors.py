@@ -29,7 +29,7 @@
 
 The class carries what never varies (code, exit code, HTTP status) and the health that goes with
 it; the instance carries one sentence and the user's next step. A failure that is about the call
-alone says nothing about the engine: whoever answers sets its `status` to the engine's health.
+alone says nothing about the engine: `dispatch` sets its `status` to the engine's health.
 """
 
 from typing import ClassVar, Literal, TypedDict, get_args
@@ -267,15 +267,22 @@ class LivesyncConflict(ObsidianRagError):
     http_status = 409
 
 
+def error_kinds() -> dict[str, type[ObsidianRagError]]:
+    """The class of each code; one without a code of its own is a special case of another."""
+    kinds = list(ObsidianRagError.__subclasses__())
+    for kind in kinds:  # grows on the way
+        kinds += kind.__subclasses__()
+    return {kind.code: kind for kind in kinds if "code" in vars(kind)}
+
+
 def error_from(code: str, message: str, suggestion: str = "") -> ObsidianRagError:
     """The failure that another process told by its code; an unknown code is the indexer's."""
-    kinds = list(ObsidianRagError.__subclasses__())
-    for kind in kinds:
-        # A class without a code of its own is a special case of another, with other arguments.
-        if vars(kind).get("code") == code:
-            return kind(message, suggestion)
-        kinds += kind.__subclasses__()
-    return IndexerFailed(message, suggestion)
+    return error_kinds().get(code, IndexerFailed)(message, suggestion)
+
+
+def unexpected(error: Exception, suggestion: str = "") -> IndexerFailed:
+    """A failure that nobody expected, told by its kind only: its text may quote a note."""
+    return IndexerFailed(f"Something unexpected went wrong ({type(error).__name__}).", suggestion)
 
 
 def worse(one: Status, other: Status) -> Status:

@@ -1,6 +1,6 @@
 """Whether an address is this machine, which decides what private text may be sent where.
 
-Threat: whoever answers DNS could answer 127.0.0.1 now and something else later. So the name or the
+Threat: a DNS server could answer 127.0.0.1 now and something else later. So the name or the
 address itself decides, without DNS.
 """
 

@@ -1,4 +1,4 @@
-"""Settings of those who make vectors and answers: the embedder and the chat model.
+"""Settings of the embedder, which makes vectors, and of the chat model.
 
 Keys never appear here: a setting names the environment variable that holds one.
 """
@@ -28,7 +28,7 @@ class Section(BaseModel):
 class EmbeddingSettings(Section):
     """How text becomes vectors."""
 
-    provider: Provider = Field("builtin", description="Who makes the vectors")
+    provider: Provider = Field("builtin", description="What makes the vectors")
     model: str | None = Field(
         None, description="Model name, or model folder (onnx); else the provider's default"
     )
@@ -48,7 +48,7 @@ class EmbeddingSettings(Section):
         False, description="With local_only off: allow sending note text to a non-loopback embedder"
     )
     bulk_consent: Literal["ollama", "openai", "gemini"] | None = Field(
-        None, description="This provider may be sent all notes without a question beforehand"
+        None, description="Provider that may be sent all notes without asking first"
     )
     price_per_million_tokens: float | None = Field(
         None, ge=0, description="What the provider charges, in your currency; for the estimate"
@@ -59,7 +59,7 @@ class ModelSettings(Section):
     """The chat model; `embedding.provider: same_as_model` takes provider, address and key of it."""
 
     provider: Literal["openai", "gemini", "ollama", "anthropic"] | None = Field(
-        None, description="Who runs it"
+        None, description="Its provider"
     )
     model: str | None = Field(None, description="Its name")
     base_url: str | None = Field(

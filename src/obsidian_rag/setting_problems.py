@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ _NUMBERS = {
     "float": "a number",
     "finite": "a number",
 }
-_BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
 
 
 def refusal(
@@ -43,7 +42,7 @@ def refusal(
     if setting in overrides:
         subject, fix = f"Setting '{name}' (from {variable})", f"Change or unset {variable}."
     elif file is None:
-        subject, fix = name, f"`obsidian-rag config get {setting}` shows the present value."
+        subject, fix = name, f"`obsidian-rag config get {setting}` shows the current value."
     else:
         subject = f"Setting '{name}' in {file}"
         fix = f"Run `obsidian-rag config set {setting} …` or edit the file."
@@ -58,13 +57,33 @@ def nearest_setting(name: str, known: Iterable[str]) -> str:
 
 def explain_problem(problem: ErrorDetails, subject: str, field: FieldInfo | None) -> str:
     """A sentence about `subject`, the setting as the reader knows it; `field` is the setting's."""
-    kind = problem["type"]
-    for is_kind, told in _SENTENCES:
-        if is_kind(kind):
-            return f"{subject} {told(problem, field)}"
-    if kind == "value_error":
+    if told := _told(problem, field):
+        return f"{subject} {told}"
+    if problem["type"] == "value_error":
         return f"{subject}: {problem['msg'].removeprefix('Value error, ')}."
     return f"{subject} cannot be used ({problem['msg']})."
+
+
+def _told(problem: ErrorDetails, field: FieldInfo | None) -> str:
+    """What the setting is or must be; empty for a problem that has words of its own."""
+    match problem["type"].split("_"):
+        case ["tuple" | "list", "type"]:
+            return _is_list(problem)
+        case ["dict" | "model", *_]:
+            return _is_object(problem, field)
+        case ["int" | "float" | "finite", *_]:
+            return _is_number(problem, field)
+        case ["bool", *_]:
+            return "is true or false."
+        case ["string", *_]:
+            return "is text. Write it in double quotes."
+        case ["literal", *_]:
+            return _is_choice(problem)
+        case ["greater" | "less", "than", *_]:
+            return f"must be {_range(field) or _bound(problem)}."
+        case ["too", "short"]:
+            return "must not be empty."
+    return ""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -73,7 +92,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" Did you mean '{found[0]}'?" if found else ""
 
 
-def _is_list(problem: ErrorDetails, _: FieldInfo | None) -> str:
+def _is_list(problem: ErrorDetails) -> str:
     given = problem["input"]
     example = [given] if isinstance(given, str) and given else ["Archive"]
     return f"is a list. Write '{json.dumps(example, ensure_ascii=False)}'."
@@ -83,10 +102,6 @@ def _is_object(problem: ErrorDetails, field: FieldInfo | None) -> str:
     if field is None or problem["type"] != "dict_type":
         return "holds settings of its own; write them as a JSON object."
     return """is an object of lists. Write '{"health": ["therapy"]}'."""
-
-
-def _is_text(problem: ErrorDetails, _: FieldInfo | None) -> str:
-    return "is text. Write it in double quotes."
 
 
 def _is_number(problem: ErrorDetails, field: FieldInfo | None) -> str:
@@ -99,25 +114,13 @@ def _is_number(problem: ErrorDetails, field: FieldInfo | None) -> str:
     return f"is {what}, such as {default:g}." if is_example else f"is {what}."
 
 
-def _is_switch(_: ErrorDetails, __: FieldInfo | None) -> str:
-    return "is true or false."
-
-
-def _is_choice(problem: ErrorDetails, field: FieldInfo | None) -> str:
+def _is_choice(problem: ErrorDetails) -> str:
     expected = str(problem.get("ctx", {}).get("expected", "")).replace("'", "")
     words = expected.replace(" or ", ", ").split(", ")
     if len(words) == 1:
         return f"can only be {words[0]}."
     hint = nearest(str(problem["input"]), words)
     return f"is {', '.join(words[:-1])} or {words[-1]}.{hint}"
-
-
-def _is_bounded(problem: ErrorDetails, field: FieldInfo | None) -> str:
-    return f"must be {_range(field) or _bound(problem)}."
-
-
-def _is_filled(_: ErrorDetails, __: FieldInfo | None) -> str:
-    return "must not be empty."
 
 
 def _range(field: FieldInfo | None) -> str:
@@ -151,17 +154,3 @@ def _bound(problem: ErrorDetails) -> str:
     context: Mapping[str, Any] = problem.get("ctx", {})
     words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
     return next(f"{words[name]} {value}" for name, value in context.items() if name in words)
-
-
-_SENTENCES: tuple[
-    tuple[Callable[[str], bool], Callable[[ErrorDetails, FieldInfo | None], str]], ...
-] = (
-    (lambda kind: kind in ("tuple_type", "list_type"), _is_list),
-    (lambda kind: kind in ("dict_type", "model_type", "model_attributes_type"), _is_object),
-    (lambda kind: kind.startswith(("int_", "float_", "finite_")), _is_number),
-    (lambda kind: kind.startswith("bool_"), _is_switch),
-    (lambda kind: kind.startswith("string_"), _is_text),
-    (lambda kind: kind == "literal_error", _is_choice),
-    (lambda kind: kind in _BOUNDS, _is_bounded),
-    (lambda kind: kind == "too_short", _is_filled),
-)

@@ -225,6 +225,16 @@ def test_a_second_request_is_answered_with_the_job_under_way(
     assert slow.jobs.request(Mode.SYNC).id != first.id
 
 
+def test_a_request_for_a_vault_joins_the_import_that_the_daemon_began(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    jobs = Living(engine(make_vault({})).config).jobs
+    begun = jobs.sync(None, "linked")
+    edited = jobs.sync(["a.md"], "edited")
+    assert jobs.request(Mode.SYNC, link_id="linked").id == begun.id
+    assert jobs.request(Mode.SYNC, link_id="edited").id != edited.id
+
+
 def test_a_request_waits_behind_the_watcher_s_job_and_comes_right_after_it(
     slow: Living, server: FakeOllama
 ) -> None:

@@ -91,6 +91,8 @@ def test_a_target_without_an_id_gets_one_only_after_asking(page: "Page", place: 
 def test_filters_by_folder_tag_property_and_word(page: "Page") -> None:
     open_note(page, BOG)
     rows(page).first.wait_for()
+    page.get_by_label("Hide linked notes").click()  # two of them link here
+    row(page, "Pond").wait_for()
     page.get_by_label("Filter", exact=True).click()
     field = page.get_by_label("Filter by folder, tag, property or words")
 

@@ -30,7 +30,7 @@ def test_a_vault_is_chosen_indexed_and_searched_without_a_terminal(
     context, window = new_window(browser, empty)
     page = window.page
     page.goto(empty.link())
-    expect(page.get_by_role("heading")).to_have_text("Which notes shall be searchable?")
+    expect(page.get_by_role("heading")).to_have_text("Which notes do you want to search?")
     page.get_by_label("Folder of your vault").fill(str(empty.folder / "nowhere"))
     page.get_by_role("button", name="Use this folder").click()
     expect(page.get_by_role("alert")).to_contain_text("There is no folder")

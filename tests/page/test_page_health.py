@@ -90,10 +90,11 @@ def test_progress_never_goes_back_and_tells_the_time_left(visit: Visit) -> None:
 
 def test_the_background_pass_is_paused_and_goes_on(visit: Visit, site: Site) -> None:
     file = site.home / "config.json"
-    assert visit.ask("/page/meaning", {"is_paused": True}) == {"is_paused": True}
-    assert json.loads(file.read_text())["meaning"] == {"paused": True}
-    assert visit.ask("/page/meaning", {"is_paused": False}) == {"is_paused": False}
-    assert json.loads(file.read_text())["meaning"] == {"paused": False}
+    for is_paused in (True, False):
+        changes = {"meaning.paused": is_paused}
+        saved = visit.ask("/page/settings", {"changes": changes, "save": True})
+        assert saved["saved"] is True
+        assert json.loads(file.read_text())["meaning"] == {"paused": is_paused}
 
 
 def test_a_fact_is_listed_found_and_forgotten(visit: Visit, site: Site) -> None:

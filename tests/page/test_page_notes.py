@@ -90,7 +90,7 @@ def test_private_text_is_blurred_until_it_is_asked_for(window: Window) -> None:
 def test_a_note_that_is_gone_is_searched_for(window: Window) -> None:
     window.expected = ("404",)
     page = window.open("/note/Notes/Nothing/Here.md")
-    expect(page.get_by_text("This note is not there any more.")).to_be_visible()
+    expect(page.get_by_text("This note no longer exists.")).to_be_visible()
     page.get_by_role("link", name="Search for it").click()
     expect(page.get_by_role("searchbox")).to_have_value("Here.md")
 

@@ -13,8 +13,8 @@ from tests.transports.http_client import OpenDoor, Reply, installed, open_door
 
 from obsidian_rag import config
 from obsidian_rag.tools import TOOLS
-from obsidian_rag.transports.http.guard import Pace
-from obsidian_rag.transports.http.log import daemon_log
+from obsidian_rag.transports.http.guard import RateLimit
+from obsidian_rag.transports.log import daemon_log
 
 SECRET = "zanzibar-secret"
 ASK = {"query": "garden", "max_results": 1}
@@ -110,7 +110,7 @@ def test_the_scheme_is_case_insensitive_but_the_token_is_not(door: OpenDoor) -> 
 def test_another_host_is_refused_even_with_the_token(door: OpenDoor, path: str, host: str) -> None:
     named = host.format(port=door.port, other=door.port + 1)
     reply = door.get(path, {"Host": named})
-    assert (reply.status, reply.code) == (403, "SECURITY_VIOLATION")
+    assert (reply.status, reply.code) == (421, "SECURITY_VIOLATION")
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "LocalHost", "[::1]"])
@@ -121,7 +121,7 @@ def test_the_names_of_this_machine_are_ours(door: OpenDoor, name: str) -> None:
 def test_no_host_and_two_hosts_are_refused(door: OpenDoor) -> None:
     host = f"Host: 127.0.0.1:{door.port}\r\n".encode()
     token = f"Authorization: Bearer {door.token}\r\n\r\n".encode()
-    assert b" 403 " in door.exchange(b"GET /healthz HTTP/1.0\r\n" + token)[:20]
+    assert b" 421 " in door.exchange(b"GET /healthz HTTP/1.0\r\n" + token)[:20]
     assert b" 400 " in door.exchange(b"GET /healthz HTTP/1.1\r\n" + token)[:20]
     assert b" 400 " in door.exchange(b"GET /healthz HTTP/1.1\r\n" + host * 2 + token)[:20]
 
@@ -190,7 +190,7 @@ def test_a_forwarding_header_changes_nothing(door: OpenDoor) -> None:
         "X-Forwarded-For": "127.0.0.1",
         "Forwarded": f"host=127.0.0.1:{door.port}",
     }
-    assert door.get("/tools", {**spoofed, "Host": "evil.example"}).status == 403
+    assert door.get("/tools", {**spoofed, "Host": "evil.example"}).status == 421
 
 
 def test_a_request_with_two_lengths_is_refused(door: OpenDoor) -> None:
@@ -223,7 +223,7 @@ def test_who_has_no_token_cannot_use_up_the_turns_of_who_has(
     with open_door(engine) as door:
         for _ in range(5):
             assert door.get("/tools", {"Authorization": None}).status == 401
-            assert door.get("/tools", {"Host": "evil.example"}).status == 403
+            assert door.get("/tools", {"Host": "evil.example"}).status == 421
         for _ in range(10):
             door.get("/healthz")
         assert door.get("/healthz").status == 429
@@ -232,7 +232,7 @@ def test_who_has_no_token_cannot_use_up_the_turns_of_who_has(
 
 def test_the_pace_allows_twice_the_rate_at_once_and_the_rate_for_ever() -> None:
     now = 100.0
-    pace = Pace(5, lambda: now)
+    pace = RateLimit(5, lambda: now)
     assert [pace.take() for _ in range(10)] == [0] * 10
     assert pace.take() == pytest.approx(0.2)
     now += 0.2
@@ -438,7 +438,7 @@ def test_the_log_is_private_and_has_no_word_of_a_note_or_a_question(
 ) -> None:
     monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(tmp_path / "logged"))
     loaded = config.load()
-    with daemon_log(loaded):
+    with daemon_log(loaded.logs):
         door.tool("search", {"query": f"{SECRET} garden"})
         door.tool("search", f'{{"query": "{SECRET}"'.encode())
         door.tool("read", {"note": f"../{SECRET}"})
@@ -467,7 +467,7 @@ def test_the_log_is_turned_over_and_stays_private(
 ) -> None:
     monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(tmp_path / "logged"))
     loaded = config.load()
-    with daemon_log(loaded):
+    with daemon_log(loaded.logs):
         for _ in range(5000):
             logging.getLogger("obsidian_rag.test").info("x" * 1000)
     files = sorted(loaded.logs.iterdir())

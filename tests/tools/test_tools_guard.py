@@ -7,6 +7,7 @@ from tests.fixture_types import MakeEngine, MakeVault
 
 from obsidian_rag.config import MemorySettings, SecuritySettings
 from obsidian_rag.tools.guard import (
+    AGENT,
     GuardSettings,
     Passage,
     Verdict,
@@ -111,8 +112,8 @@ def test_flag_marks_and_withhold_keeps_back(
 ) -> None:
     verdict = judge(text, None, (), (), is_private, settings)
     assert verdict == expected
-    assert verdict.withholds(confirm_sensitive=False) is expected.is_withheld
-    assert verdict.withholds(confirm_sensitive=True) is False
+    assert AGENT.misses(verdict) is expected.is_withheld
+    assert AGENT.confirming(True).misses(verdict) is False
     assert verdict.is_sensitive is bool(expected.categories)
 
 

@@ -61,11 +61,11 @@ def test_pause_mode_and_resume(cli: Cli, stones: Path) -> None:
     cli("link", "add", str(stones), "--background")
     assert cli("link", "pause", "stones").out == "Stones is paused\n"
     assert (
-        "paused; `obsidian-rag link resume Stones` goes on" in cli("link", "status", "stones").out
+        "paused; `obsidian-rag link resume Stones` continues" in cli("link", "status", "stones").out
     )
     refused = cli("link", "sync", "stones", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (2, "INVALID_ARGUMENT")
-    assert cli("link", "resume", "stones").out == "Stones goes on\n"
+    assert cli("link", "resume", "stones").out == "Stones is no longer paused\n"
     assert cli("link", "mode", "stones", "read_only").out == "Stones is read_only\n"
     assert cli("link", "mode", "stones", "read_write").err.startswith("error READ_ONLY: ")
 
@@ -83,6 +83,8 @@ def test_a_daemon_imports_and_the_command_follows_it(cli: Cli, stones: Path) -> 
     with living():
         added = cli("link", "add", str(stones), "--json")
         assert added.code == 0, added.err
+        # Of the import, which the daemon begins by itself, not of a sync after it.
+        assert added.json["data"]["added"] == 2
         assert "2 notes, 2 chunks; up to date" in cli("link", "status", "stones").out
         assert "in Stones" in cli("search", "granite coarse").out
         assert cli("link", "remove", "stones").out.startswith("Removed 'Stones'")

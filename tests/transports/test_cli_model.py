@@ -28,7 +28,7 @@ def test_a_model_that_is_chosen_is_used_for_meaning_vectors(cli: Cli, model: str
     removed = cli("model", "remove", model)
     assert removed.code == 0
     assert "static vectors" in removed.err
-    assert "not there" in cli("config", "set", "meaning.model", "minilm").err
+    assert "not installed" in cli("config", "set", "meaning.model", "minilm").err
 
 
 def test_another_provider_makes_its_own_vectors_and_the_command_says_so(

@@ -44,7 +44,7 @@ function weight(key: string, name: string, desc: string): Row {
 }
 
 export const ROWS: readonly Row[] = [
-  { key: "hideLinked", keeper: "panel", group: "Panel", name: "Hide linked notes", desc: "Leave out what the note links to already.", control: { type: "toggle" }, fallback: true },
+  { key: "hideLinked", keeper: "panel", group: "Panel", name: "Hide linked notes", desc: "Leave out notes that are linked with this one.", control: { type: "toggle" }, fallback: true },
   { key: "openIn", keeper: "panel", group: "Panel", name: "A click opens", desc: "Ctrl, cmd or middle click always opens a new tab.", control: { type: "choice", options: { here: "In the same tab", tab: "In a new tab" } }, fallback: "here" },
   { key: "showStatusBar", keeper: "panel", group: "Panel", name: "Status bar", desc: "Show health and progress at the bottom.", control: { type: "toggle" }, fallback: true },
   { key: "max_results", keeper: "engine", group: "Related notes", name: "Max related notes", desc: "Most notes that are shown.", control: { type: "number", min: 1, max: 200, step: 1, isWhole: true }, fallback: 20 },

@@ -36,7 +36,7 @@ class Platform(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """For whom and by what the daemon is started."""
+    """The user and the Python for which the daemon is started."""
 
     platform: Platform
     python: Path
@@ -92,7 +92,7 @@ def platform_of(name: str) -> Platform:
     known = {**Platform.__members__, "DARWIN": Platform.MACOS, "WIN32": Platform.WINDOWS}
     if name.upper() not in known:
         raise InvalidArgument(
-            f"Autostart does not know {name}.",
+            f"Autostart does not support {name}.",
             "Let your system start `obsidian-rag serve` when you log in.",
         )
     return known[name.upper()]

@@ -157,8 +157,8 @@ def _advice(step: Step, said: str, verb: str) -> str:
             f" (su and sudo do not start one, and containers have none), {again}"
         )
     if step.arguments[0] == "systemctl":
-        return f"`journalctl --user -u {UNIT}` may say more; mend that, {again}"
-    return f"Mend that, {again}"
+        return f"`journalctl --user -u {UNIT}` may say more; fix that, {again}"
+    return f"Fix that, {again}"
 
 
 def _refuse_foreign(entry: Entry) -> None:

@@ -112,14 +112,15 @@ class Jobs:
         """Somebody asks for a run: the requested job already under way, or a new one.
 
         `mode` is a `Mode` or the name of one. A run that takes missing notes for gone is never
-        another's job. With `link_id` it is about that vault alone.
+        another's job. With `link_id` it is about that vault alone, and an import of it that the
+        daemon has begun by itself is as good.
 
         Raises:
             Busy: everything is about to stop.
         """
         with self._changed:
             self._refuse_when_stopping()
-            running = self._requested(link_id)
+            running = self._requested(link_id) or self._import_of(link_id)
             if running is not None and (running.order.accepts_removals or not accepts_removals):
                 return running
             order = RunOrder(Mode(mode), None, link_id, accepts_removals)
@@ -236,6 +237,10 @@ class Jobs:
     def _requested(self, link_id: str | None = None) -> Job | None:
         jobs = (job for job in self._jobs_under_way() if job.is_requested)
         return next((job for job in jobs if link_id in (None, job.order.link_id)), None)
+
+    def _import_of(self, link_id: str | None) -> Job | None:
+        jobs = (job for job in self._jobs_under_way() if job.is_import)
+        return next((job for job in jobs if job.order.link_id == link_id), None)
 
     def _under_way(self, job_id: str) -> Job | None:
         return next((job for job in self._jobs_under_way() if job.id == job_id), None)

@@ -15,7 +15,6 @@ from obsidian_rag.index import (
     embedder_choice,
     file_notices,
     meaning_state,
-    newest_note,
     read_outcome,
     recent_outcomes,
     unindexed_files,
@@ -58,8 +57,6 @@ class StatusReport:
     vaults: tuple[VaultReport, ...]
     embedder: str
     embedder_notice: str | None
-    index_version: str
-    vault_mtime: str | None
     notices: tuple[FileNotice, ...]
     relations: Mapping[str, object] | None
     meaning: Mapping[str, object] | None
@@ -105,8 +102,6 @@ def report_status(engine: Engine, scope: Scope = EVERYTHING) -> StatusReport:
         vaults=vault_reports(engine, found),
         embedder=f"{engine.embedder.provider}:{engine.embedder.model}",
         embedder_notice=embedder_choice(engine.config).notice,
-        index_version=engine.index_version,
-        vault_mtime=newest_note(engine),
         notices=file_notices(engine),
         relations=relations_state(engine),
         meaning=_meaning(engine),

@@ -1,7 +1,7 @@
 """One function per tool, one envelope for every door."""
 
 from obsidian_rag.notes import Scope
-from obsidian_rag.relations import LinksFound
+from obsidian_rag.relations import LinksFound, links_found
 from obsidian_rag.search import Evaluated, Outcome, Report, Weakness
 from obsidian_rag.tools import ids, livesync
 from obsidian_rag.tools.citation import obsidian_link, without_files
@@ -13,12 +13,11 @@ from obsidian_rag.tools.dispatch import (
     find_tool,
     parse,
     register,
-    register_for_owner,
     run,
     schemas,
 )
 from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure, success
-from obsidian_rag.tools.evaluation import Measurement, measure_links, measure_search
+from obsidian_rag.tools.evaluation import Measurement, measure_search
 from obsidian_rag.tools.guard import AGENT, OWNER, Caller
 from obsidian_rag.tools.index import cancel, index, index_outcome
 from obsidian_rag.tools.links import (
@@ -59,7 +58,7 @@ register(search, status, index, cancel, read, memory_store, memory_recall)
 register(related, suggest, add_relation)
 register(sync_status)
 register(link_add, link_list, link_remove, link_set_mode, sync_now, link_sync_status)
-register_for_owner(ids.check, ids.add, relation_settings)
+register(ids.check, ids.add, relation_settings, for_owner=True)
 
 __all__ = [
     "AGENT",
@@ -88,9 +87,9 @@ __all__ = [
     "for_agents",
     "ids",
     "index_outcome",
+    "links_found",
     "listed_notes",
     "livesync",
-    "measure_links",
     "measure_search",
     "media_type",
     "memory_forget",

@@ -33,11 +33,13 @@ from obsidian_rag.notes import (
 )
 from obsidian_rag.tools.guard import PRIVATE, Caller
 
+NoteName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 VaultName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 WHICH_VAULT: Any = Field(
     None,
     description="Name or link id of its vault",
 )
+CONFIRM_SENSITIVE: Any = Field(False, description="True once the user agreed to show private text")
 VaultNames = Annotated[tuple[VaultName, ...], Field(max_length=50)]
 _MOST_NAMED = 10
 _NEVER_INDEXED = "rag_false"
@@ -114,6 +116,12 @@ def _listed(named: Sequence[tuple[CitedVault, str]]) -> str:
     return ", ".join(f"'{path}'" + ("" if is_one else f" in {of.name}") for of, path in some)
 
 
+def withheld(told: str, again: str = "call") -> SensitiveFiltered:
+    """What is missing from an answer to an agent, and how to get it."""
+    step = f"Ask the user; if they agree, {again} again with confirm_sensitive: true."
+    return SensitiveFiltered(told, step)
+
+
 def unconfirmed(path: str, why: str) -> SensitiveFiltered:
     """The answer to an agent that has not asked the user yet."""
     return SensitiveFiltered(
@@ -178,7 +186,7 @@ def known_files(
 
 
 def without_files(data: Mapping[str, object]) -> dict[str, object]:
-    """An event for who is not the owner: what happened, and to how many files, but not to which."""
+    """An event for an agent: what happened, and to how many files, but not to which."""
     shown = dict(data)
     if "paths" in shown:
         shown["paths"] = []

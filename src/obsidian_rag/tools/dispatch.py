@@ -17,12 +17,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from obsidian_rag.engine import Engine, health_of, index_stamp
-from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError, Status, worse
+from obsidian_rag.errors import InvalidArgument, ObsidianRagError, Status, unexpected, worse
+from obsidian_rag.tools.access import check_may_call, with_known_vaults, without_installation
 from obsidian_rag.tools.envelope import NO_META, Envelope, Meta, failure, success
 from obsidian_rag.tools.guard import AGENT, Caller
 from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.schema import parameters_schema
-from obsidian_rag.tools.wall import check_may_call, with_known_vaults, within_walls
 
 _MOST_PROBLEMS = 5
 _OUT_OF_RANGE = {
@@ -31,6 +31,7 @@ _OUT_OF_RANGE = {
     "string_too_short",
     "string_too_long",
 }
+_REPORT = "Try again; if it happens again, the log has the details to report."
 _log = logging.getLogger(__name__)
 
 
@@ -61,6 +62,11 @@ class Tool(Generic[P]):
     # Its answer is about health, from a closer look than other answers take.
     tells_health: bool = False
 
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of its parameters."""
+        return parameters_schema(self.params)
+
     def __call__(self, engine: Engine, params: P | None = None, caller: Caller = AGENT) -> Envelope:
         """Ask it; raises what the tool raises."""
         return self.run(engine, self.params() if params is None else params, caller)
@@ -68,13 +74,12 @@ class Tool(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a tool has to say; `meta` only if it knows better than `answer_meta`."""
+    """What a tool has to say."""
 
     data: object
     trouble: ObsidianRagError | None = None
     status: Status | None = None
     chunks_scanned: int = 0
-    meta: Meta | None = None
 
 
 def tool(
@@ -92,7 +97,7 @@ def tool(
         def run(engine: Engine, asked: P, caller: Caller) -> Envelope:
             started = time.perf_counter()
             found = find(engine, asked, caller)
-            meta = found.meta or answer_meta(engine, started, found.chunks_scanned)
+            meta = answer_meta(engine, started, found.chunks_scanned)
             return success(found.data, meta, found.trouble, found.status)
 
         return Tool(name, description, params, run, is_read_only, is_of_installation, tells_health)
@@ -105,17 +110,9 @@ TOOLS: dict[str, Tool[Any]] = {}
 OWNER_TOOLS: dict[str, Tool[Any]] = {}
 
 
-def register(*tools: Tool[Any]) -> None:
+def register(*tools: Tool[Any], for_owner: bool = False) -> None:
     """Offer tools; `obsidian_rag.tools` does it once, so that the list is in one place."""
-    _add(TOOLS, tools)
-
-
-def register_for_owner(*tools: Tool[Any]) -> None:
-    """Offer tools to the person whose notes these are, and to nobody else."""
-    _add(OWNER_TOOLS, tools)
-
-
-def _add(registry: dict[str, Tool[Any]], tools: tuple[Tool[Any], ...]) -> None:
+    registry = OWNER_TOOLS if for_owner else TOOLS
     for tool in tools:
         if tool.name in TOOLS or tool.name in OWNER_TOOLS:
             raise ValueError(f"two tools are called {tool.name}")
@@ -133,7 +130,7 @@ def call(
     """Ask a tool; whatever happens, the answer is an envelope."""
     envelope = _outcome(engine, name, arguments, caller)
     if caller.is_limited:
-        envelope = within_walls(envelope)
+        envelope = without_installation(envelope)
     return envelope if caller.is_owner else for_agents(envelope)
 
 
@@ -147,7 +144,7 @@ def _outcome(
         return failure(error, answer_meta(engine, started))
     except Exception as error:  # noqa: BLE001  (the outer edge of every door)
         _log.exception("%s failed", name)
-        return failure(_unexpected(error), answer_meta(engine, started))
+        return failure(unexpected(error, _REPORT), answer_meta(engine, started))
 
 
 def run(
@@ -157,7 +154,7 @@ def run(
 
     Raises:
         InvalidArgument: there is no such tool, or the arguments do not fit it.
-        ReadOnly, NotFound: the caller may not do it (see `wall`).
+        ReadOnly, NotFound: the caller may not do it (see `access`).
         ObsidianRagError: the tool could not do it; its status is the engine's health.
     """
     try:
@@ -220,7 +217,7 @@ def parse(params: type[P], arguments: Mapping[str, object]) -> P:
 
 def schemas() -> dict[str, dict[str, Any]]:
     """The JSON schema of each tool's parameters, by tool."""
-    return {name: parameters_schema(tool.params) for name, tool in TOOLS.items()}
+    return {name: tool.schema for name, tool in TOOLS.items()}
 
 
 def answer_meta(engine: Engine, started: float, chunks_scanned: int = 0) -> Meta:
@@ -237,13 +234,6 @@ def answer_meta(engine: Engine, started: float, chunks_scanned: int = 0) -> Meta
         chunks_scanned=chunks_scanned,
         index_version=version,
         vault_mtime=newest,
-    )
-
-
-def _unexpected(error: Exception) -> ObsidianRagError:
-    return IndexerFailed(
-        f"Something unexpected went wrong ({type(error).__name__}).",
-        "Try again; if it happens again, the log has the details to report.",
     )
 
 

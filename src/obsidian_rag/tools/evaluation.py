@@ -11,7 +11,6 @@ from pathlib import Path
 from obsidian_rag.engine import Engine, ask
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.notes import Note, parse_note
-from obsidian_rag.relations import LinksFound, links_found
 from obsidian_rag.search import (
     PARTS,
     Answer,
@@ -142,8 +141,3 @@ def evaluate(
         meaning_vectors=None if store is None else store.count(),
         chunks=engine.chunks.count(),
     )
-
-
-def measure_links(engine: Engine, limit: int, on_progress: OnProgress) -> LinksFound:
-    """How often related notes have the target of a link that was taken away."""
-    return links_found(engine, limit, on_progress)

@@ -16,7 +16,7 @@ Three things may stay back, each wholly:
 
 - a note that says `rag: false`: for agents there is no such note, whatever they confirm;
 - a note that says `rag: private`, from agents without the user's consent: nothing of it decides
-  an answer. Only who names it by its path is told that it needs consent;
+  an answer. Only a caller that names its path is told that it needs consent;
 - with `security.sensitive_policy: withhold`, a sensitive section, from agents without consent. It
   is judged as a whole (`sections`), and found ones are listed by file and lines alone.
 
@@ -78,10 +78,6 @@ class Verdict:
         """Whether the user must confirm before it is displayed."""
         return bool(self.categories)
 
-    def withholds(self, confirm_sensitive: bool) -> bool:
-        """Whether the text stays back in a call that did, or did not, confirm."""
-        return self.is_withheld and not confirm_sensitive
-
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -111,7 +107,7 @@ class Caller:
 
     def misses(self, verdict: Verdict) -> bool:
         """Whether a passage so judged stays back."""
-        return verdict.withholds(self.sees_private)
+        return verdict.is_withheld and not self.sees_private
 
     def knows_of(self, policy: RagPolicy) -> bool:
         """Whether there is such a note at all, as far as the caller can tell."""

@@ -52,7 +52,7 @@ def index(engine: Engine, params: IndexParams, caller: Caller) -> Found:
         fields = run_index(engine, params.mode, accepts_removals=accepts).fields
         job = {"job_id": str(uuid.uuid4()), "status": "completed"}
         shown = {"errors": known_files(engine, fields["errors"], caller)}
-        return Found({**job, **fields, **shown}, meta=_meta(engine, fields))
+        return Found({**job, **fields, **shown})
     running = engine.live.jobs.request(params.mode, accepts_removals=accepts)
     return Found(started_job(running))
 
@@ -61,13 +61,13 @@ class CancelParams(Params):
     """Which job."""
 
     job_id: str | None = Field(
-        None, min_length=1, max_length=64, description="The job; without it, the one that runs"
+        None, min_length=1, max_length=64, description="The job; by default the running one"
     )
 
 
 @tool(
     "obsidian_rag_cancel",
-    "End a running index job early, when the user asks for it; the next run goes on from there.",
+    "Stop a running index job when the user asks for it; the next run continues from there.",
     CancelParams,
     is_read_only=False,
     is_of_installation=True,
@@ -91,14 +91,11 @@ def started_job(job: Job) -> dict[str, object]:
 
 def index_outcome(engine: Engine, fields: Mapping[str, Any]) -> Envelope:
     """The envelope of a finished run, whose outcome is told by its `fields`."""
-    return with_health(engine, success(dict(fields), _meta(engine, fields)))
-
-
-def _meta(engine: Engine, fields: Mapping[str, Any]) -> Meta:
     version, newest = index_stamp(engine)
-    return Meta(
+    meta = Meta(
         query_time_ms=fields["duration_ms"],
         chunks_scanned=0,
         index_version=version,
         vault_mtime=newest,
     )
+    return with_health(engine, success(dict(fields), meta))

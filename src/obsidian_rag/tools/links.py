@@ -1,8 +1,8 @@
 """`obsidian_link_*` and `obsidian_sync_now`: vaults elsewhere that are searched where they are.
 
 Threat: an agent is talked into linking a folder that it should not read. These tools say that they
-change something, so that clients ask the user first, and a limited caller cannot use them. To whom
-a vault is outside, it answers as one that nobody linked.
+change something, so that clients ask the user first, and a limited caller cannot use them. A
+vault outside of the caller's scope counts as not linked.
 """
 
 from dataclasses import asdict
@@ -37,9 +37,9 @@ class LinkAddParams(Params):
     root_path: Text = Field(description="Absolute path of its folder")
     mode: Mode = Field("read_only", description="read_write is refused for now")
     include: Texts | None = Field(None, description="Only these folders")
-    exclude: Texts | None = Field(None, description="Without these folders")
+    exclude: Texts | None = Field(None, description="Skip these folders")
     name: Annotated[str, StringConstraints(max_length=100)] | None = Field(
-        None, description="What to call it"
+        None, description="Name for it"
     )
 
 
@@ -53,13 +53,13 @@ class LinkModeParams(LinkParams):
     """What is to change."""
 
     mode: Mode | None = Field(None, description="read_write is refused for now")
-    paused: bool | None = Field(None, description="True leaves it alone, false goes on")
+    paused: bool | None = Field(None, description="True pauses it, false resumes it")
 
 
 class SyncNowParams(Params):
     """Which vault."""
 
-    link_id: Text | None = Field(None, description=f"{_WHICH}; all vaults without it")
+    link_id: Text | None = Field(None, description=f"{_WHICH}; by default all vaults")
 
 
 class LinkSyncStatusParams(LinkParams):
@@ -91,7 +91,7 @@ def link_add(engine: Engine, params: LinkAddParams, _: Caller) -> Found:
         params.exclude or (),
         params.name,
     )
-    # Who has no daemon asks for the import.
+    # Without a daemon, the caller has to ask for the import.
     data = {**link.fields, "warnings": list(link.warnings), "importing": engine.live is not None}
     return Found(data)
 
@@ -133,7 +133,7 @@ def link_remove(engine: Engine, params: LinkParams, caller: Caller) -> Found:
 
 @tool(
     "obsidian_link_set_mode",
-    "Change the mode of a linked vault, pause its import or go on with it.",
+    "Change the mode of a linked vault, pause its import or resume it.",
     LinkModeParams,
     is_read_only=False,
     is_of_installation=True,
@@ -181,7 +181,7 @@ def sync_now(engine: Engine, params: SyncNowParams, caller: Caller) -> Found:
 
 @tool(
     "obsidian_link_sync_status",
-    "How far the import of one vault is, and which of its files wait or failed.",
+    "How far the import of one vault is, and which files wait or failed.",
     LinkSyncStatusParams,
     is_read_only=True,
 )

@@ -14,10 +14,10 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, model_validator
 
 from obsidian_rag.engine import Engine
-from obsidian_rag.errors import NotFound, ObsidianRagError, SensitiveFiltered
+from obsidian_rag.errors import NotFound, ObsidianRagError
 from obsidian_rag.notes import Note
 from obsidian_rag.search import FoundFact
-from obsidian_rag.tools.citation import WHICH_VAULT, VaultName, find_note
+from obsidian_rag.tools.citation import WHICH_VAULT, NoteName, VaultName, find_note, withheld
 from obsidian_rag.tools.dispatch import Found, Params, answer_meta, tool
 from obsidian_rag.tools.envelope import Envelope, success
 from obsidian_rag.tools.guard import (
@@ -34,7 +34,6 @@ from obsidian_rag.tools.sections import joined, sections_of_note
 Key = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Value = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
 Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
-Path = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
 class MemoryStoreParams(Params):
@@ -42,7 +41,7 @@ class MemoryStoreParams(Params):
 
     key: Key = Field(description="Short name of the fact, such as debt_to_sreenivas")
     value: Value = Field(description="The fact to remember, as a sentence")
-    source: Path = Field(description="Path in the vault of the note that says so")
+    source: NoteName = Field(description="Path in the vault of the note that says so")
     vault: VaultName | None = WHICH_VAULT
     confirm_sensitive: bool = Field(False, description="True if the user agreed; see search")
 
@@ -110,12 +109,14 @@ def memory_recall(engine: Engine, params: MemoryRecallParams, caller: Caller) ->
     if not judged and params.query is not None:
         found, trouble = facts.nearest(params.query)
         judged = list(islice(_known(engine, found, caller), params.limit))
-    withheld = sum(1 for one in judged if one.is_withheld)
+    count = sum(1 for one in judged if one.is_withheld)
     data = {
         "facts": [_recalled(engine, one) for one in judged],
         "sensitive_detected": any(one.verdict.is_sensitive for one in judged),
     }
-    trouble = trouble or (_withheld(withheld) if withheld else None)
+    if trouble is None and count:
+        facts_are = "facts are" if count > 1 else "fact is"
+        trouble = withheld(f"{count} remembered {facts_are} sensitive and withheld.")
     return Found(data, trouble)
 
 
@@ -169,13 +170,6 @@ def _recalled(engine: Engine, one: _Judged) -> dict[str, object]:
         "sensitive_categories": list(one.verdict.categories),
         "withheld": one.is_withheld,
     }
-
-
-def _withheld(count: int) -> ObsidianRagError:
-    return SensitiveFiltered(
-        f"{count} remembered fact{'s are' if count > 1 else ' is'} sensitive and withheld.",
-        "Ask the user; if they agree, call again with confirm_sensitive: true.",
-    )
 
 
 def memory_list(engine: Engine) -> Envelope:

@@ -18,7 +18,7 @@ from obsidian_rag.relations import LinkedNotes, known_notes, linked_notes, previ
 from obsidian_rag.search import property_names
 from obsidian_rag.tools.citation import find_note, obsidian_link
 from obsidian_rag.tools.guard import OWNER, guard_settings
-from obsidian_rag.tools.sections import sections_of_note
+from obsidian_rag.tools.sections import section_end, sections_of_note
 
 _MOST_SUGGESTED = 12
 
@@ -38,6 +38,14 @@ class NoteView:
     def is_private(self) -> bool:
         """Whether the note itself says so."""
         return self.note.policy is not RagPolicy.INDEX
+
+    def lines_under(self, heading: str) -> tuple[int, int]:
+        """The first and last line under a heading, or of all."""
+        wanted, total = heading.rpartition("#")[2].casefold(), len(self.text.splitlines())
+        for position, head in enumerate(self.note.headings):
+            if wanted and head.text.casefold() == wanted:
+                return head.line, section_end(self.note.headings, position, total)
+        return 1, total
 
 
 def note_view(engine: Engine, name: str, vault_name: str | None = None) -> NoteView:

@@ -12,10 +12,12 @@ from pydantic import Field, model_validator
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import InvalidArgument, NotFound, SensitiveFiltered
-from obsidian_rag.notes import Heading, Note, kind_of
+from obsidian_rag.notes import Note, kind_of
 from obsidian_rag.tools.citation import (
+    CONFIRM_SENSITIVE,
     WHICH_VAULT,
     CitedVault,
+    NoteName,
     VaultName,
     find_note,
     obsidian_link,
@@ -24,7 +26,13 @@ from obsidian_rag.tools.citation import (
 )
 from obsidian_rag.tools.dispatch import Found, Params, tool
 from obsidian_rag.tools.guard import PRIVATE, Caller, Verdict, guard_settings
-from obsidian_rag.tools.sections import NoteSections, path_to, sections_of_note, split_note
+from obsidian_rag.tools.sections import (
+    NoteSections,
+    path_to,
+    section_end,
+    sections_of_note,
+    split_note,
+)
 
 _MOST_NAMED = 10
 
@@ -32,11 +40,7 @@ _MOST_NAMED = 10
 class ReadParams(Params):
     """Which note, and which part of it."""
 
-    note: str = Field(
-        min_length=1,
-        max_length=1000,
-        description="Path in the vault, or a unique file name",
-    )
+    note: NoteName = Field(description="Path in the vault, or a unique file name")
     vault: VaultName | None = WHICH_VAULT
     heading: str | None = Field(
         None,
@@ -49,9 +53,7 @@ class ReadParams(Params):
     max_chars: int = Field(
         20_000, ge=100, le=100_000, description="Most characters of text to return"
     )
-    confirm_sensitive: bool = Field(
-        False, description="True once the user agreed to show private text"
-    )
+    confirm_sensitive: bool = CONFIRM_SENSITIVE
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "ReadParams":
@@ -122,7 +124,7 @@ def _part(view: NoteSections, note: Note, params: ReadParams, total: int) -> _Pa
         position = _heading(view, note, params.heading)
         path = path_to(note.headings, position)
         first = note.headings[position].line
-        last = _section_end(note.headings, position, total)
+        last = section_end(note.headings, position, total)
     if first > total:
         raise InvalidArgument(
             f"Parameter 'start_line' must be 1 to {total}: '{note.path}' has no more lines.",
@@ -168,15 +170,6 @@ def _no_heading(
 
 def _plain_heading(text: str) -> str:
     return " ".join(text.strip().lstrip("#").casefold().split())
-
-
-def _section_end(headings: tuple[Heading, ...], position: int, total: int) -> int:
-    """A heading reaches to the next of its level or above, a tag line to the next head at all."""
-    level = headings[position].level
-    for head in headings[position + 1 :]:
-        if not level or 0 < head.level <= level:
-            return head.line - 1
-    return total
 
 
 def _fitting(text: str, most: int) -> str:

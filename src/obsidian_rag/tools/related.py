@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints, model_validator
 
 from obsidian_rag.engine import Engine
-from obsidian_rag.errors import ObsidianRagError, SensitiveFiltered
+from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.notes import file_title
 from obsidian_rag.relations import (
     Card,
@@ -25,24 +25,25 @@ from obsidian_rag.relations import (
     update_relations,
 )
 from obsidian_rag.tools.citation import (
+    CONFIRM_SENSITIVE,
     WHICH_VAULT,
     CitedVault,
+    NoteName,
     VaultName,
     VaultNames,
     find_note,
     obsidian_link,
     vault_fields,
+    withheld,
 )
 from obsidian_rag.tools.dispatch import Found, Params, tool
 from obsidian_rag.tools.guard import PRIVATE, Caller, GuardSettings, Verdict, guard_settings
 from obsidian_rag.tools.sections import IndexedPassage, NoteSections, joined, sections_of_rows
 
-NoteName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Tags = Annotated[
     tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...],
     Field(max_length=50),
 ]
-_CONFIRM = "True once the user agreed to show private text"
 _DIRECTLY = 2
 _WHICH = "Path in the vault, or a unique file name"
 
@@ -59,7 +60,7 @@ class RelatedParams(Params):
     max_results: int | None = Field(None, ge=1, le=200, description="Most notes; 20 by default")
     hide_linked: bool | None = Field(None, description="Leave out what it links to already")
     tags: Tags | None = Field(None, description="Prefer notes with these tags")
-    confirm_sensitive: bool = Field(False, description=_CONFIRM)
+    confirm_sensitive: bool = CONFIRM_SENSITIVE
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "RelatedParams":
@@ -76,7 +77,7 @@ class SuggestParams(Params):
     note: NoteName = Field(description=_WHICH)
     vault: VaultName | None = WHICH_VAULT
     max_results: int = Field(10, ge=1, le=50, description="Most suggestions")
-    confirm_sensitive: bool = Field(False, description=_CONFIRM)
+    confirm_sensitive: bool = CONFIRM_SENSITIVE
 
 
 class AddRelationParams(Params):
@@ -204,10 +205,11 @@ def _answered(engine: Engine, answer: RelatedAnswer, caller: Caller) -> Found:
     )
     vaults = {vault.link_id: vault for vault in engine.vaults}
     results = [
-        _Told(answer, one, settings, caller, source).fields(vaults[one.found.card.link_id])
+        _ShownNote(answer, one, settings, caller, source).fields(vaults[one.found.card.link_id])
         for one in answer.notes
     ]
-    withheld = sum(1 for result in results if result["withheld"])
+    count = sum(1 for result in results if result["withheld"])
+    told = f"The text of {count} private note{'s' if count > 1 else ''} is withheld."
     data = {
         "note": answer.source,
         "vault": vaults[answer.link_id].name if answer.link_id in vaults else None,
@@ -219,10 +221,10 @@ def _answered(engine: Engine, answer: RelatedAnswer, caller: Caller) -> Found:
         "sensitive_detected": any(result["sensitive_categories"] for result in results),
         "untrusted": True,
     }
-    return Found(data, _withheld(withheld) if withheld else None)
+    return Found(data, withheld(told) if count else None)
 
 
-class _Told:
+class _ShownNote:
     """One related note, as far as the caller may be told of it and of what it was compared with.
 
     `source` is there if its text is known.
@@ -306,7 +308,7 @@ class _Told:
         return self._view.open_title() if self._view else file_title(card.path)
 
     def _step(self, step: Card) -> str:
-        """A note on the way: where text is withheld, nobody has looked whose title is harmless."""
+        """A note on the way: where text is withheld, its title has not been judged."""
         return file_title(step.path) if self._is_careful else step.title
 
     def _tags(self, tags: Sequence[str], *, with_source: bool = False) -> list[str]:
@@ -343,10 +345,3 @@ class _Told:
             "end_line": row.end_line,
             "text": "" if self._is_withheld else row.shown(),
         }
-
-
-def _withheld(count: int) -> ObsidianRagError:
-    return SensitiveFiltered(
-        f"The text of {count} private note{'s' if count > 1 else ''} is withheld.",
-        "Ask the user; if they agree, call again with confirm_sensitive: true.",
-    )

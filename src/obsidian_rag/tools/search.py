@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from obsidian_rag.engine import Engine, ask, known_folder
-from obsidian_rag.errors import InvalidArgument, ObsidianRagError, SensitiveFiltered
+from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes import file_title, parse_date
 from obsidian_rag.search import (
     DateRange,
@@ -28,7 +28,14 @@ from obsidian_rag.search import (
     parse_property,
     parse_query,
 )
-from obsidian_rag.tools.citation import CitedVault, VaultNames, obsidian_link, vault_fields
+from obsidian_rag.tools.citation import (
+    CONFIRM_SENSITIVE,
+    CitedVault,
+    VaultNames,
+    obsidian_link,
+    vault_fields,
+    withheld,
+)
 from obsidian_rag.tools.dispatch import Found, Params, tool
 from obsidian_rag.tools.guard import (
     Caller,
@@ -89,9 +96,7 @@ class SearchParams(Params):
     suggest_dates: bool = Field(
         True, description='Let "last March" in the question narrow the answer'
     )
-    confirm_sensitive: bool = Field(
-        False, description="True once the user agreed to show private text"
-    )
+    confirm_sensitive: bool = CONFIRM_SENSITIVE
 
     @field_validator("query")
     @classmethod
@@ -138,12 +143,12 @@ def search(engine: Engine, params: SearchParams, caller: Caller) -> Found:
     judged = _judged(engine, asked.answer.hits, params.query, settings, caller)
     vaults = {vault.link_id: vault for vault in engine.vaults}
     results = [_result(one, vaults[one.hit.link_id]) for one in judged]
-    withheld = sum(1 for one in judged if one.is_withheld)
+    count = sum(1 for one in judged if one.is_withheld)
     data: dict[str, Any] = {
         "results": results,
         "is_weak": asked.answer.is_weak or not results,
         # As with a withheld score.
-        "confidence": round(asked.answer.confidence, 1 if withheld else 4),
+        "confidence": round(asked.answer.confidence, 1 if count else 4),
         "sensitive_detected": any(one.verdict.is_sensitive for one in judged),
         "untrusted": True,
     }
@@ -161,7 +166,10 @@ def search(engine: Engine, params: SearchParams, caller: Caller) -> Found:
         data["searched_for"] = asked.answer.corrected
     if asked.embedder_notice is not None:
         data["embedder_notice"] = asked.embedder_notice
-    trouble = asked.trouble or (_withheld(withheld) if withheld else None)
+    trouble = asked.trouble
+    if trouble is None and count:
+        noun = "passages" if count > 1 else "passage"
+        trouble = withheld(f"The text of {count} private {noun} is withheld.", "search")
     return Found(data, trouble, chunks_scanned=asked.answer.chunks_scanned)
 
 
@@ -309,10 +317,3 @@ def _shown_fields(hit: Hit, view: NoteSections | None) -> dict[str, Any]:
         "heading_path": headings,
         "why": {"signals": hit.why.signals, "terms": terms},
     }
-
-
-def _withheld(count: int) -> ObsidianRagError:
-    return SensitiveFiltered(
-        f"The text of {count} private passage{'s' if count > 1 else ''} is withheld.",
-        "Ask the user; if they agree, search again with confirm_sensitive: true.",
-    )

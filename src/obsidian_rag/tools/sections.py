@@ -15,9 +15,9 @@ from typing import Protocol
 
 from obsidian_rag.engine import Engine, list_notes
 from obsidian_rag.notes import MARKS, Heading, Note, RagPolicy, file_title, kind_of, parse_date
+from obsidian_rag.tools.access import with_known_vaults
 from obsidian_rag.tools.citation import known_paths
 from obsidian_rag.tools.guard import AGENT, Caller, GuardSettings, Verdict, guard_settings, judge
-from obsidian_rag.tools.wall import with_known_vaults
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _TAG = re.compile(rf"#([\w{MARKS}\u200c\u200d/-]+)")
@@ -256,6 +256,18 @@ def path_to(headings: Sequence[Heading], position: int) -> tuple[str, ...]:
             path.append(head.text)
             level = head.level
     return tuple(reversed(path))
+
+
+def section_end(headings: Sequence[Heading], position: int, total: int) -> int:
+    """The last line under a head: a heading reaches to the next of its level or above.
+
+    A tag line reaches to the next head at all.
+    """
+    level = headings[position].level
+    for head in headings[position + 1 :]:
+        if not level or 0 < head.level <= level:
+            return head.line - 1
+    return total
 
 
 def _written(note: Note, lines: Sequence[str]) -> Iterator[Section]:

@@ -1,13 +1,11 @@
 """`obsidian_rag_status`: the health of the index and what is not in it."""
 
-import time
 from dataclasses import asdict, replace
 from typing import Any
 
 from obsidian_rag.engine import Engine, report_status
 from obsidian_rag.tools.citation import known_files
 from obsidian_rag.tools.dispatch import Found, NoParams, tool
-from obsidian_rag.tools.envelope import Meta
 from obsidian_rag.tools.guard import Caller
 
 # What would tell of notes outside of a scope.
@@ -43,7 +41,6 @@ def status(engine: Engine, _: NoParams, caller: Caller) -> Found:
     Agents are not told of files that say `rag: false` or `rag: private`, nor of earlier runs, and
     one that is limited to some notes of those only.
     """
-    started = time.perf_counter()
     report = report_status(engine, caller.scope)
     data = asdict(replace(report, trouble=None))
     del data["trouble"]
@@ -55,10 +52,4 @@ def status(engine: Engine, _: NoParams, caller: Caller) -> Found:
     if data["last_job"] and data["last_job"].get("errors"):
         errors = known_files(engine, data["last_job"]["errors"], caller)
         data["last_job"] = {**data["last_job"], "errors": errors}
-    meta = Meta(
-        query_time_ms=round((time.perf_counter() - started) * 1000, 1),
-        chunks_scanned=0,
-        index_version=data.pop("index_version"),
-        vault_mtime=data.pop("vault_mtime"),
-    )
-    return Found(data, report.trouble, report.plugin_health, meta=meta)
+    return Found(data, report.trouble, report.plugin_health)

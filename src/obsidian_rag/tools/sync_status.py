@@ -26,7 +26,7 @@ def sync_status(engine: Engine, _: NoParams, caller: Caller) -> Found:
     ours = engine.live.livesync() if engine.live else None
     found = livesync_status(engine.config, engine.database, ours)
     if found.trouble is not None and engine.live is not None:
-        engine.live.look_soon()  # whoever asks may just have helped
+        engine.live.look_soon()  # the caller may just have helped
     data = asdict(replace(found, trouble=None))
     data["not_synced"] = [
         {key: value for key, value in one.items() if caller.is_owner or key != "paths"}

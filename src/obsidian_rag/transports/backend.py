@@ -1,4 +1,4 @@
-"""Who answers: the daemon while one runs with the same settings, else this process.
+"""What answers: the daemon while one runs with the same settings, else this process.
 
 The command line asks once and ends; an MCP server stays, and decides anew with every call. The
 daemon's own HTTP server always answers itself.
@@ -46,7 +46,7 @@ def usable_daemon(config: Config) -> tuple[RunningDaemon | None, str]:
     if daemon is None:
         return None, ""
     if daemon.version != __version__:
-        differs = "is of another version"
+        differs = "is from another version"
     elif daemon.config != str(config.file):
         differs = f"has other settings (from {daemon.config})"
     elif names := config.differing(daemon.overrides):
@@ -55,18 +55,12 @@ def usable_daemon(config: Config) -> tuple[RunningDaemon | None, str]:
         return daemon, ""
     return None, (
         f"The running daemon (process {daemon.pid}) {differs}, so it is not used;"
-        " `obsidian-rag serve --detach` starts it anew."
+        " `obsidian-rag serve --detach` restarts it."
     )
 
 
-def restart_needed(daemon: RunningDaemon, config: Config) -> list[str]:
-    """The settings that a running daemon takes up only when it is started anew."""
-    now = config.restart_values
-    return [name for name, value in daemon.started_with.items() if now.get(name) != value]
-
-
 class Backend(Protocol):
-    """Whoever answers an agent."""
+    """What answers an agent."""
 
     def call(self, tool: str, arguments: Mapping[str, object]) -> "Envelope":
         """Ask a tool; whatever happens, the answer is an envelope."""
@@ -78,7 +72,7 @@ class Backend(Protocol):
 
     @property
     def caller(self) -> "Caller":
-        """Who asks."""
+        """The caller."""
         ...
 
     @property
@@ -153,7 +147,7 @@ class ResidentBackend:
 
     @property
     def caller(self) -> "Caller":
-        """Who asks here."""
+        """The caller, within the limits."""
         return self._limits.caller()
 
     @property

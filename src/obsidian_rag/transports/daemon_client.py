@@ -128,7 +128,7 @@ class RunningDaemon:
 
     def _headers(self, is_owner: bool) -> dict[str, str]:
         headers = {"Authorization": f"Bearer {self.token}"}
-        # Says who asks, not who may: whoever can read the token can read the vault as well.
+        # Names the caller and proves nothing: a program with the token can read the vault anyway.
         return {**headers, "X-Obsidian-Rag-Caller": "owner"} if is_owner else headers
 
 

@@ -41,7 +41,7 @@ def limits_from(header: str) -> Limits:
     """The limits that a header tells.
 
     Raises:
-        ValueError: they cannot be understood, and so hold for nobody.
+        ValueError: they cannot be understood.
     """
     told: Any = json.loads(header)
     if not isinstance(told, dict) or set(told) != {"vaults", "folders", "read_only"}:

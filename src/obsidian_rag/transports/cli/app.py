@@ -12,7 +12,13 @@ from typer.exceptions import TyperException
 
 from obsidian_rag import __version__
 from obsidian_rag.config import data_home
-from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError, ReadOnly
+from obsidian_rag.errors import (
+    IndexerFailed,
+    InvalidArgument,
+    ObsidianRagError,
+    ReadOnly,
+    unexpected,
+)
 from obsidian_rag.process import begin_process, discreet_traceback
 from obsidian_rag.transports.cli import (
     autostart_cmd,
@@ -149,7 +155,7 @@ def _unexpected(error: Exception) -> ObsidianRagError:
     """What to tell of a failure that nobody expected; its text may quote a note."""
     if isinstance(error, OSError) and error.errno in _DENIED:
         place = error.filename or "A file"
-        return ReadOnly(f"{place} may not be used ({error.strerror}).", "Check its permissions.")
+        return ReadOnly(f"{place} cannot be used ({error.strerror}).", "Check its permissions.")
     if isinstance(error, OSError) and error.errno in _FULL:
         return IndexerFailed("The disk is full.", "Free some space and run the command again.")
     log = data_home() / "logs" / "crash.log"
@@ -160,4 +166,4 @@ def _unexpected(error: Exception) -> ObsidianRagError:
             stream.write(f"\n{datetime.now().isoformat()} {sys.argv[1:2]}\n")
             stream.write(discreet_traceback(error) + "\n")
         hint = f"The details are in {log}; please report them with the command you ran."
-    return ObsidianRagError(f"Something unexpected went wrong ({type(error).__name__}).", hint)
+    return unexpected(error, hint)

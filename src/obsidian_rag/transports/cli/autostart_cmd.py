@@ -12,7 +12,7 @@ import typer
 
 from obsidian_rag.config import data_home
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.transports.cli.output import JsonFlag, print_data
+from obsidian_rag.transports.cli.output import JsonFlag, command_group, print_data
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import find_daemon
 from obsidian_rag.transports.lazy import autostart
@@ -20,9 +20,7 @@ from obsidian_rag.transports.lazy import autostart
 if TYPE_CHECKING:
     from obsidian_rag.autostart import Entry
 
-app = typer.Typer(
-    no_args_is_help=True, help="Start the daemon when you log in", rich_markup_mode=None
-)
+app = command_group("Start the daemon when you log in")
 PrintFlag = Annotated[
     bool, typer.Option("--print", help="Print what would be written and run; change nothing")
 ]
@@ -55,7 +53,8 @@ def install(
         )
     else:
         print(f"entry   {entry.file}\nstarts  {_line(entry, entry.command)}")
-    _say(notes)
+    for note in notes:
+        say(note)
     return 0
 
 
@@ -63,9 +62,9 @@ def install(
 def uninstall(
     only_print: PrintFlag = False, json_output: JsonFlag = False, platform: PlatformOption = None
 ) -> int:
-    """Stop the daemon and no longer start it when you log in
+    """Stop the daemon, and do not start it at login any more
 
-    Notes, index and settings stay.
+    Your notes, index and settings stay.
 
     Example:  obsidian-rag service uninstall
     """
@@ -81,8 +80,9 @@ def uninstall(
     else:
         print(f"removed  {entry.file}")
     if complaints:
-        advice = "If the daemon still runs, `obsidian-rag serve --stop` ends it."
-        _say([*complaints, advice])
+        for complaint in complaints:
+            say(complaint)
+        say("If the daemon still runs, `obsidian-rag serve --stop` ends it.")
     return 0
 
 
@@ -105,7 +105,7 @@ def status(json_output: JsonFlag = False) -> int:
     print(f"running  {_word(state.is_running)}")
     print(f"daemon   {f'{daemon.url} (process {daemon.pid})' if daemon else 'none'}")
     if state.is_installed and not state.is_current:
-        _say(["The entry is of another version: `obsidian-rag service install` renews it."])
+        say("The entry is from another version; `obsidian-rag service install` updates it.")
     return 0
 
 
@@ -137,7 +137,7 @@ def _daemon_of_another(entry: "Entry") -> list[str]:
     if daemon is None or autostart.observe_entry(entry).is_running:
         return []
     return [
-        f"A daemon runs already (process {daemon.pid}), and a second one cannot start:"
+        f"A daemon is already running (process {daemon.pid}), and a second one cannot start:"
         " run `obsidian-rag serve --stop`, then `obsidian-rag service install`."
     ]
 
@@ -150,7 +150,8 @@ def _plan_install(entry: "Entry", notes: list[str], json_output: bool) -> int:
     print(f"# write {entry.file}\n{entry.text}\n# run")
     for command in commands:
         print(_line(entry, command))
-    _say(notes)
+    for note in notes:
+        say(note)
     return 0
 
 
@@ -174,11 +175,6 @@ def _line(entry: "Entry", command: tuple[str, ...]) -> str:
 
 def _fields(entry: "Entry") -> dict[str, object]:
     return {"platform": entry.platform, "file": str(entry.file)}
-
-
-def _say(notes: list[str]) -> None:
-    for note in notes:
-        say(note)
 
 
 def _word(fact: bool | None) -> str:

@@ -8,12 +8,17 @@ import typer
 
 from obsidian_rag import config, config_edit
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.transports.backend import restart_needed
-from obsidian_rag.transports.cli.output import JsonFlag, json_text, print_done, the_daemon
+from obsidian_rag.transports.cli.output import (
+    JsonFlag,
+    command_group,
+    json_text,
+    print_done,
+    the_daemon,
+)
 from obsidian_rag.transports.lazy import engine
 
 _STATIC = ("builtin", "hash", "same_as_model")
-app = typer.Typer(no_args_is_help=True, help="Show and change settings", rich_markup_mode=None)
+app = command_group("Show and change settings")
 
 
 def _names(incomplete: str) -> list[tuple[str, str]]:
@@ -39,7 +44,7 @@ Key = Annotated[
 
 @app.command("show")
 def show(json_output: JsonFlag = False) -> int:
-    """Print every setting with its present value
+    """Print every setting with its current value
 
     Example:  obsidian-rag config show
     """
@@ -68,7 +73,7 @@ def set_(
 ) -> int:
     """Change one setting in the config file
 
-    A running daemon takes it up at once. Paths are meant from the folder you are in.
+    A running daemon uses it at once. Relative paths start in the current folder.
 
     Example:  obsidian-rag config set embedding.provider ollama
     """
@@ -81,7 +86,7 @@ def set_(
 
 @app.command("unset")
 def unset(key: Key, json_output: JsonFlag = False) -> int:
-    """Give one setting its default again
+    """Reset one setting to its default
 
     Example:  obsidian-rag config unset indexing.chunk_size
     """
@@ -137,14 +142,14 @@ def _consequences(key: str, after: config.Config, *, is_changed: bool) -> Iterat
     if is_changed and key in config.NEEDS_REINDEX and after.database.exists():
         yield (
             "The index was built with the old value. Run `obsidian-rag reindex`;"
-            " until then search goes by words only."
+            " until then, search uses words only."
         )
     if is_changed:
         yield from _meaning_consequences(key, after)
     daemon = the_daemon(now)
     if daemon is None:
         return
-    if key in restart_needed(daemon, now):
+    if key in now.restart_needed(daemon.started_with):
         yield f"{key} takes effect after `obsidian-rag serve --detach`."
     elif is_changed:
         yield "The running daemon uses it from now on."
@@ -154,9 +159,9 @@ def _meaning_consequences(key: str, after: config.Config) -> Iterator[str]:
     """What a change means for the vectors that a transformer adds."""
     meaning = after.settings.meaning
     if key == "embedding.provider" and after.settings.embedding.provider not in _STATIC:
-        yield "Meaning vectors are not used with it: it makes vectors of its own."
+        yield "Meaning vectors are not used with this provider: it makes its own vectors."
     if key == "meaning.model" and engine.Models(after).find(meaning.model) is None:
-        yield f"The model {meaning.model} is not there: `obsidian-rag model get` or `model add`."
+        yield f"The model {meaning.model} is not installed; see `obsidian-rag model --help`."
     elif key == "meaning.model":
         yield (
             "Its meaning vectors are added in the background and take the place of the old"

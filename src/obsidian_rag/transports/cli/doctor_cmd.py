@@ -15,7 +15,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 def doctor(
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also check the content of every chunk and note again")
+        bool, typer.Option("--deep", help="Also check the content of every chunk and note")
     ] = False,
     json_output: JsonFlag = False,
 ) -> int:

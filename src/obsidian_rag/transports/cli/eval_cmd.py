@@ -51,20 +51,21 @@ def evaluate(
     ] = False,
     use_links: Annotated[
         bool,
-        typer.Option("--links", help="Take links away, and see whether `related` suggests them"),
+        typer.Option("--links", help="Remove links, and see whether `related` finds them"),
     ] = False,
     limit: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Most questions of the file, of each kind with --self (100), or most links (1000)",
+            help="Use at most this many questions, of each kind with --self (100), or links (1000)",
         ),
     ] = None,
     half: Annotated[
         HalfName, typer.Option(help="Only every second question; even begins with the first")
     ] = HalfName.ALL,
     worst: Annotated[
-        int, typer.Option(min=0, help="List this many of the worst questions and what came first")
+        int,
+        typer.Option(min=0, help="Also list this many of the worst questions, and what came first"),
     ] = 0,
     without: Annotated[
         list[str] | None, typer.Option(help="Leave out a signal, such as meaning or letters")
@@ -77,7 +78,7 @@ def evaluate(
 ) -> int:
     """Measure how well search and `related` work on your notes
 
-    Search is measured by words, by vectors and by both; related notes by your own links.
+    Search is measured with words, with vectors and with both; `related` with your own links.
 
     Example:  obsidian-rag eval --self
     """
@@ -125,10 +126,10 @@ def _half_text(wanted: "Measurement") -> str:
 
 def _measure_links(limit: int, json_output: bool) -> int:
     with open_engine() as engine, progress("links") as show:
-        found = tools.measure_links(engine, limit, show)
+        found = tools.links_found(engine, limit, show)
     if not found.links:
         raise NotFound(
-            "No note links to another one, so no link can be taken away.",
+            "No note links to another one, so there is nothing to measure.",
             "Link some notes, run `obsidian-rag sync`, and try again.",
         )
     if json_output:

@@ -169,7 +169,7 @@ def _found(overall: "Evaluated") -> list[str]:
     elif gain >= _TELLING:
         said.append(f"The embedder helps {by_how_much}.")
     elif gain <= -_TELLING:
-        said.append(f"The embedder does harm {by_how_much}.")
+        said.append(f"The embedder makes it worse {by_how_much}.")
     else:
         said.append(f"The embedder makes no difference here {by_how_much}.")
     return said

@@ -4,19 +4,17 @@ import json
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from obsidian_rag.config import load
-from obsidian_rag.errors import IndexerFailed, InvalidArgument, ObsidianRagError
+from obsidian_rag.errors import InvalidArgument, ObsidianRagError, unexpected
 from obsidian_rag.transports.backend import daemon_or_here
 from obsidian_rag.transports.cli.index_run import (
     OnStep,
     RunOutcome,
     RunRequest,
-    RunStep,
     run_here,
     run_there,
 )
@@ -30,11 +28,11 @@ Run = Callable[[OnStep], RunOutcome]
 _writing = threading.Lock()
 NdjsonFlag = Annotated[bool, typer.Option("--ndjson", help="Print progress as NDJSON lines")]
 AcceptFlag = Annotated[
-    bool, typer.Option("--accept-removals", help="Missing notes are gone: take them out")
+    bool, typer.Option("--accept-removals", help="Treat missing notes as deleted")
 ]
 
 YesFlag = Annotated[
-    bool, typer.Option("--yes", help="Send notes to the embedder you consented to, without asking")
+    bool, typer.Option("--yes", help="Send notes to the embedder you agreed to, without asking")
 ]
 
 
@@ -63,10 +61,10 @@ def sync(
         bool, typer.Option("--deep-vectors", help="Wait until all meaning vectors are added")
     ] = False,
 ) -> int:
-    """Bring the index up to date with the files that changed
+    """Update the index with the files that changed
 
-    When many notes are missing at once, nothing is removed (VAULT_AWAY): a disk may be away.
-    With --accept-removals you say that they are gone.
+    If many notes are missing at once, nothing is removed (VAULT_AWAY), because a disk may be
+    unplugged. Use --accept-removals if you deleted them.
 
     Example:  obsidian-rag sync | jq .
     """
@@ -79,9 +77,9 @@ def reindex(
     accept_removals: AcceptFlag = False,
     yes: YesFlag = False,
 ) -> int:
-    """Build a new index beside the old one, then swap
+    """Build a new index beside the old one, then switch to it
 
-    Needed after changing the embedding model, and the repair for a damaged index.
+    Use it after changing the embedding model, or to repair a damaged index.
 
     Example:  obsidian-rag reindex
     """
@@ -104,7 +102,7 @@ def run_command(wanted: RunRequest, json_output: bool, ndjson: bool) -> int:
 
     if ndjson or not (json_output or sys.stdout.isatty()):
         return _as_lines(run)
-    outcome = _with_bar(run) if sys.stderr.isatty() else run(lambda _: None)
+    outcome = _with_bar(run) if sys.stderr.isatty() else run(lambda *_: None)
     if json_output:
         print_envelope(outcome.envelope)
     else:
@@ -114,23 +112,21 @@ def run_command(wanted: RunRequest, json_output: bool, ndjson: bool) -> int:
 
 
 def _as_lines(run: Run) -> int:
+    def show(phase: str, current: int, total: int) -> None:
+        _line(type="progress", phase=phase, current=current, total=total)
+
     try:
-        outcome = run(lambda step: _line(type="progress", **asdict(step)))
+        outcome = run(show)
     except Exception as error:
-        known = error if isinstance(error, ObsidianRagError) else _unexpected(error)
+        known = error if isinstance(error, ObsidianRagError) else unexpected(error)
         _line(type="error", **known.body)
         raise
     _line(type="complete", **outcome.fields)
     return outcome.exit_code
 
 
-def _unexpected(error: Exception) -> IndexerFailed:
-    """Its text may quote a note, so only its kind is told."""
-    return IndexerFailed(f"Something unexpected went wrong ({type(error).__name__}).")
-
-
 def _line(**fields: object) -> None:
-    """One write per line: `print` writes the end of a line by itself, after who knows whose."""
+    """One write per line: `print` would write the line end after another thread's line."""
     line = escaped(json.dumps(fields, ensure_ascii=False)) + "\n"
     with _writing:
         sys.stdout.write(line)
@@ -151,15 +147,15 @@ def _with_bar(run: Run) -> RunOutcome:
     with Bars(*columns, console=bar_console(), transient=True) as bars:
         tasks = {}
 
-        def draw(step: RunStep) -> None:
-            if step.phase not in tasks:
-                tasks[step.phase] = bars.add_task(step.phase, total=None, rate="")
-            task = tasks[step.phase]
+        def draw(phase: str, current: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bars.add_task(phase, total=None, rate="")
+            task = tasks[phase]
             speed = next(
                 (one.finished_speed or one.speed for one in bars.tasks if one.id == task), None
             )
             rate = f"{speed:,.0f}/s" if speed else ""
-            bars.update(task, completed=step.current, total=step.total or None, rate=rate)
+            bars.update(task, completed=current, total=total or None, rate=rate)
 
         return run(draw)
 
@@ -180,7 +176,7 @@ def _summarise(fields: dict[str, Any]) -> None:
     if len(errors) > 20:
         say(f"  … and {len(errors) - 20:,} more")
     if fields["is_cancelled"]:
-        say("Stopped early; run `obsidian-rag sync` to go on.")
+        say("Stopped early; run `obsidian-rag sync` to continue.")
     elif fields["skipped"] or errors:
         say("`obsidian-rag status` lists what is not searchable and why.")
 

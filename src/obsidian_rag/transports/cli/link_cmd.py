@@ -14,6 +14,7 @@ from obsidian_rag.transports.cli.note_names import complete_vault
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     ask_tool,
+    command_group,
     counted,
     paint,
     print_answer,
@@ -32,11 +33,7 @@ _FLAGS = {
     "name": "--name",
     "limit": "--limit",
 }
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Search other vaults too, where they are, read-only",
-    rich_markup_mode=None,
-)
+app = command_group("Search other vaults as well, without copying them")
 VaultArgument = Annotated[
     str,
     typer.Argument(
@@ -52,22 +49,24 @@ VaultArgument = Annotated[
 def add(
     path: Annotated[Path, typer.Argument(help="The vault's folder", show_default=False)],
     include: Annotated[
-        list[str] | None, typer.Option(help="Only this folder of it; may be repeated")
+        list[str] | None, typer.Option(help="Only this folder; may be repeated")
     ] = None,
     exclude: Annotated[
-        list[str] | None, typer.Option(help="Without this folder; may be repeated")
+        list[str] | None, typer.Option(help="Skip this folder; may be repeated")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="What to call it, if not as its folder")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the vault; by default that of its folder")
+    ] = None,
     wait: Annotated[
         bool,
-        typer.Option("--wait/--background", help="Stay until it is imported, or leave at once"),
+        typer.Option("--wait/--background", help="Wait until it is imported, or return at once"),
     ] = True,
     json_output: JsonFlag = False,
     ndjson: NdjsonFlag = False,
 ) -> int:
-    """Make another vault searchable, without a copy and without a write
+    """Make another vault searchable, without copying or changing it
 
-    Its newest notes are found first. Ctrl-C ends the import tidily; `link sync` goes on with it.
+    Its newest notes come first. Ctrl-C stops the import safely; `link sync` continues it.
 
     Example:  obsidian-rag link add ~/Work/Wiki --exclude Archive
     """
@@ -80,32 +79,24 @@ def add(
     if not json_output and not ndjson:
         _tell_added(link)
     if wait:
-        return run_command(RunRequest("sync", link_id=link["link_id"]), json_output, ndjson)
+        wanted = RunRequest("sync", link_id=link["link_id"], is_new=True)
+        return run_command(wanted, json_output, ndjson)
     if json_output:
         print_envelope(envelope)
     elif the_daemon(load()) is not None:
-        say(f"The daemon imports it; `obsidian-rag link status {link['name']}` tells how far.")
+        say(f"The daemon imports it; `obsidian-rag link status {link['name']}` shows how far.")
     else:
-        say(f"No daemon runs: `obsidian-rag link sync {link['name']}` imports it.")
+        say(f"No daemon is running; `obsidian-rag link sync {link['name']}` imports it.")
     return 0
 
 
 @app.command("list")
 def list_(json_output: JsonFlag = False) -> int:
-    """Show every vault that is searched, the primary one first
+    """List every vault that is searched, the primary one first
 
     Example:  obsidian-rag link list
     """
-    envelope = ask_tool("obsidian_link_list", {})
-    if json_output:
-        print_envelope(envelope)
-        return 0
-    data: Any = envelope["data"]
-    for link in data["links"]:
-        print_link(link)
-    if not data["links"]:
-        say("No vault is indexed yet; run `obsidian-rag index`.")
-    return 0
+    return print_answer(ask_tool("obsidian_link_list", {}), json_output, _print_links)
 
 
 @app.command("remove")
@@ -121,8 +112,8 @@ def remove(
     found: Any = ask_tool("obsidian_link_sync_status", {"link_id": vault, "limit": 0}, _FLAGS)
     link = found["data"]
     if not yes and sys.stdin.isatty() and not link["is_primary"]:
-        say(f"What was made of {counted(link['totals']['indexed'], 'note')} is dropped.")
-        say(f"The files in {plain(link['root_path'])} stay as they are.")
+        say(f"The index of its {counted(link['totals']['indexed'], 'note')} is deleted.")
+        say(f"The files in {plain(link['root_path'])} are not touched.")
         typer.confirm(f"Stop searching '{link['name']}'?", abort=True, err=True)
     envelope = ask_tool("obsidian_link_remove", {"link_id": link["link_id"]}, _FLAGS)
     return print_answer(envelope, json_output, _tell_removed)
@@ -134,7 +125,7 @@ def mode(
     mode: Annotated[str, typer.Argument(help="read_only; read_write is refused for now")],
     json_output: JsonFlag = False,
 ) -> int:
-    """Say whether a linked vault may be written to
+    """Set whether a linked vault may be written to
 
     Example:  obsidian-rag link mode wiki read_only
     """
@@ -143,7 +134,7 @@ def mode(
 
 @app.command("sync")
 def sync(vault: VaultArgument, json_output: JsonFlag = False, ndjson: NdjsonFlag = False) -> int:
-    """Bring the index up to date with one vault
+    """Update the index of one vault
 
     Example:  obsidian-rag link sync wiki
     """
@@ -156,14 +147,14 @@ def status(
         str | None,
         typer.Argument(
             metavar="VAULT",
-            help="Its name or link id; all without it",
+            help="Its name or link id; all vaults if left out",
             autocompletion=complete_vault,
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, max=500, help="Most files to list")] = 20,
+    limit: Annotated[int, typer.Option(min=0, max=500, help="List at most this many files")] = 20,
     json_output: JsonFlag = False,
 ) -> int:
-    """Show how far a vault is, and which of its files wait or failed
+    """Show how far a vault is indexed, and which files wait or failed
 
     Example:  obsidian-rag link status wiki
     """
@@ -185,11 +176,11 @@ def pause(vault: VaultArgument, json_output: JsonFlag = False) -> int:
 
 @app.command("resume")
 def resume(vault: VaultArgument, json_output: JsonFlag = False) -> int:
-    """Go on with a vault that was paused
+    """Continue with a paused vault
 
     Example:  obsidian-rag link resume wiki
     """
-    return _changed(vault, {"paused": False}, json_output, "goes on")
+    return _changed(vault, {"paused": False}, json_output, "is no longer paused")
 
 
 def _changed(vault: str, change: dict[str, object], json_output: bool, what: str) -> int:
@@ -198,6 +189,13 @@ def _changed(vault: str, change: dict[str, object], json_output: bool, what: str
         json_output,
         lambda link: print(f"{plain(link['name'])} {what.format(**link)}"),
     )
+
+
+def _print_links(data: Any) -> None:
+    for link in data["links"]:
+        print_link(link)
+    if not data["links"]:
+        say("No vault is indexed yet; run `obsidian-rag index`.")
 
 
 def _tell_added(link: Any) -> None:

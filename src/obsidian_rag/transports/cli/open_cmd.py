@@ -18,13 +18,13 @@ from obsidian_rag.transports.servers import ServeOptions
 
 def open_page(
     print_only: Annotated[
-        bool, typer.Option("--print", help="Print the link, open nothing")
+        bool, typer.Option("--print", help="Print the link instead of opening it")
     ] = False,
     json_output: JsonFlag = False,
 ) -> int:
     """Open the page in your browser, signed in
 
-    Starts the daemon if none runs. The link works once, within two minutes.
+    It starts the daemon if none is running. The link works once, within two minutes.
 
     Example:  obsidian-rag open
     """

@@ -28,6 +28,11 @@ _HOW_TO_FIND = "`obsidian-rag search` finds notes by what they say."
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the envelope as JSON")]
 
 
+def command_group(text: str) -> typer.Typer:
+    """A name with commands below it; `text` says what they are about."""
+    return typer.Typer(no_args_is_help=True, help=text, rich_markup_mode=None)
+
+
 @contextlib.contextmanager
 def open_engine() -> "Iterator[Engine]":
     """The engine for the configured installation, for a while."""

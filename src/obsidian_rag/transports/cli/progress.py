@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Draw so many of so many; whoever calls need not know whether somebody looks."""
+    """Draw so many of so many; without a terminal, nothing is drawn."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return

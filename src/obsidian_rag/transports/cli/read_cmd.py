@@ -1,4 +1,4 @@
-"""read: a note or a part of it. Who sits at the terminal owns the notes: nothing is withheld."""
+"""read: a note or a part of it. The user of the terminal owns the notes: nothing is withheld."""
 
 import re
 import sys
@@ -34,7 +34,7 @@ def read(
     ] = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Print a note, or a section or some lines of it
+    """Print a note, one section of it, or some lines
 
     Example:  obsidian-rag read Journal/2024-01-15 --heading "#mentalhealth"
     """

@@ -8,7 +8,7 @@ from obsidian_rag.transports.cli.note_names import complete_note
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_answer
 from obsidian_rag.transports.cli.related_text import plain
 
-RelOption = Annotated[str, typer.Option("--rel", help='What ties them, e.g. "supports"')]
+RelOption = Annotated[str, typer.Option("--rel", help='How they are related, e.g. "supports"')]
 AddIdFlag = Annotated[
     bool, typer.Option("--add-id", help="Write an id into a target that has none")
 ]
@@ -25,19 +25,19 @@ def relate(
     note: Annotated[
         str,
         typer.Argument(
-            help="The note whose `related:` field gets the entry", autocompletion=complete_note
+            help="The note whose `related:` field changes", autocompletion=complete_note
         ),
     ],
     target: Annotated[
-        str, typer.Argument(help="The note that is named there", autocompletion=complete_note)
+        str, typer.Argument(help="The note to add to that field", autocompletion=complete_note)
     ],
     rel: RelOption = "related",
     add_id: AddIdFlag = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Write into a note that it is related to another one
+    """Record in a note that it is related to another one
 
-    Only its `related:` field changes; every other byte stays as it is.
+    Only its `related:` field changes; every other byte stays the same.
 
     Example:  obsidian-rag relate "Rain garden" Costco --rel supplies --add-id
     """

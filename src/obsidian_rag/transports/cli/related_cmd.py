@@ -7,7 +7,7 @@ import typer
 
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.transports.cli.note_names import OptionalNote, VaultOption
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, counted, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, counted, print_answer
 from obsidian_rag.transports.cli.related_text import plain, print_related
 from obsidian_rag.transports.cli.streams import say
 
@@ -23,10 +23,12 @@ _FLAGS = {
 def related(
     note: OptionalNote = None,
     vault: VaultOption = None,
-    text: Annotated[str | None, typer.Option("--text", help="A text instead of a note")] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help="Compare with this text instead of a note")
+    ] = None,
     top: Annotated[
         int | None,
-        typer.Option("--top", "-n", help="How many notes; relations.max_results by default"),
+        typer.Option("--top", "-n", help="Show this many notes; relations.max_results by default"),
     ] = None,
     tags: Annotated[
         list[str] | None,
@@ -36,14 +38,14 @@ def related(
         bool | None,
         typer.Option(
             "--hide-linked/--show-linked",
-            help="Leave out what the note links to, or not; relations.hide_linked by default",
+            help="Hide or show notes that it links to; relations.hide_linked by default",
             show_default=False,
         ),
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show the share of signals")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each signal adds")] = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Show the notes that belong to a note or a text, and why
+    """Show notes that are related to a note or a text, and why
 
     Example:  obsidian-rag related "Rain garden" --top 3
     """
@@ -61,22 +63,17 @@ def related(
         "tags": list(_tags(tags or [])) or None,
     }
     envelope = ask_tool("obsidian_rag_related", arguments, _FLAGS)
-    if json_output:
-        print_envelope(envelope)
-        return 0
-    data: Any = envelope["data"]
-    for number, result in enumerate(data["results"], start=1):
-        print_related(number, result, data["note"], explain=explain)
-    _tell(data)
-    return 0
+    return print_answer(envelope, json_output, lambda data: _show(data, explain))
 
 
 def _tags(given: Iterable[str]) -> Iterable[str]:
     return (tag.strip() for some in given for tag in some.split(",") if tag.strip())
 
 
-def _tell(data: Any) -> None:
-    """What the list does not say, on stderr."""
+def _show(data: Any, explain: bool) -> None:
+    """The notes on stdout, and on stderr what the list does not say."""
+    for number, result in enumerate(data["results"], start=1):
+        print_related(number, result, data["note"], explain=explain)
     if not data["results"]:
         compared = counted(data["compared"], "note")
         say(f"Nothing is related among {compared}.")

@@ -23,7 +23,7 @@ _JOINERS = "\u200c\u200d"
 
 
 def print_related(number: int, result: Any, source: str | None, *, explain: bool = False) -> None:
-    """One related note on stdout: who, how much, why, and the passages in which the two meet."""
+    """One related note on stdout: its title, score and reasons, and the passages that match."""
     head = f"{number}. "
     indent = " " * len(head)
     room = width() - len(head)

@@ -39,22 +39,24 @@ _ROOT = 5
 
 def search(
     question: Annotated[list[str], typer.Argument(help="What you want to know")],
-    top: Annotated[int, typer.Option("--top", "-n", help="How many passages")] = 5,
+    top: Annotated[int, typer.Option("--top", "-n", help="Show this many passages")] = 5,
     tags: Annotated[
-        list[str] | None, typer.Option("--tags", "-t", help="Only with this tag")
+        list[str] | None, typer.Option("--tags", "-t", help="Only notes with this tag")
     ] = None,
     folder: Annotated[
-        list[str] | None, typer.Option("--folder", help="Only below this folder")
+        list[str] | None, typer.Option("--folder", help="Only notes in this folder")
     ] = None,
     vault: VaultsOption = None,
     since: Annotated[str | None, typer.Option("--from", help="First day, YYYY-MM-DD")] = None,
     until: Annotated[str | None, typer.Option("--to", help="Last day, YYYY-MM-DD")] = None,
-    prop: Annotated[list[str] | None, typer.Option("--prop", help="Only with key=value")] = None,
+    prop: Annotated[
+        list[str] | None, typer.Option("--prop", help="Only notes with key=value")
+    ] = None,
     group: Annotated[bool, typer.Option("--group", help="One passage per note")] = False,
     no_dates: Annotated[
         bool, typer.Option("--no-dates", help='Ignore dates in the question, such as "last March"')
     ] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Show how scores came about")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain each score")] = False,
     json_output: JsonFlag = False,
 ) -> int:
     """Find passages by meaning and by word
@@ -110,10 +112,10 @@ def _print_suggestion(suggested: Any) -> None:
         span = suggested["date_range"]
         say(
             f"Notes from {span['from']} to {span['to']} come first"
-            f' ("{suggested["phrase"]}"). --no-dates searches all alike.\n'
+            f' ("{suggested["phrase"]}"). --no-dates treats all notes alike.\n'
         )
     elif suggested:
-        say(f'No note is from "{suggested["phrase"]}": all were searched.\n')
+        say(f'No note is from "{suggested["phrase"]}", so all notes were searched.\n')
 
 
 def _print_result(number: int, result: Any, explain: bool) -> None:

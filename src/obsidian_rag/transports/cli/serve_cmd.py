@@ -9,7 +9,7 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import IndexerFailed, InvalidArgument
-from obsidian_rag.transports.backend import restart_needed, usable_daemon
+from obsidian_rag.transports.backend import usable_daemon
 from obsidian_rag.transports.cli.output import JsonFlag, print_done
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import (
@@ -32,20 +32,20 @@ def serve(
     detach: Annotated[
         bool, typer.Option("--detach", help="Start in the background and print the address")
     ] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the daemon that runs")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the running daemon")] = False,
     idle_exit: Annotated[
         float | None,
-        typer.Option("--idle-exit", min=0, help="Stop after so many seconds without a request"),
+        typer.Option("--idle-exit", min=0, help="Stop after this many seconds without a request"),
     ] = None,
     parent_pid: Annotated[
         int | None, typer.Option("--parent-pid", min=1, help="Stop when this process is gone")
     ] = None,
     json_output: JsonFlag = False,
 ) -> int:
-    """Watch the vault, and answer commands and agents at once
+    """Run the daemon: watch the vault, and answer commands and agents
 
-    Listens on 127.0.0.1 only. While it runs, edits become searchable by themselves, and
-    all other commands use it.
+    It listens on 127.0.0.1 only. While it runs, edits become searchable at once, and all
+    other commands use it.
 
     Example:  obsidian-rag serve --detach
     """
@@ -69,9 +69,9 @@ def started(config: Config, options: ServeOptions) -> RunningDaemon:
     roots = config.vault_roots if config.has_vault else ()
     daemon, differs = usable_daemon(config)
     if daemon is not None:
-        if not (changed := restart_needed(daemon, config)):
+        if not (changed := config.restart_needed(daemon.started_with)):
             return daemon
-        differs = f"The daemon is started anew to take up {', '.join(changed)}."
+        differs = f"The daemon restarts to use the new {', '.join(changed)}."
     if differs:
         say(differs)
         _end(config)

@@ -112,7 +112,7 @@ class _SafeStream(io.TextIOWrapper):
         return len(text)
 
     def let_go(self) -> None:
-        """Leave the file open to whoever had it before; a reader that went away is no failure."""
+        """Leave the file open for its earlier stream; a reader that went away is no failure."""
         try:
             self.flush()
         except BrokenPipeError:

@@ -20,7 +20,7 @@ _NUMBERS = re.compile(r"\s*\d+\s*(?:,\s*\d+\s*)*")
 
 def suggest(
     note: NoteArgument,
-    top: Annotated[int, typer.Option("--top", "-n", help="How many suggestions")] = 10,
+    top: Annotated[int, typer.Option("--top", "-n", help="Show this many suggestions")] = 10,
     apply: Annotated[
         list[str] | None,
         typer.Option("--apply", metavar="N,N|PATH", help="Write these without asking"),

@@ -7,6 +7,7 @@ import typer
 from obsidian_rag.config import load
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
+    command_group,
     local_time,
     open_engine,
     paint,
@@ -16,27 +17,27 @@ from obsidian_rag.transports.cli.output import (
 from obsidian_rag.transports.cli.streams import say, style
 from obsidian_rag.transports.lazy import engine
 
-_NAME_HELP = "What you call it, such as the agent's name"
-app = typer.Typer(no_args_is_help=True, help="Let agents ask over HTTP", rich_markup_mode=None)
+_NAME_HELP = "Its name, such as that of the agent"
+app = command_group("Let agents ask over HTTP")
 
 
 @app.command("create")
 def create(
     name: Annotated[str, typer.Option("--name", help=_NAME_HELP)],
     vaults: Annotated[
-        str | None, typer.Option(help="Only these vaults, by name, with commas between them")
+        str | None, typer.Option(help="Only these vaults, by name, separated by commas")
     ] = None,
     folders: Annotated[
-        str | None, typer.Option(help="Only notes below these folders, with commas between them")
+        str | None, typer.Option(help="Only notes in these folders, separated by commas")
     ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Refuse every tool that changes something")
     ] = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Make a token for one agent; it is shown once and works at once
+    """Create a token for one agent; it is shown once and works at once
 
-    What lies outside its vaults and folders does not exist for the agent.
+    The agent sees nothing outside its vaults and folders.
 
     Example:  obsidian-rag token create --name writer --folders Projects/A,Inbox --read-only
     """
@@ -57,7 +58,7 @@ def create(
 
 @app.command("list")
 def list_(json_output: JsonFlag = False) -> int:
-    """Show every token by name, and what it is worth
+    """List every token, and what it allows
 
     Example:  obsidian-rag token list
     """
@@ -79,7 +80,7 @@ def list_(json_output: JsonFlag = False) -> int:
 def revoke(
     name: Annotated[str, typer.Argument(help="The token's name")], json_output: JsonFlag = False
 ) -> int:
-    """Let a token be worth nothing, from now on
+    """Make a token invalid at once
 
     Example:  obsidian-rag token revoke writer
     """
@@ -105,7 +106,7 @@ def _fields(one: Any, names: dict[str, str]) -> dict[str, Any]:
 
 
 def _may(one: Any, names: dict[str, str]) -> str:
-    """What a token is worth, in words."""
+    """What a token allows, in words."""
     told = _fields(one, names)
     where = [
         f"in {' and '.join(told['vaults'])}" if told["vaults"] is not None else "in every vault",

@@ -1,16 +1,16 @@
 """uuid check and add: the ids by which notes name each other, whatever they are called."""
 
-import signal
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from obsidian_rag.errors import InvalidArgument, NotFound, error_from
+from obsidian_rag.transports.cli.interrupts import stop_on_signals
 from obsidian_rag.transports.cli.note_names import OptionalNote
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
+    command_group,
     counted,
     no_note,
     open_engine,
@@ -26,9 +26,7 @@ from obsidian_rag.transports.lazy import ids
 if TYPE_CHECKING:
     from obsidian_rag.engine import Engine
 
-app = typer.Typer(
-    no_args_is_help=True, help="Check the ids of notes, and add them", rich_markup_mode=None
-)
+app = command_group("Check the ids of notes, and add them")
 _SHOWN = 20
 
 
@@ -39,7 +37,7 @@ def check(
 ) -> int:
     """Report missing, broken and duplicate ids and dead relations
 
-    Ends with 1 if something is to be corrected.
+    Exits with 1 if something needs to be corrected.
 
     Example:  obsidian-rag uuid check
     """
@@ -57,15 +55,15 @@ def check(
 @app.command("add")
 def add(
     note: OptionalNote = None,
-    every: Annotated[bool, typer.Option("--all", help="Every note that has none")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every note without an id")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Write nothing, say what would be written")
+        bool, typer.Option("--dry-run", help="Show what would be written, and write nothing")
     ] = False,
     json_output: JsonFlag = False,
 ) -> int:
     """Write an id into a note that has none, or into all of them
 
-    The id becomes the first field of the frontmatter; all other bytes stay as they are. Good ids
+    The id becomes the first field of the frontmatter; all other bytes stay the same. Good ids
     never change.
 
     Example:  obsidian-rag uuid add --all --dry-run
@@ -93,7 +91,7 @@ def _add_one(opened: "Engine", note: str, dry_run: bool, json_output: bool) -> i
 
 
 def _add_all(opened: "Engine", dry_run: bool, json_output: bool) -> int:
-    stop = _stop_on_interrupt()
+    stop = stop_on_signals("note")
     with progress("notes") as show:
         paths = ids.notes_without_id(opened, opened.vaults.primary, show)
     done: list[ids.AddedId] = []
@@ -111,18 +109,6 @@ def _add_all(opened: "Engine", dry_run: bool, json_output: bool) -> int:
     return 130 if stop.is_set() else 1 if failed else 0
 
 
-def _stop_on_interrupt() -> threading.Event:
-    """The first interrupt ends it after the note under way, the second at once."""
-    stop = threading.Event()
-
-    def request(number: int, _: object) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        stop.set()
-
-    signal.signal(signal.SIGINT, request)
-    return stop
-
-
 def _summarise(done: "list[ids.AddedId]", wanted: int, dry_run: bool) -> None:
     good = [one for one in done if one.error is None]
     if dry_run:
@@ -136,7 +122,7 @@ def _summarise(done: "list[ids.AddedId]", wanted: int, dry_run: bool) -> None:
     if len(done) < wanted:
         say(f"Stopped early; {counted(wanted - len(done), 'note')} stayed unchanged.")
     if good and not dry_run:
-        say("Run `obsidian-rag sync`, unless the daemon runs.")
+        say("Run `obsidian-rag sync`, unless the daemon is running.")
 
 
 def _sentence(one: "ids.AddedId") -> str:

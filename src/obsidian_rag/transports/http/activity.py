@@ -4,7 +4,7 @@ import time
 
 
 class Activity:
-    """When the door was last used; whoever only listens or looks at health does not use it."""
+    """When the door was last used; listening to events and asking for health do not count."""
 
     def __init__(self) -> None:
         self._under_way = 0

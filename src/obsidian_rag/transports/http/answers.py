@@ -1,7 +1,7 @@
 """What the door sends: JSON with the headers every response has, and refusals as envelopes."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from starlette.responses import Response
 
@@ -12,6 +12,7 @@ from obsidian_rag.errors import (
     NotFound,
     ObsidianRagError,
     SecurityViolation,
+    error_kinds,
 )
 from obsidian_rag.tools import Envelope, failure
 
@@ -50,6 +51,7 @@ _KINDS: dict[int, type[ObsidianRagError]] = {
     401: SecurityViolation,
     403: SecurityViolation,
     404: NotFound,
+    421: SecurityViolation,
     429: Busy,
     500: IndexerFailed,
     503: Busy,
@@ -77,11 +79,5 @@ def status_of(envelope: Envelope) -> int:
     return _STATUSES.get(envelope["error"]["code"], 500)
 
 
-def _kinds_below(kind: type[ObsidianRagError]) -> Iterator[type[ObsidianRagError]]:
-    for below in kind.__subclasses__():
-        yield below
-        yield from _kinds_below(below)
-
-
-_STATUSES = {kind.code: kind.http_status for kind in _kinds_below(ObsidianRagError)}
+_STATUSES = {code: kind.http_status for code, kind in error_kinds().items()}
 ERROR_STATUSES = frozenset(_STATUSES.values())

@@ -73,13 +73,12 @@ class Door(GuardedDoor):
         if find_tool(name, caller) is None:
             return answer(call(self._engine, name, {}, caller), 404)
         with self.activity:
-            limits = self._engine.config.settings.server
-            most = BodyLimits(limits.max_body_kb * 1024, limits.read_timeout_s)
-            arguments = await read_object(request.headers, request.receive, most)
+            limits = BodyLimits.of(self._engine.config.settings.server)
+            arguments = await read_object(request.headers, request.receive, limits)
 
             def work() -> Response:
                 envelope = call(self._engine, name, arguments, caller)
-                return Response(encoded(envelope), status_of(envelope), media_type=JSON)
+                return answer(envelope, status_of(envelope))
 
             return await self.threads.run(work, request.receive)
 

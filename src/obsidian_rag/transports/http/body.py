@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
+from obsidian_rag.config import ServerSettings
 from obsidian_rag.transports.http.answers import Refusal
 
 _JSON_TYPE = re.compile(r'application/json\s*(;\s*charset="?utf-8"?\s*)?', re.IGNORECASE)
@@ -26,6 +27,11 @@ class BodyLimits:
 
     most_bytes: int
     most_s: float
+
+    @classmethod
+    def of(cls, settings: ServerSettings) -> "BodyLimits":
+        """As the settings of the server say."""
+        return cls(settings.max_body_kb * 1024, settings.read_timeout_s)
 
 
 async def read_object(headers: Headers, receive: Receive, limits: BodyLimits) -> dict[str, object]:

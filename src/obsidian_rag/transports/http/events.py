@@ -1,4 +1,4 @@
-"""Server-sent events: what happens in the daemon, for whoever keeps listening.
+"""Server-sent events: what happens in the daemon, for clients that keep listening.
 
 A listener that cannot keep up loses the oldest events and is told so; it never slows the daemon.
 Only the owner of the notes is told which files an event is about.
@@ -98,7 +98,7 @@ class Streams:
         caller: Caller = scope[CALLER]
         if caller.is_limited:
             raise Refusal(
-                403, "Events are about all notes, and you know of some only.", "Ask the tools."
+                403, "Events are about all notes, and you may see only some.", "Ask the tools."
             )
         if self.listeners >= _MOST_LISTENERS:
             raise Refusal(

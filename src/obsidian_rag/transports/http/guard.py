@@ -6,7 +6,7 @@ this machine can connect too. So the Host must be ours, a request that a foreign
 refused, and everything but health, schemas and the page's own files needs a token or a session: the
 daemon's token, which only the owner of the data folder can read, one that the user made for an
 agent, which is worth what they said, or the session of somebody who signed in (`web.sessions`).
-Rates are limited per kind of caller: who has no token cannot slow who has one.
+Rates are limited per kind of caller: requests without a token cannot slow those with one.
 """
 
 import math
@@ -33,7 +33,7 @@ _AGENT_PATHS = frozenset({"/tools", "/events", "/mcp"})
 _FRIENDLY_SITES = {"same-origin", "none"}
 
 
-class Pace:
+class RateLimit:
     """A token bucket: so many per second, twice as many at once."""
 
     def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -72,8 +72,8 @@ class Guard:
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
         self._origins = {f"http://127.0.0.1:{port}", f"http://localhost:{port}"}
         self._token = token.encode()
-        self._pace = Pace(per_second)
-        self._pace_without_token = Pace(per_second)
+        self._limit = RateLimit(per_second)
+        self._limit_without_token = RateLimit(per_second)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check, then pass on."""
@@ -89,7 +89,7 @@ class Guard:
             is_open = True
         elif not is_open:
             scope[CALLER] = self._caller(scope, headers)
-        if wait_s := (self._pace_without_token if is_open else self._pace).take():
+        if wait_s := (self._limit_without_token if is_open else self._limit).take():
             raise Refusal(
                 429,
                 "Too many requests at once.",
@@ -117,7 +117,7 @@ class Guard:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             raise Refusal(
-                403, "The Host header names another server.", "Use the address in daemon.json."
+                421, "The Host header names another server.", "Use the address in daemon.json."
             )
 
     def _check_origin(self, headers: Headers) -> None:
@@ -129,7 +129,7 @@ class Guard:
             )
 
     def _token_caller(self, headers: Headers, path: str) -> Caller:
-        """With the daemon's token whom the headers name, else the agent of the token."""
+        """The caller that the headers name with the daemon's token, else the agent of the token."""
         given = headers.getlist("authorization")
         kind, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         # Header text is Latin-1; compare_digest takes no str that is not ASCII.
@@ -151,7 +151,7 @@ class Guard:
 
 
 def _named(headers: Headers) -> Caller:
-    """Whom a program with the daemon's token, which may do everything, says that it asks for."""
+    """The caller that a program with the daemon's token asks for; that token may do everything."""
     limits = headers.getlist(LIMITS_HEADER)
     if not limits:
         return OWNER if headers.get("x-obsidian-rag-caller") == "owner" else AGENT

@@ -22,7 +22,7 @@ class McpApp(Protocol):
     def close(self) -> None: ...
 
 
-# It is slow to load, and of another room: whoever starts the door says how it is made.
+# It is slow to load and belongs to another room, so the door is told how to make it.
 MakeMcp = Callable[[Engine, Callable[[Scope], Caller]], McpApp]
 
 
@@ -39,9 +39,8 @@ class McpPath:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         with self._activity:
-            limits = self._engine.config.settings.server
-            most = BodyLimits(limits.max_body_kb * 1024, limits.read_timeout_s)
-            content = await read_bytes(Headers(scope=scope), receive, most)
+            limits = BodyLimits.of(self._engine.config.settings.server)
+            content = await read_bytes(Headers(scope=scope), receive, limits)
             app = await self._app()
             await app(scope, _again(content, receive), send)
 

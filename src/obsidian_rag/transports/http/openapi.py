@@ -5,14 +5,14 @@ from http import HTTPStatus
 from typing import Any
 
 from obsidian_rag import __version__
-from obsidian_rag.tools import ENVELOPE_SCHEMA, TOOLS, Tool, schemas
+from obsidian_rag.tools import ENVELOPE_SCHEMA, TOOLS, Tool
 from obsidian_rag.transports.http.answers import ERROR_STATUSES, JSON
 
 Document = dict[str, Any]
 
 _SCHEMAS = "#/components/schemas/"
 # What the door itself answers anywhere: foreign callers, wrong methods, too much at once, bugs.
-_OPEN_STATUSES = frozenset({403, 405, 429, 500})
+_OPEN_STATUSES = frozenset({403, 405, 421, 429, 500})
 _DOOR_STATUSES = _OPEN_STATUSES | {401}
 _TOOL_STATUSES = _DOOR_STATUSES | ERROR_STATUSES | {400, 404, 408, 413, 415}
 _HEADERS = {
@@ -65,12 +65,11 @@ _HEALTH: Document = {
 
 def tool_list() -> Document:
     """What `GET /tools` answers."""
-    by_name = schemas()
     tools = [
         {
             "name": tool.name,
             "description": tool.description,
-            "input_schema": by_name[tool.name],
+            "input_schema": tool.schema,
             "read_only": tool.is_read_only,
         }
         for tool in TOOLS.values()

@@ -19,10 +19,10 @@ from obsidian_rag.engine import Daemon, announce, claim
 from obsidian_rag.errors import Busy, ConfigInvalid
 from obsidian_rag.transports.http.app import Door
 from obsidian_rag.transports.http.lifetime import Reason, idle_reason, parent_reason
-from obsidian_rag.transports.http.log import daemon_log
 from obsidian_rag.transports.http.mcp_path import MakeMcp
 from obsidian_rag.transports.http.protocol import ConnectionLimits, PatientProtocol
 from obsidian_rag.transports.http.web.first_run import FirstRunDoor
+from obsidian_rag.transports.log import daemon_log
 
 _HOST = "127.0.0.1"
 _LAST_PORT = "last-port"
@@ -52,7 +52,12 @@ def serve(
         ConfigInvalid: the port may not be used.
     """
     over = threading.Event()
-    with _told_by_signal(over), claim(config), daemon_log(config), _listening(config) as listener:
+    with (
+        _told_by_signal(over),
+        claim(config),
+        daemon_log(config.logs),
+        _listening(config) as listener,
+    ):
         own = [] if parent_pid is None else [parent_reason(parent_pid)]
         is_wanted = False
         while not config.has_vault:
@@ -93,7 +98,7 @@ def _await_vault(
 ) -> bool:
     """Serve the page alone until a vault is chosen there or by `init`, or until told to stop.
 
-    Returns whether it was chosen on the page: who does so has asked for the first index too.
+    Returns whether it was chosen on the page: that asks for the first index too.
     """
     chosen, on_page = threading.Event(), threading.Event()
 
@@ -207,7 +212,7 @@ def _told_by_signal(over: threading.Event) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _listening(config: Config) -> Iterator[socket.socket]:
-    """A socket of this machine only; whoever connects early waits until we answer."""
+    """A socket of this machine only; early connections wait until we answer."""
     port = config.settings.server.port
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         if os.name == "posix":  # elsewhere it would let another process take the same port

@@ -25,7 +25,7 @@ from mcp_types import (
 )
 
 from obsidian_rag import __version__
-from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.errors import ObsidianRagError, unexpected
 from obsidian_rag.transports.mcp.prompts import INSTRUCTIONS, get_prompt, offered_prompts
 from obsidian_rag.transports.mcp.refusal import refusal
 from obsidian_rag.transports.mcp.template import TEMPLATE
@@ -109,5 +109,4 @@ class Handlers:
             raise refusal(error) from error
         except Exception as error:  # noqa: BLE001  (the outer edge: a traceback is for the log)
             _log.exception("a request failed")
-            kind = type(error).__name__
-            raise MCPError(INTERNAL_ERROR, f"Something unexpected went wrong ({kind}).") from None
+            raise MCPError(INTERNAL_ERROR, unexpected(error).message) from None

@@ -48,7 +48,7 @@ def read_resource(call: Call, uri: str) -> ReadResourceResult:
     arguments = {"note": unquote(uri.removeprefix(PREFIX)), "max_chars": _MOST_CHARS}
     envelope = call("obsidian_rag_read", arguments)
     if envelope["data"] is None and envelope["error"] is not None:
-        raise refused({**envelope["error"]}, uri)
+        raise refused(envelope["error"], uri)
     return ReadResourceResult(contents=_contents(uri, envelope["data"]))
 
 

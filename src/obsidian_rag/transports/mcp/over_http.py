@@ -28,7 +28,7 @@ class McpOverHttp:
         def answers(context: Any) -> Answers:
             request: Request = context.request
             caller = caller_of(request.scope)
-            # Whoever speaks MCP is an agent, also with the owner's token.
+            # A caller over MCP is an agent, even with the owner's token.
             return Answers(DaemonBackend(engine, AGENT if caller.is_owner else caller))
 
         self._manager = StreamableHTTPSessionManager(

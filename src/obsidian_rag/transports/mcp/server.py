@@ -18,8 +18,8 @@ from mcp.shared.message import SessionMessage
 
 from obsidian_rag.config import Config
 from obsidian_rag.transports.limits import NO_LIMITS, Limits
+from obsidian_rag.transports.log import log_to
 from obsidian_rag.transports.mcp.handlers import Handlers
-from obsidian_rag.transports.mcp.log import keep_log
 from obsidian_rag.transports.mcp.malformed import mended, refusal_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 def speak(config: Config, limits: Limits = NO_LIMITS) -> int:
     """Serve one MCP client; returns the exit code once its end of the line is closed."""
-    keep_log(config.logs / "mcp.log")
+    log_to(config.logs / "mcp.log")
     door = _Door(config, limits)
     try:
         anyio.run(_serve, door)

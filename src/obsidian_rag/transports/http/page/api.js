@@ -13,7 +13,7 @@ export class Problem extends Error {
   }
 }
 
-const GONE = { code: '', message: 'obsidian-rag does not answer.', recoverable: true, suggestion: 'Start it with `obsidian-rag serve --detach`; this page goes on by itself.' };
+const GONE = { code: '', message: 'obsidian-rag does not answer.', recoverable: true, suggestion: 'Start it with `obsidian-rag serve --detach`; this page reconnects on its own.' };
 
 /** @type {() => void} */
 let onVisitor = () => {};

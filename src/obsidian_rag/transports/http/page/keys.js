@@ -8,7 +8,7 @@ const HELP = [
   ['/', 'Search'],
   ['↑ ↓', 'Choose a hit'],
   ['Enter', 'Open it here'],
-  ['Space', 'Show more of it'],
+  ['Space', 'Show more'],
   ['o', 'Open in Obsidian'],
   ['c', 'Copy its link'],
   ['r', 'Show related notes'],

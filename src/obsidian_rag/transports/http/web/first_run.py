@@ -17,7 +17,7 @@ from obsidian_rag.config_edit import existing_folder
 from obsidian_rag.engine import Bus, accept_replacement, offered_vaults, replaced_vault
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument, ObsidianRagError
 from obsidian_rag.tools import Envelope, failure, success
-from obsidian_rag.transports.http.answers import JSON, answer, encoded, status_of
+from obsidian_rag.transports.http.answers import answer, status_of
 from obsidian_rag.transports.http.body import BodyLimits, read_object
 from obsidian_rag.transports.http.guarded import GuardedDoor
 from obsidian_rag.transports.http.web.routes import SignIn, shell_routes
@@ -67,7 +67,7 @@ class FirstRunDoor(GuardedDoor):
         envelope = await self.threads.run(choose, request.receive)
         if envelope["data"] is not None:
             self._on_chosen()
-        return Response(encoded(envelope), status_of(envelope), media_type=JSON)
+        return answer(envelope, status_of(envelope))
 
     def _chosen(self, path: str, may_replace: bool) -> Envelope:
         try:

@@ -136,7 +136,7 @@ def _links(engine: Engine, vault: str | None, view: NoteView) -> Links:
             return None
         with contextlib.suppress(ObsidianRagError):
             other = note_view(engine, path, vault)
-            first, last = _section(other, heading)
+            first, last = other.lines_under(heading)
             is_veiled = any(one <= last and first <= end for one, end, _ in other.veiled)
             if not other.is_private and not is_veiled:
                 text = "\n".join(other.text.splitlines()[first - 1 : last])
@@ -145,17 +145,6 @@ def _links(engine: Engine, vault: str | None, view: NoteView) -> Links:
         return None
 
     return Links(note, file, embedded)
-
-
-def _section(view: NoteView, heading: str) -> tuple[int, int]:
-    """The first and last line under a heading, or of all."""
-    wanted, total = heading.rpartition("#")[2].casefold(), len(view.text.splitlines())
-    for place, head in enumerate(view.note.headings):
-        if wanted and head.text.casefold() == wanted:
-            later = view.note.headings[place + 1 :]
-            ends = (other.line - 1 for other in later if 0 < other.level <= head.level)
-            return head.line, next(ends, total)
-    return 1, total
 
 
 def _plain(value: object) -> object:

@@ -23,9 +23,9 @@ from starlette.routing import Route
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.tools import Envelope, failure, success
+from obsidian_rag.tools import Envelope, failure, memory_list, success, sync_trash
 from obsidian_rag.transports.http.activity import Activity
-from obsidian_rag.transports.http.answers import JSON, Refusal, answer, encoded, status_of
+from obsidian_rag.transports.http.answers import Refusal, answer, status_of
 from obsidian_rag.transports.http.body import BodyLimits, read_object
 from obsidian_rag.transports.http.threads import ToolThreads
 from obsidian_rag.transports.http.web import views
@@ -39,28 +39,26 @@ from obsidian_rag.transports.http.web.note import (
 )
 from obsidian_rag.transports.http.web.sessions import Sessions
 from obsidian_rag.transports.http.web.settings import change_settings, read_settings
-from obsidian_rag.transports.http.web.start import start
 
 Read = Callable[[Engine, Mapping[str, str]], Envelope | Response]
 Change = Callable[[Engine, Mapping[str, object]], Envelope]
 
 # GET /page/NAME?… for what is shown, POST /page/NAME {…} for what is changed.
 READS: dict[str, Read] = {
-    "start": start,
+    "start": views.start,
     "note": read_note,
     "file": read_file,
     "filters": read_filters,
     "relation": read_relation,
     "settings": read_settings,
     "map": note_map,
-    "memory": views.facts,
+    "memory": lambda engine, _: memory_list(engine),
     "conflicts": views.conflicts,
-    "trash": views.trash,
+    "trash": lambda engine, _: sync_trash(engine),
 }
 CHANGES: dict[str, Change] = {
     "settings": change_settings,
     "memory/forget": views.forget,
-    "meaning": views.pause_meaning,
     "conflicts/resolve": views.resolve,
     "trash/restore": views.restore,
 }
@@ -99,9 +97,8 @@ class WebPage:
 
     def _changer(self, change: Change) -> Callable[[Request], object]:
         async def respond(request: Request) -> Response:
-            limits = self._engine.config.settings.server
-            most = BodyLimits(limits.max_body_kb * 1024, limits.read_timeout_s)
-            asked = await read_object(request.headers, request.receive, most)
+            limits = BodyLimits.of(self._engine.config.settings.server)
+            asked = await read_object(request.headers, request.receive, limits)
             return await self._run(request, lambda: change(self._engine, asked))
 
         return respond
@@ -115,7 +112,7 @@ class WebPage:
                 found = failure(error)
             if isinstance(found, Response):
                 return found
-            return Response(encoded(found), status_of(found), media_type=JSON)
+            return answer(found, status_of(found))
 
         with self._activity:
             return await self._threads.run(respond, request.receive)

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from obsidian_rag import config
-from obsidian_rag.config_edit import check_name, setting_choices, unset_value
+from obsidian_rag.config_edit import change_values, check_name, setting_choices
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument
 from obsidian_rag.tools import Envelope, success
@@ -59,21 +59,18 @@ def change_settings(engine: Engine, asked: Mapping[str, object]) -> Envelope:
 def _tried(now: config.Config, changes: Mapping[str, object]) -> config.Config:
     tree = config.read_file(now.file)
     try:
-        for name, value in changes.items():
-            _put(tree, str(name), value)
+        for name in changes:
+            _check_changeable(name)
+        change_values(tree, changes)
         return now.renewed(tree)
     except ConfigInvalid as error:
         raise InvalidArgument(error.message, error.suggestion) from error
 
 
-def _put(tree: dict[str, Any], name: str, value: object) -> None:
+def _check_changeable(name: str) -> None:
     check_name(name)
     if name in _NOT_HERE or _is_secret(name):
         raise InvalidArgument(f"'{name}' is not changed here.", "Use `obsidian-rag config set`.")
-    if value is None:
-        unset_value(tree, name)
-    else:
-        config.put_value(tree, name, value)
 
 
 def _consequences(engine: Engine, after: config.Config, changed: list[str]) -> Iterator[str]:
@@ -81,10 +78,10 @@ def _consequences(engine: Engine, after: config.Config, changed: list[str]) -> I
     if reindex := [name for name in changed if name in config.NEEDS_REINDEX]:
         yield (
             f"{', '.join(reindex)}: the index was built with the old value and must be rebuilt"
-            " (Health, Rebuild). Until then search goes by words only."
+            " (Health, Rebuild). Until then, search uses words only."
         )
     if restart := [name for name in changed if name in config.NEEDS_RESTART]:
-        yield f"{', '.join(restart)}: in effect after the daemon is started anew."
+        yield f"{', '.join(restart)}: in effect after the daemon restarts."
     if hidden := [name for name in changed if name in engine.config.overrides]:
         yield f"{', '.join(hidden)}: the environment of the daemon wins over the file."
     if "vault_path" in changed and after.has_vault:

@@ -1,27 +1,36 @@
-"""What Health, Memory and LiveSync of the page ask besides the tools; all for the owner."""
+"""What the frame, Health, Memory and LiveSync of the page ask besides the tools."""
 
 from collections.abc import Mapping
 
-from obsidian_rag import config
-from obsidian_rag.config_edit import set_value
-from obsidian_rag.engine import Engine
+from obsidian_rag import __version__
+from obsidian_rag.engine import Engine, health_of
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.tools import (
     Envelope,
     memory_forget,
-    memory_list,
     success,
     sync_conflict,
     sync_conflicts,
     sync_resolve,
     sync_restore,
-    sync_trash,
 )
 
 
-def facts(engine: Engine, _: Mapping[str, str]) -> Envelope:
-    """Everything that is remembered, the latest first."""
-    return memory_list(engine)
+def start(engine: Engine, _: Mapping[str, str]) -> Envelope:
+    """Which vaults there are, and how the engine is."""
+    health = health_of(engine)
+    vaults = [
+        {
+            "id": vault.link_id,
+            "name": vault.name,
+            "path": str(vault.root),
+            "is_primary": vault.is_primary,
+            "mode": str(vault.mode),
+        }
+        for vault in engine.vaults
+    ]
+    told = {"state": health.state, "error": health.error.body if health.error else None}
+    return success({"version": __version__, "vaults": vaults, "health": told})
 
 
 def forget(engine: Engine, asked: Mapping[str, object]) -> Envelope:
@@ -31,17 +40,6 @@ def forget(engine: Engine, asked: Mapping[str, object]) -> Envelope:
         NotFound: there is none with this key.
     """
     return memory_forget(engine, _text(asked, "key"))
-
-
-def pause_meaning(engine: Engine, asked: Mapping[str, object]) -> Envelope:
-    """Add no more meaning vectors for now, or go on."""
-    is_paused = asked.get("is_paused") is True
-    file = engine.config.file
-    tree = config.read_file(file)
-    set_value(tree, "meaning.paused", "true" if is_paused else "false")
-    config.save(tree, file)
-    engine.follow_settings()
-    return success({"is_paused": is_paused})
 
 
 def conflicts(engine: Engine, asked: Mapping[str, str]) -> Envelope:
@@ -63,15 +61,6 @@ def resolve(engine: Engine, asked: Mapping[str, object]) -> Envelope:
     text = asked.get("text")
     merged = text if isinstance(text, str) else None
     return sync_resolve(engine, _text(asked, "path"), _text(asked, "keep"), merged)
-
-
-def trash(engine: Engine, _: Mapping[str, str]) -> Envelope:
-    """What sync took out of the vault.
-
-    Raises:
-        ConfigInvalid: LiveSync is not set up.
-    """
-    return sync_trash(engine)
 
 
 def restore(engine: Engine, asked: Mapping[str, object]) -> Envelope:

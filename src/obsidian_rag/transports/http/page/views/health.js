@@ -107,10 +107,10 @@ class HealthView {
     const since = data.health_changes.at(-1)?.at;
     replace(this.head,
       h('p', { class: 'health-state' }, h('i', { class: 'dot', 'data-health': status }), h('strong', {}, STATES[status] ?? status), since && h('span', { class: 'muted' }, ' since ', time(since))),
-      error ? h('p', {}, coded(`${error.message} (${error.code})`)) : h('p', {}, 'Everything is searchable with the settings of now.'),
+      error ? h('p', {}, coded(`${error.message} (${error.code})`)) : h('p', {}, 'Everything is searchable with the current settings.'),
       error?.suggestion && h('p', { class: 'muted' }, coded(error.suggestion)),
       data.searchable && h('p', { class: 'muted' }, `${count(data.searchable.searchable)} of ${count(data.searchable.notes)} notes can be found.`),
-      data.restart_needed.length > 0 && h('p', { class: 'muted' }, `Takes effect when the daemon is started anew: ${data.restart_needed.join(', ')}.`));
+      data.restart_needed.length > 0 && h('p', { class: 'muted' }, `Takes effect when the daemon restarts: ${data.restart_needed.join(', ')}.`));
     if (data.active_job?.progress) this.onJob({ ...data.active_job.progress, job_id: data.active_job.id });
     else this.endJob();
     this.showMeaning(data.meaning);
@@ -174,13 +174,13 @@ class HealthView {
   async start(mode) {
     await this.doing(async () => {
       await call('index', { mode });
-      toast(mode === 'sync' ? 'Sync started' : 'Reindex started; search goes on with the old index');
+      toast(mode === 'sync' ? 'Sync started' : 'Reindex started; search still uses the old index');
     });
   }
 
   reindex() {
     const box = dialog('Build a new index?', [
-      h('p', {}, 'All notes are read again and a new index is built beside the one in use. Search goes on meanwhile. It is needed after damage or when the embedder was changed.'),
+      h('p', {}, 'All notes are read again and a new index is built beside the one in use. Search keeps working meanwhile. Do this after damage or a change of the embedder.'),
       h('div', { class: 'row end' },
         h('button', { type: 'button', onclick: () => box.close() }, 'Cancel'),
         h('button', { type: 'button', class: 'primary', onclick: () => { box.close(); this.start('reindex'); } }, 'Reindex')),
@@ -193,7 +193,7 @@ class HealthView {
 
   /** @param {boolean} isPaused */
   pause(isPaused) {
-    return this.doing(() => post('meaning', { is_paused: isPaused }));
+    return this.doing(() => post('settings', { changes: { 'meaning.paused': isPaused }, save: true }));
   }
 
   /** @param {() => Promise<any>} act */

@@ -49,7 +49,7 @@ class LivesyncView {
   /** @param {any} data */
   showStatus(data) {
     if (!data.configured) {
-      replace(this.head, state('This vault is not synced with other devices.', 'LiveSync keeps it the same as on your phone or laptop, through a CouchDB of yours.', [h('span', { class: 'muted' }, 'In a terminal: '), h('code', {}, 'obsidian-rag livesync setup')]));
+      replace(this.head, state('This vault is not synced with other devices.', 'LiveSync keeps it the same on your phone and laptop, through your own CouchDB server.', [h('span', { class: 'muted' }, 'In a terminal: '), h('code', {}, 'obsidian-rag livesync setup')]));
       return;
     }
     const { stats } = data;
@@ -121,7 +121,7 @@ class LivesyncView {
       ? others.map((/** @type {any} */ one, /** @type {number} */ at) => h('button', { type: 'button', onclick: () => settle(one.rev) }, `Keep other ${at + 1}`))
       : [h('button', { type: 'button', onclick: () => settle('theirs') }, 'Keep other')];
     replace(body,
-      data.rows ? sideBySide(data.rows, ours, theirs) : h('div', { class: 'sides' }, [ours, ...others].map((one, at) => h('div', {}, sideHead(one, at), h('p', { class: 'muted' }, one.is_deleted ? 'Deleted here.' : 'Too large, or no text: it cannot be shown.')))),
+      data.rows ? sideBySide(data.rows, ours, theirs) : h('div', { class: 'sides' }, [ours, ...others].map((one, at) => h('div', {}, sideHead(one, at), h('p', { class: 'muted' }, one.is_deleted ? 'Deleted here.' : 'It cannot be shown: it is too large, or not text.')))),
       h('div', { class: 'row' },
         h('button', { type: 'button', onclick: () => settle('ours') }, 'Keep this'),
         keepOther,
@@ -166,7 +166,7 @@ class LivesyncView {
       const rows = data.files.map((/** @type {any} */ file) => h('li', {},
         h('span', {}, file.path, h('span', { class: 'muted small' }, ' · ', file.reason, ' · ', time(file.removed_at))),
         h('button', { type: 'button', class: 'bare', 'aria-label': `Restore ${file.path}`, onclick: () => this.restore(file) }, 'Restore')));
-      replace(this.trash, h('h2', {}, 'Trash'), rows.length ? h('ul', { class: 'plain file-list' }, rows) : h('p', { class: 'muted' }, 'Sync took nothing out of the vault.'));
+      replace(this.trash, h('h2', {}, 'Trash'), rows.length ? h('ul', { class: 'plain file-list' }, rows) : h('p', { class: 'muted' }, 'Sync has removed nothing from the vault.'));
     } catch (error) {
       if (!this.signal.aborted && isNews()) replace(this.trash, failed(error, () => this.loadTrash()));
     }

@@ -151,7 +151,7 @@ class MapView {
     this.mark(text ? notes : null);
     this.found.hidden = !text;
     const rows = notes.slice(0, MOST_LISTED).map((at) => h('li', {}, this.noteButton(at)));
-    replace(this.found, rows.length ? rows : h('li', { class: 'muted small' }, 'No note on the map is called so.'));
+    replace(this.found, rows.length ? rows : h('li', { class: 'muted small' }, 'No note on the map has that name.'));
     if (text) say(plural(notes.length, 'note') + ' found');
   }
 
@@ -258,7 +258,7 @@ class MapView {
       h('p', { class: 'row' },
         h('a', { class: 'button primary', href: noteUrl(vault, path) }, icon('open'), 'Open note'),
         this.note === path ? null : h('a', { class: 'button', href: this.urlOf('note', at) }, 'Neighbourhood')),
-      near.length ? lists : h('p', { class: 'muted' }, 'No other note is tied to it.'));
+      near.length ? lists : h('p', { class: 'muted' }, 'No other note is connected to it.'));
     this.sheet.hidden = false;
     this.sheet.scrollTop = 0;
   }

@@ -67,7 +67,7 @@ export const view = {
     function ask(fact) {
       const box = dialog(`Forget “${fact.key}”?`, [
         h('p', {}, fact.value),
-        h('p', { class: 'muted' }, 'The note it came from stays as it is.'),
+        h('p', { class: 'muted' }, 'The note it came from does not change.'),
         h('div', { class: 'row end' },
           h('button', { type: 'button', onclick: () => box.close() }, 'Cancel'),
           h('button', { type: 'button', class: 'danger', onclick: async () => { box.close(); await forget(fact.key); } }, 'Forget')),

@@ -6,6 +6,6 @@ import { h, replace, state } from '../dom.js';
 export const view = {
   title: 'Not here',
   render(main) {
-    replace(main, h('div', { class: 'column' }, state('There is nothing at this address.', 'It may be of another version.', [h('a', { class: 'button', href: '/search' }, 'Search your notes')])));
+    replace(main, h('div', { class: 'column' }, state('There is nothing at this address.', 'It may belong to another version.', [h('a', { class: 'button', href: '/search' }, 'Search your notes')])));
   },
 };

@@ -49,7 +49,7 @@ class Reader {
   failed(error) {
     const isGone = error.code === 'NOT_FOUND';
     const actions = [h('a', { class: 'button', href: `/search?q=${encodeURIComponent(this.path.split('/').at(-1) ?? '')}` }, 'Search for it'), h('button', { type: 'button', onclick: () => this.load() }, 'Try again')];
-    replace(this.article, isGone ? state('This note is not there any more.', `${this.path}: it may have been moved, renamed or removed.`, actions) : failed(error, () => this.load()));
+    replace(this.article, isGone ? state('This note no longer exists.', `${this.path}: it may have been moved, renamed or removed.`, actions) : failed(error, () => this.load()));
   }
 
   back() {

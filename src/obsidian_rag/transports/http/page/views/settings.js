@@ -44,7 +44,7 @@ class Settings {
     this.bar = h('div', { class: 'save-bar', hidden: true, role: 'region', 'aria-label': 'Unsaved changes' }, this.notes, h('div', { class: 'row' }, this.save, h('button', { type: 'button', onclick: () => this.reload() }, 'Discard')));
     const filter = h('input', { type: 'search', placeholder: 'Find a setting', 'aria-label': 'Find a setting', oninput: () => this.filter(filter.value) });
     this.sections = data.sections.map((/** @type {any} */ section) => this.section(section));
-    this.empty = h('div', { hidden: true }, state('No setting is called so.'));
+    this.empty = h('div', { hidden: true }, state('No setting has that name.'));
     replace(place, h('h1', {}, 'Settings'), h('p', { class: 'muted small' }, 'Kept in ', h('code', {}, data.file), '. Most take effect at once.'), this.look(), filter, this.sections, this.empty, this.bar);
     this.place = place;
   }
@@ -56,7 +56,7 @@ class Settings {
       localStorage.setItem('note-font', select.value);
       document.documentElement.dataset.noteFont = select.value;
     } }, [['ui', 'Plain'], ['serif', 'Serif']].map(([value, words]) => h('option', { value, selected: value === chosen }, words)));
-    return h('label', { class: 'setting' }, h('span', { class: 'name' }, 'Type of notes'), select, h('span', { class: 'help muted small' }, 'In this browser'));
+    return h('label', { class: 'setting' }, h('span', { class: 'name' }, 'Font of notes'), select, h('span', { class: 'help muted small' }, 'In this browser'));
   }
 
   /** @param {any} section */

@@ -74,7 +74,7 @@ class VaultsView {
       this.phases(link),
       h('p', {}, told(link.totals)),
       link.trouble && h('p', { class: 'vault-error' }, coded(`${link.trouble.message} (${link.trouble.code}) ${link.trouble.suggestion}`)),
-      h('p', { class: 'muted small' }, link.last_scan_at ? h('span', {}, 'Looked through ', time(link.last_scan_at)) : 'Not looked through yet', rules(link)),
+      h('p', { class: 'muted small' }, link.last_scan_at ? h('span', {}, 'Last checked ', time(link.last_scan_at)) : 'Not checked yet', rules(link)),
       h('div', { class: 'row' },
         h('button', { type: 'button', 'data-act': 'sync', disabled: link.paused, onclick: () => act('obsidian_sync_now', {}, `${link.name} is being synced`) }, 'Sync now'),
         !link.is_primary && h('button', { type: 'button', 'data-act': 'pause', onclick: () => act('obsidian_link_set_mode', { paused: !link.paused }, link.paused ? `${link.name} goes on` : `${link.name} is paused; it stays searchable`) }, link.paused ? 'Resume' : 'Pause'),
@@ -128,7 +128,7 @@ class VaultsView {
   /** @param {any} link */
   remove(link) {
     const box = dialog(`Remove “${link.name}”?`, [
-      h('p', {}, `Its ${plural(link.totals.indexed, 'note')} can no longer be found here. Its files stay as they are.`),
+      h('p', {}, `Its ${plural(link.totals.indexed, 'note')} can no longer be found here. Its files are not touched.`),
       h('div', { class: 'row end' },
         h('button', { type: 'button', onclick: () => box.close() }, 'Cancel'),
         h('button', { type: 'button', class: 'danger', onclick: () => { box.close(); this.act('obsidian_link_remove', { link_id: link.link_id }, `${link.name} is removed`); } }, 'Remove')),

@@ -49,8 +49,8 @@ async function choose(place, signal) {
     }
   };
   replace(place,
-    h('h1', {}, 'Which notes shall be searchable?'),
-    h('p', {}, 'Choose the folder of your Obsidian vault. It is only read; the index is kept apart, on this machine.'),
+    h('h1', {}, 'Which notes do you want to search?'),
+    h('p', {}, 'Choose the folder of your Obsidian vault. It is only read; the index is stored elsewhere on this machine.'),
     offered.length > 0 && h('ul', { class: 'plain offers' }, offered.map((/** @type {any} */ one) => h('li', {}, h('button', { type: 'button', class: 'offer', onclick: () => take(one.path) }, icon('vaults'), h('span', {}, h('strong', {}, one.name), h('span', { class: 'muted small' }, one.path)))))),
     h('form', { class: 'row', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); take(field.value); } }, field, h('button', { type: 'submit', class: offered.length ? '' : 'primary' }, 'Use this folder')),
     offered.length > 0 ? h('p', { class: 'muted small' }, 'The vaults above are those that Obsidian knows.') : null,

@@ -1,4 +1,4 @@
-"""The wall around a caller that is limited to some vaults and folders, or to reading.
+"""What a caller may do that is limited to some vaults and folders, or to reading.
 
 Threat: an agent that works for one project learns of the user's other notes by counts, by times, by
 the text of a failure, or by a job that it starts for everybody. So what is about the installation
@@ -48,7 +48,7 @@ def check_may_call(tool: str, caller: Caller, is_read_only: bool, is_of_installa
         raise ReadOnly(f"{tool} changes something, and you may only read.", _ASK_THE_USER)
     if caller.is_limited and is_of_installation:
         refused = NotFound if is_read_only else ReadOnly
-        raise refused(f"{tool} is about all notes, and you know of some only.", _ASK_THE_USER)
+        raise refused(f"{tool} is about all notes, and you may see only some.", _ASK_THE_USER)
 
 
 def with_known_vaults(engine: Engine, caller: Caller) -> Caller:
@@ -68,11 +68,11 @@ def with_known_vaults(engine: Engine, caller: Caller) -> Caller:
     )
     scope = scope.named(names)
     if not scope.vaults:
-        raise NotFound("There is no vault that you may know of.", "Ask the user for access.")
+        raise NotFound("There is no vault that you may see.", "Ask the user for access.")
     return replace(caller, scope=scope)
 
 
-def within_walls(envelope: Envelope) -> Envelope:
+def without_installation(envelope: Envelope) -> Envelope:
     """An answer without what it tells of the whole installation: when it changed, what fails."""
     error, asked = envelope["error"], envelope["meta"]
     meta = Meta(
