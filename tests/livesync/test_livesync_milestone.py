@@ -11,6 +11,7 @@ from tests.livesync.vectors import VECTORS
 from obsidian_rag.errors import LivesyncIncompatible
 from obsidian_rag.livesync.milestone import (
     NodeInfo,
+    SaltVerdict,
     Verdict,
     VersionVerdict,
     accepting,
@@ -19,17 +20,14 @@ from obsidian_rag.livesync.milestone import (
     fresh,
     is_registered,
     make_node_id,
+    make_salt,
     preferred,
     registered,
-    version_document,
-    version_verdict,
-)
-from obsidian_rag.livesync.salt import (
-    SaltVerdict,
-    make_salt,
     salt_of,
     salt_verdict,
     sync_parameters,
+    version_document,
+    version_verdict,
 )
 from obsidian_rag.livesync.tweaks import Tweaks
 

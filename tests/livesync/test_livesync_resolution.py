@@ -16,9 +16,8 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.livesync import Tweaks
 from obsidian_rag.livesync.case import Policy
-from obsidian_rag.livesync.membership import Access
+from obsidian_rag.livesync.membership import Access, rehearse
 from obsidian_rag.livesync.resolution import Resolved, Resolver
-from obsidian_rag.livesync.survey import rehearse
 from obsidian_rag.store import Conflict
 
 BRANCH = Policy(keeps_conflicts_as_files=False)

@@ -10,7 +10,7 @@ from obsidian_rag.livesync.couch import Couch
 from obsidian_rag.livesync.disk import Disk
 from obsidian_rag.livesync.documents import Codec
 from obsidian_rag.livesync.filters import Filters
-from obsidian_rag.livesync.membership import Access, Membership, unlock
+from obsidian_rag.livesync.membership import Access, Membership, rehearse, unlock
 from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.resolution import Resolved, Resolver, Version
 from obsidian_rag.livesync.session import (
@@ -22,7 +22,6 @@ from obsidian_rag.livesync.session import (
     trash_folder,
 )
 from obsidian_rag.livesync.site import Site, filters_of, place_of, site_of
-from obsidian_rag.livesync.survey import rehearse
 from obsidian_rag.livesync.tweaks import Tweaks
 from obsidian_rag.store import Conflict, LivesyncRecords, Quarantined, TrashedFile
 from obsidian_rag.vault import discard_kept, restore_file

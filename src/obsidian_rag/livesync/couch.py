@@ -6,13 +6,15 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import TypeVar
 
 from obsidian_rag.errors import LivesyncRefused
-from obsidian_rag.livesync.change_rows import Change, ChangePage, page_from
 from obsidian_rag.livesync.couch_answers import (
     Answer,
     AnswerTooLarge,
+    Change,
+    ChangePage,
     is_missing_database,
     is_missing_document,
     odd_answer,
+    page_from,
     refusal,
 )
 from obsidian_rag.livesync.couch_auth import Jwt

@@ -8,8 +8,14 @@ from obsidian_rag.errors import NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.livesync.decision import Absent, Local, Present
 from obsidian_rag.livesync.documents import Codec
 from obsidian_rag.livesync.filters import Filters
-from obsidian_rag.livesync.path_ids import folders_above, normalise, takes_part, warns
-from obsidian_rag.livesync.spellings import assign, forms_of
+from obsidian_rag.livesync.path_ids import (
+    assign,
+    folders_above,
+    forms_of,
+    normalise,
+    takes_part,
+    warns,
+)
 from obsidian_rag.store import SyncedFile
 from obsidian_rag.vault import (
     FileEntry,

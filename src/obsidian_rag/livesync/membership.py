@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from obsidian_rag.errors import (
     LivesyncIncompatible,
@@ -21,8 +22,10 @@ from obsidian_rag.livesync.couch import Couch, Document, Remote
 from obsidian_rag.livesync.documents import Codec
 from obsidian_rag.livesync.milestone import (
     MILESTONE_NAME,
+    SYNC_PARAMETERS_NAME,
     VERSION_ID,
     NodeInfo,
+    SaltVerdict,
     Verdict,
     VersionVerdict,
     accepting,
@@ -31,26 +34,24 @@ from obsidian_rag.livesync.milestone import (
     fresh,
     is_registered,
     make_node_id,
+    make_salt,
     preferred,
     registered,
+    salt_of,
+    salt_verdict,
+    sync_parameters,
     version_document,
     version_verdict,
 )
 from obsidian_rag.livesync.remote_view import encrypted_sample
-from obsidian_rag.livesync.salt import (
-    SYNC_PARAMETERS_NAME,
-    SaltVerdict,
-    make_salt,
-    salt_of,
-    salt_verdict,
-    sync_parameters,
-)
 from obsidian_rag.livesync.tweaks import V2, Tweaks
-from obsidian_rag.store import LivesyncRecords
+from obsidian_rag.store import Database, LivesyncRecords
 
 _NODE = "node_id"
 _CREATED = "created"
 _REGISTERED = "registered"
+# What `join` looks up about us, to tell a stranger from a device that is known.
+_FACTS = (_NODE, _CREATED, _REGISTERED)
 _SINCE = "since"
 _MB = 1024 * 1024
 _TRIES = 4
@@ -131,6 +132,23 @@ def join(
     if salt is not None and may_write:
         _check_salt(couch, salt)
     return Membership(codec, tweaks, node_id, is_read_only, is_rebuilt)
+
+
+def rehearse(couch: Couch, access: Access, records: LivesyncRecords | None = None) -> Membership:
+    """Join for show: all is checked and nothing is signed or remembered.
+
+    Raises:
+        LivesyncLocked: the database is locked for this device.
+        ObsidianRagError: as for `join`.
+    """
+    database = Database(Path(":memory:"))
+    try:
+        scratch = LivesyncRecords(database, remote_key(access.remote))
+        for fact in _FACTS if records is not None else ():
+            scratch.put_fact(fact, records.get_fact(fact) if records is not None else None)
+        return join(couch, scratch, access, is_read_only=True)
+    finally:
+        database.close()
 
 
 def check(couch: Couch, records: LivesyncRecords, member: Membership) -> None:

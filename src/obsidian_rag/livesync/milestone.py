@@ -1,9 +1,12 @@
-"""Decide from a database's milestone document whether we may take part, and write our lines in it.
+"""What a database says of itself: whether we may take part, and with which settings and salt.
 
-Pure functions over two documents: the version, and the milestone with devices, lock and settings.
-The milestone knows no conflicts: what we write keeps every line of the others as it was read.
+Pure functions over three documents: the version, the milestone with devices, lock and settings, and
+the parameters with the salt of the encryption. The last two know no conflicts: what we write keeps
+every line of the others as it was read. A new salt would lock up all that is encrypted, so one is
+made only where nothing is encrypted yet, and read back before its use.
 """
 
+import base64
 import secrets
 import string
 from collections.abc import Mapping
@@ -17,12 +20,15 @@ Document = Mapping[str, object]
 
 VERSION_ID = "obsydian_livesync_version"
 MILESTONE_NAME = "obsydian_livesync_milestone"
+SYNC_PARAMETERS_NAME = "obsidian_livesync_sync_parameters"
 
 _VERSION = 12
 _READABLE_VERSIONS = (10, 11)
 _CHUNK_MIN, _CHUNK_MAX, _CHUNK_CURRENT = 0, 2400, 2
 _PREFERRED = "PREFERRED"
 _CONNECTED_EVERY_MS = 60_000
+_PROTOCOL = 2
+_SALT_BYTES = 32
 
 
 class Verdict(StrEnum):
@@ -44,6 +50,15 @@ class VersionVerdict(StrEnum):
     CREATE = "create"  # the database is empty
     NEWER = "newer"
     UNKNOWN = "unknown"  # nothing of LiveSync, or nothing we understand
+
+
+class SaltVerdict(StrEnum):
+    """What to do about the salt of the encryption."""
+
+    USE = "use"
+    CREATE = "create"
+    WAIT = "wait"  # another device is making one
+    REFUSE = "refuse"  # a new one would lock up what is encrypted already
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +188,56 @@ def accepting(milestone: Document, node_id: str) -> dict[str, object]:
     if node_id not in accepted:
         accepted.append(node_id)
     return {**milestone, "accepted_nodes": accepted}
+
+
+def salt_of(parameters: Document | None) -> bytes | None:
+    """The salt of the encryption; None if there is none yet.
+
+    Raises:
+        LivesyncIncompatible: it is malformed, or for an encryption we do not know.
+    """
+    if parameters is None or not parameters.get("pbkdf2salt"):
+        return None
+    text, protocol = parameters["pbkdf2salt"], parameters.get("protocolVersion")
+    try:
+        salt = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+    except ValueError:
+        salt = b""
+    if len(salt) != _SALT_BYTES or (isinstance(protocol, int | float) and protocol > _PROTOCOL):
+        raise LivesyncIncompatible(
+            "The database's salt is for an encryption we do not know.",
+            "Look for a newer obsidian-rag.",
+        )
+    return salt
+
+
+def salt_verdict(parameters: Document | None, *, has_encrypted: bool) -> SaltVerdict:
+    """Whether a salt may be made; a database that has encrypted documents never gets a new one.
+
+    Raises:
+        LivesyncIncompatible: there is one that we cannot use.
+    """
+    if salt_of(parameters) is not None:
+        return SaltVerdict.USE
+    if has_encrypted:
+        return SaltVerdict.REFUSE
+    # Devices write these parameters twice, first without a salt.
+    return SaltVerdict.CREATE if parameters is None else SaltVerdict.WAIT
+
+
+def sync_parameters(salt: bytes) -> dict[str, object]:
+    """The document that keeps a salt."""
+    return {
+        "_id": f"_local/{SYNC_PARAMETERS_NAME}",
+        "type": "sync-parameters",
+        "protocolVersion": _PROTOCOL,
+        "pbkdf2salt": base64.b64encode(salt).decode("ascii"),
+    }
+
+
+def make_salt() -> bytes:
+    """A salt for a database that has none and nothing encrypted."""
+    return secrets.token_bytes(_SALT_BYTES)
 
 
 def _chunks_fit(milestone: Document, accepted: list[str], node_id: str) -> bool:

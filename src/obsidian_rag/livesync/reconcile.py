@@ -34,11 +34,10 @@ from obsidian_rag.livesync.deletions import Deletions
 from obsidian_rag.livesync.disk import Disk
 from obsidian_rag.livesync.left_out import IgnoredDocuments, LeftOut, summarised
 from obsidian_rag.livesync.membership import Membership
-from obsidian_rag.livesync.path_ids import in_the_way_of, normalise
+from obsidian_rag.livesync.path_ids import in_form_of, in_the_way_of, normalise
 from obsidian_rag.livesync.pull import Puller
 from obsidian_rag.livesync.push import Pusher
 from obsidian_rag.livesync.remote_view import RemoteReader, View, is_missing
-from obsidian_rag.livesync.spellings import in_form_of
 from obsidian_rag.livesync.stats import Stats
 from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import FileEntry, content_hash, sweep

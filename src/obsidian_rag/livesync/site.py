@@ -13,11 +13,11 @@ from urllib.parse import unquote, urlsplit
 
 from obsidian_rag.config import Config
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync.consent import check_consent
 from obsidian_rag.livesync.couch import Remote
 from obsidian_rag.livesync.filters import FilterSettings
 from obsidian_rag.livesync.membership import remote_key
 from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.remote import check_consent
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.vault import configured_vault
 
