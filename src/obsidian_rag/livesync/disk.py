@@ -16,7 +16,7 @@ from obsidian_rag.livesync.path_ids import (
     takes_part,
     warns,
 )
-from obsidian_rag.store import SyncedFile
+from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import (
     FileEntry,
     FileWalk,
@@ -49,10 +49,10 @@ class Disk:
         root: Path,
         codec: Codec,
         max_bytes: int,
-        spelling_of: Callable[[str], str | None] = lambda _doc_id: None,
+        records: LivesyncRecords | None = None,
         filters: Filters | None = None,
     ) -> None:
-        """Look below `root`; `spelling_of` tells the file that a document was last synced as."""
+        """Look below `root`; `records` tell the file that a document was last synced as."""
         self.root = root
         self.is_stale = True
         self.left_out: dict[str, str] = {}
@@ -62,7 +62,7 @@ class Disk:
         self._filters = filters
         self._codec = codec
         self._max_bytes = max_bytes
-        self._spelling_of = spelling_of
+        self._records = records
         self._files: dict[str, FileEntry] = {}
         self._left_ids: set[str] = set()
         self._doubted: set[str] = set()
@@ -267,6 +267,10 @@ class Disk:
                     self._put(own, entry)
                 else:
                     self._leave_out(doc_id, entry, _twin_reason(entry.rel_path, found))
+
+    def _spelling_of(self, doc_id: str) -> str | None:
+        known = self._records.file(doc_id) if self._records is not None else None
+        return known.path if known is not None and known.content_hash else None
 
     def _ids_of(self, entries: list[FileEntry]) -> list[str]:
         forms = (form for entry in entries for form in forms_of(entry.rel_path))

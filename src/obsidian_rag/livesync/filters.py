@@ -30,6 +30,15 @@ class FilterSettings:
     uses_ignore_files: bool | None = None
     ignore_files: str | None = None
 
+    def fields(self) -> dict[str, str | bool | None]:
+        """The filters under the names of the settings."""
+        return {
+            ONLY: self.only,
+            IGNORE: self.ignore,
+            "useIgnoreFiles": self.uses_ignore_files,
+            "ignoreFiles": self.ignore_files,
+        }
+
 
 class _Pattern:
     """One regular expression of a list; `!!` before it turns it round."""

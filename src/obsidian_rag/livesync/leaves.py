@@ -122,7 +122,7 @@ class Leaves:
 
     def _keep(self, version: Version, reason: str) -> None:
         entry, content = version
-        self._reconciler.puller.keep_copy(entry.path, content, entry.mtime_ms * 1_000_000, reason)
+        self._reconciler.trash.keep(entry.path, content, entry.mtime_ms * 1_000_000, reason)
 
     def _drop(self, case: "Case", revs: list[str]) -> None:
         rows = self._reconciler.couch.bulk_docs(

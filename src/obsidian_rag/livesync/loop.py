@@ -164,7 +164,7 @@ class RunningNode:
                 save_state(opened.records, state)
             if now >= trash_at:
                 trash_at = now + _TRASH_EVERY_S
-                drop_old_trash(self._config, opened.records)
+                drop_old_trash(self._config, opened.site, opened.records)
 
     @contextlib.contextmanager
     def _watching(self, opened: OpenNode) -> Iterator[None]:

@@ -4,9 +4,7 @@ Threat: a wrong passphrase, salt or setting makes notes unreadable for every dev
 written before that is read, understood and found to fit, and never over what others wrote.
 """
 
-import hashlib
 import platform
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from obsidian_rag.errors import (
     LivesyncRefused,
     LivesyncUnreachable,
 )
-from obsidian_rag.livesync.couch import Couch, Document, Remote
+from obsidian_rag.livesync.couch import Couch, Document
 from obsidian_rag.livesync.documents import Codec
 from obsidian_rag.livesync.milestone import (
     MILESTONE_NAME,
@@ -43,6 +41,7 @@ from obsidian_rag.livesync.milestone import (
     version_document,
     version_verdict,
 )
+from obsidian_rag.livesync.remote import Site
 from obsidian_rag.livesync.remote_view import encrypted_sample
 from obsidian_rag.livesync.tweaks import V2, Tweaks
 from obsidian_rag.store import Database, LivesyncRecords
@@ -53,22 +52,11 @@ _REGISTERED = "registered"
 # What `join` looks up about us, to tell a stranger from a device that is known.
 _FACTS = (_NODE, _CREATED, _REGISTERED)
 _SINCE = "since"
-_MB = 1024 * 1024
 _TRIES = 4
 
 
 class Rebuilt(LivesyncLocked):
     """The database is not the one that we joined: the next start begins anew with it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Where to, with which passphrase; `tweaks` are for a database that names none itself."""
-
-    remote: Remote
-    passphrase: str | None
-    vault_name: str
-    tweaks: Tweaks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +69,11 @@ class Membership:
     is_read_only: bool
     is_rebuilt: bool
 
-    @property
-    def max_bytes(self) -> int:
-        """The size of the largest file that the devices sync; LiveSync's 0 means any."""
-        most = int(self.tweaks.sync_max_size_in_mb * _MB)
-        return most if most > 0 else sys.maxsize
-
-
-def remote_key(remote: Remote) -> str:
-    """The name under which we remember a database."""
-    return hashlib.sha256(f"{remote.url.rstrip('/')}/{remote.database}".encode()).hexdigest()[:32]
-
 
 def join(
     couch: Couch,
     records: LivesyncRecords,
-    access: Access,
+    site: Site,
     *,
     is_read_only: bool,
     is_dry: bool = False,
@@ -112,29 +89,29 @@ def join(
         LivesyncUnreachable, LivesyncRefused: the server does not answer, or refuses.
     """
     may_write = not (is_read_only or is_dry)
-    is_empty = _open(couch, access, may_write)
-    version = _check_version(couch, access, is_empty)
+    is_empty = _open(couch, site, may_write)
+    version = _check_version(couch, site, is_empty)
     is_read_only = version is VersionVerdict.READ_ONLY or is_read_only
     may_write = may_write and not is_read_only
     node_id = _node_id(records)
     milestone = couch.get_local(MILESTONE_NAME)
-    tweaks = _accepted(milestone, node_id, access)
+    tweaks = _accepted(milestone, node_id, site)
     if may_write and version is VersionVerdict.CREATE:
         couch.bulk_docs([version_document()])
-    if may_write and milestone is None and is_empty and access.tweaks is not None:
-        milestone = _put_first(couch, MILESTONE_NAME, fresh(_now_ms(), node_id, access.tweaks))
-        tweaks = _accepted(milestone, node_id, access)
-    codec, salt = _codec(couch, tweaks, access, may_write)
+    if may_write and milestone is None and is_empty and site.tweaks is not None:
+        milestone = _put_first(couch, MILESTONE_NAME, fresh(_now_ms(), node_id, site.tweaks))
+        tweaks = _accepted(milestone, node_id, site)
+    codec, salt = _codec(couch, tweaks, site, may_write)
     # Not before all is understood: what we knew is forgotten here if the database is another.
     is_rebuilt = _note_incarnation(records, milestone)
     if milestone is not None and may_write:
-        _register(couch, records, node_id, access)
+        _register(couch, records, node_id, site)
     if salt is not None and may_write:
         _check_salt(couch, salt)
     return Membership(codec, tweaks, node_id, is_read_only, is_rebuilt)
 
 
-def rehearse(couch: Couch, access: Access, records: LivesyncRecords | None = None) -> Membership:
+def rehearse(couch: Couch, site: Site, records: LivesyncRecords | None = None) -> Membership:
     """Join for show: all is checked and nothing is signed or remembered.
 
     Raises:
@@ -143,10 +120,10 @@ def rehearse(couch: Couch, access: Access, records: LivesyncRecords | None = Non
     """
     database = Database(Path(":memory:"))
     try:
-        scratch = LivesyncRecords(database, remote_key(access.remote))
+        scratch = LivesyncRecords(database, site.key)
         for fact in _FACTS if records is not None else ():
             scratch.put_fact(fact, records.get_fact(fact) if records is not None else None)
-        return join(couch, scratch, access, is_read_only=True)
+        return join(couch, scratch, site, is_read_only=True)
     finally:
         database.close()
 
@@ -167,7 +144,7 @@ def check(couch: Couch, records: LivesyncRecords, member: Membership) -> None:
         raise Rebuilt("The database was rebuilt by another device.", "Start the sync again.")
 
 
-def refresh(couch: Couch, records: LivesyncRecords, access: Access, member: Membership) -> None:
+def refresh(couch: Couch, records: LivesyncRecords, site: Site, member: Membership) -> None:
     """Check the database info again, and say in the list of devices that we are here.
 
     Raises:
@@ -179,7 +156,7 @@ def refresh(couch: Couch, records: LivesyncRecords, access: Access, member: Memb
         raise _newer()
     check(couch, records, member)
     if not member.is_read_only:
-        _register(couch, records, member.node_id, access)
+        _register(couch, records, member.node_id, site)
 
 
 def unlock(couch: Couch, records: LivesyncRecords) -> None:
@@ -204,41 +181,41 @@ def unlock(couch: Couch, records: LivesyncRecords) -> None:
     couch.put_local(MILESTONE_NAME, accepting(milestone, _node_id(records)))
 
 
-def _open(couch: Couch, access: Access, may_write: bool) -> bool:
+def _open(couch: Couch, site: Site, may_write: bool) -> bool:
     """Whether the database is empty; one that is not there is made if its settings are given."""
     info = couch.info()
     if info is None:
-        if access.tweaks is None or not may_write:
+        if site.tweaks is None or not may_write:
             raise LivesyncIncompatible(
-                f"There is no database '{access.remote.database}' on the server.",
-                _make_it(access),
+                f"There is no database '{site.remote.database}' on the server.",
+                _make_it(site),
             )
-        access.tweaks.check_supported(access.passphrase)
+        site.tweaks.check_supported(site.passphrase)
         couch.create()
         info = couch.info()
     return not (info or {}).get("doc_count")
 
 
-def _make_it(access: Access) -> str:
-    remote = access.remote
+def _make_it(site: Site) -> str:
+    remote = site.remote
     return (
         "Set it up with LiveSync in Obsidian first, or fill it from here: `obsidian-rag livesync"
         f" push --once --init --url {remote.url} --db {remote.database} --user … --vault …`."
     )
 
 
-def _check_version(couch: Couch, access: Access, is_empty: bool) -> VersionVerdict:
+def _check_version(couch: Couch, site: Site, is_empty: bool) -> VersionVerdict:
     verdict = version_verdict(couch.get(VERSION_ID), is_empty=is_empty)
     if verdict is VersionVerdict.NEWER:
         raise _newer()
-    if verdict is VersionVerdict.CREATE and access.tweaks is None:
+    if verdict is VersionVerdict.CREATE and site.tweaks is None:
         raise LivesyncIncompatible(
-            f"The database '{access.remote.database}' is empty.",
-            _make_it(access),
+            f"The database '{site.remote.database}' is empty.",
+            _make_it(site),
         )
-    if verdict is VersionVerdict.UNKNOWN and access.tweaks is None:
+    if verdict is VersionVerdict.UNKNOWN and site.tweaks is None:
         raise LivesyncIncompatible(
-            f"'{access.remote.database}' is not a LiveSync database, or an unknown one.",
+            f"'{site.remote.database}' is not a LiveSync database, or an unknown one.",
             "Check its name. If it is one, say how it is made: see `livesync pull --help`.",
         )
     return verdict
@@ -250,10 +227,10 @@ def _newer() -> LivesyncIncompatible:
     )
 
 
-def _accepted(milestone: Document | None, node_id: str, access: Access) -> Tweaks:
+def _accepted(milestone: Document | None, node_id: str, site: Site) -> Tweaks:
     """The settings to follow, if the database takes us and we can follow them."""
     shared = preferred(milestone) if milestone is not None else None
-    tweaks = shared or access.tweaks
+    tweaks = shared or site.tweaks
     if tweaks is None:
         raise LivesyncIncompatible(
             "The database does not say how its notes are kept.",
@@ -262,8 +239,8 @@ def _accepted(milestone: Document | None, node_id: str, access: Access) -> Tweak
         )
     if milestone is not None:
         _check_lock(milestone, node_id, tweaks)
-    tweaks.check_encrypted(access.passphrase)
-    tweaks.check_supported(access.passphrase)
+    tweaks.check_encrypted(site.passphrase)
+    tweaks.check_supported(site.passphrase)
     return tweaks
 
 
@@ -294,9 +271,7 @@ def _note_incarnation(records: LivesyncRecords, milestone: Document | None) -> b
     return is_rebuilt
 
 
-def _codec(
-    couch: Couch, tweaks: Tweaks, access: Access, may_write: bool
-) -> tuple[Codec, bytes | None]:
+def _codec(couch: Couch, tweaks: Tweaks, site: Site, may_write: bool) -> tuple[Codec, bytes | None]:
     """The codec of this database, tried on what it holds, and the salt if there is one."""
     if not tweaks.encrypt:
         return Codec(tweaks, None, None), None
@@ -304,7 +279,7 @@ def _codec(
     salt = None
     if tweaks.e2ee_algorithm == V2 or any(_is_v2(document) for document in sample):
         salt = _salt(couch, bool(sample), may_write)
-    codec = Codec(tweaks, access.passphrase, salt)
+    codec = Codec(tweaks, site.passphrase, salt)
     codec.check_passphrase(sample)
     return codec, salt
 
@@ -359,20 +334,18 @@ def _check_salt(couch: Couch, ours: bytes) -> None:
         )
 
 
-def _register(couch: Couch, records: LivesyncRecords, node_id: str, access: Access) -> None:
+def _register(couch: Couch, records: LivesyncRecords, node_id: str, site: Site) -> None:
     """Write our lines into the list of devices; some servers refuse when two do so at once."""
     for _ in range(_TRIES - 1):
         try:
-            _update_registration(couch, records, node_id, access)
+            _update_registration(couch, records, node_id, site)
         except LivesyncRefused:
             continue
         return
-    _update_registration(couch, records, node_id, access)
+    _update_registration(couch, records, node_id, site)
 
 
-def _update_registration(
-    couch: Couch, records: LivesyncRecords, node_id: str, access: Access
-) -> None:
+def _update_registration(couch: Couch, records: LivesyncRecords, node_id: str, site: Site) -> None:
     # Last writer wins there: read at the last moment, and change only our own lines.
     milestone = couch.get_local(MILESTONE_NAME)
     if milestone is None:
@@ -389,7 +362,7 @@ def _update_registration(
         node_id,
         NodeInfo(
             device_name=f"{platform.node() or 'node'} (headless)",
-            vault_name=access.vault_name,
+            vault_name=site.root.name,
             app_version="obsidian-rag",
             plugin_version="obsidian-rag",
             progress=str(info.get("update_seq", "")),

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from obsidian_rag.errors import LivesyncUnreachable, ObsidianRagError
 from obsidian_rag.livesync.case import Direction, Policy
@@ -19,10 +18,11 @@ from obsidian_rag.livesync.couch import Change, Couch
 from obsidian_rag.livesync.disk import Disk
 from obsidian_rag.livesync.feed import Backoff
 from obsidian_rag.livesync.filters import Filters, FilterSettings
-from obsidian_rag.livesync.membership import Access, Rebuilt, check, join, refresh
+from obsidian_rag.livesync.membership import Rebuilt, check, join, refresh
 from obsidian_rag.livesync.milestone import VERSION_ID
 from obsidian_rag.livesync.path_ids import is_file_id
 from obsidian_rag.livesync.reconcile import Reconciler
+from obsidian_rag.livesync.remote import Site
 from obsidian_rag.livesync.stats import Stats
 from obsidian_rag.store import LivesyncRecords
 
@@ -49,8 +49,7 @@ class Pace:
 class Plan:
     """What a node syncs, and how carefully."""
 
-    root: Path
-    access: Access
+    site: Site
     policy: Policy
     max_deleted_percent: float = 20.0
     is_read_only: bool = False
@@ -138,17 +137,12 @@ class Node:
         member = join(
             self._couch,
             records,
-            plan.access,
+            plan.site,
             is_read_only=plan.is_read_only or plan.policy.direction is Direction.PULL,
             is_dry=plan.policy.is_dry,
         )
-
-        def spelling_of(doc_id: str) -> str | None:
-            known = records.file(doc_id)
-            return known.path if known is not None and known.content_hash else None
-
-        filters = Filters(plan.filters, member.tweaks, plan.root)
-        disk = Disk(plan.root, member.codec, member.max_bytes, spelling_of, filters)
+        filters = Filters(plan.filters, member.tweaks, plan.site.root)
+        disk = Disk(plan.site.root, member.codec, member.tweaks.max_bytes, records, filters)
         return Reconciler(
             self._couch, records, member, disk, plan.policy, self.stats, plan.max_deleted_percent
         )
@@ -226,7 +220,7 @@ class Node:
         is_answered = self.stats.brake is not None and reconciler.deletions.is_answered
         if self._database_info_is_due.is_set():
             self._database_info_is_due.clear()
-            refresh(self._couch, self._records, self.plan.access, reconciler.member)
+            refresh(self._couch, self._records, self.plan.site, reconciler.member)
         elif ids or is_answered:
             # What we know is of no use, and harmful, in a database that was made anew.
             check(self._couch, self._records, reconciler.member)

@@ -39,6 +39,7 @@ from obsidian_rag.livesync.pull import Puller
 from obsidian_rag.livesync.push import Pusher
 from obsidian_rag.livesync.remote_view import RemoteReader, View, is_missing
 from obsidian_rag.livesync.stats import Stats
+from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import FileEntry, content_hash, sweep
 
@@ -77,7 +78,8 @@ class Reconciler:
         self.disk = disk
         self.policy = policy
         self.stats = stats
-        self.reader = RemoteReader(couch, member.codec, member.max_bytes)
+        self.trash = Trash(policy.trash, disk.root, records)
+        self.reader = RemoteReader(couch, member.codec, member.tweaks.max_bytes)
         self.owed: set[str] = set()
         self.ignored = IgnoredDocuments(records)
         self._max_deleted_percent = max_deleted_percent

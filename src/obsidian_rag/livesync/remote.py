@@ -4,14 +4,17 @@ Threat: a setting, a pasted setup URI or a typo makes private notes leave the ma
 address itself decides, without DNS, and a server elsewhere needs the user's word for this server.
 """
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from obsidian_rag.config import is_loopback
 from obsidian_rag.errors import ConfigInvalid, LivesyncRefused
 from obsidian_rag.livesync.couch_auth import Jwt, check_header
+from obsidian_rag.livesync.tweaks import Tweaks
 
 _NOT_IN_AN_ADDRESS = re.compile(r"[\\\s\x00-\x20\x7f\ud800-\udfff]")
 _HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
@@ -50,6 +53,29 @@ class Remote:
         """Who we are, for messages."""
         name = self.jwt.subject if self.jwt else self.user
         return "a request without a user name" if name is None else f"the user '{name}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a node works: a database, what opens it, and the folder that is synced with it.
+
+    `tweaks` say how to keep notes in a database that does not say so itself.
+    """
+
+    remote: Remote
+    root: Path
+    passphrase: str | None = field(default=None, repr=False)
+    tweaks: Tweaks | None = None
+
+    @property
+    def key(self) -> str:
+        """The name under which we remember the database."""
+        return remote_key(self.remote)
+
+
+def remote_key(remote: Remote) -> str:
+    """The name under which we remember a database."""
+    return hashlib.sha256(f"{remote.url.rstrip('/')}/{remote.database}".encode()).hexdigest()[:32]
 
 
 def escaped(name: str) -> str:

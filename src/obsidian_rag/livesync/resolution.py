@@ -4,7 +4,6 @@ A node may be at work at the same time: what is changed here, in the vault or in
 for it a change like any other. A version is dropped only when a copy of it is safe.
 """
 
-import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,18 +20,18 @@ from obsidian_rag.errors import (
 from obsidian_rag.livesync.couch import Couch
 from obsidian_rag.livesync.documents import Codec, Entry
 from obsidian_rag.livesync.remote_view import RemoteReader
-from obsidian_rag.store import Conflict, LivesyncRecords, now
+from obsidian_rag.livesync.trash import Trash
+from obsidian_rag.store import Conflict, LivesyncRecords
 from obsidian_rag.vault import (
     content_hash,
     create_beside,
-    keep_copy,
     read_bytes,
-    remove_file,
     replace_file,
 )
 
 _LIST = "`obsidian-rag livesync resolve` lists the versions."
 _DIGITS = 8
+_SETTLED = "conflict settled"
 
 
 class Keep(StrEnum):
@@ -66,12 +65,20 @@ class Version:
 class Resolver:
     """What it takes to settle conflicts of one database and one vault."""
 
-    root: Path
-    trash: Path
+    trash: Trash
     couch: Couch
     codec: Codec
-    records: LivesyncRecords
     is_read_only: bool = False
+
+    @property
+    def root(self) -> Path:
+        """The vault's folder."""
+        return self.trash.root
+
+    @property
+    def records(self) -> LivesyncRecords:
+        """What we remember of the database."""
+        return self.trash.records
 
     def resolve(self, conflict: Conflict, keep: str) -> Resolved:
         """Settle one conflict; `keep` is a word of `Keep` or a revision.
@@ -162,7 +169,7 @@ class Resolver:
                 made = create_beside(self.root, entry.path, label, content, entry.mtime_ms * 10**6)
                 beside.append(made.rel_path)
             else:
-                self._keep_copy(entry.path, content, entry.mtime_ms * 10**6)
+                self.trash.keep(entry.path, content, entry.mtime_ms * 10**6, _SETTLED)
         self._drop(conflict, [rev for rev in leaves if rev != kept])
         return Resolved(conflict.path, kept, tuple(beside))
 
@@ -205,8 +212,7 @@ class Resolver:
                 raise NotFound(f"'{kept_as}' is not there any more.", "Keep theirs, or both.")
             self._replace(conflict.path, ours)
         if ours is not None:
-            kept_at = self._place(kept_as, len(ours))
-            remove_file(self.root, kept_as, content_hash(ours), kept_at)
+            self.trash.remove(kept_as, content_hash(ours), len(ours), _SETTLED)
         return Resolved(conflict.path, choice)
 
     # -- our version was never sent, because we may not
@@ -238,17 +244,8 @@ class Resolver:
         if present is None:
             replace_file(self.root, path, None, content)
         elif present != content:
-            self._keep_copy(path, present, time.time_ns())
+            self.trash.keep(path, present, time.time_ns(), _SETTLED)
             replace_file(self.root, path, content_hash(present), content)
-
-    def _keep_copy(self, path: str, content: bytes, mtime_ns: int) -> None:
-        keep_copy(self.root, content, mtime_ns, self._place(path, len(content)))
-
-    def _place(self, path: str, size: int) -> Path:
-        """A place in the trash, written down first: what nobody lists is as good as lost."""
-        kept_at = self.trash / f"{time.time_ns()}-{secrets.token_hex(4)}"
-        self.records.add_trash(path, str(kept_at), size, now(), "conflict settled")
-        return kept_at
 
 
 def _told(rev: str, entry: Entry, content: bytes, *, is_ours: bool) -> Version:

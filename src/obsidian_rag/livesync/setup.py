@@ -17,11 +17,11 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.livesync.couch import Couch, Document, Remote
 from obsidian_rag.livesync.filters import FilterSettings, check_filters
-from obsidian_rag.livesync.membership import Access, rehearse, remote_key
+from obsidian_rag.livesync.membership import rehearse
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, preferred
 from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.path_ids import is_file_id
-from obsidian_rag.livesync.remote import check_consent, is_on_this_machine
+from obsidian_rag.livesync.remote import Site, check_consent, is_on_this_machine, remote_key
 from obsidian_rag.livesync.secrets import Place, Secrets, SecretStore
 from obsidian_rag.livesync.session import keep_tweaks, open_database
 from obsidian_rag.livesync.setup_uri import Connection, decode_setup_uri
@@ -129,7 +129,7 @@ def set_up(config: Config, options: Options) -> SetUp:
     )
 
 
-def survey(couch: Couch, access: Access, records: LivesyncRecords | None = None) -> Survey:
+def survey(couch: Couch, site: Site) -> Survey:
     """Check that we could take part, passphrase included, and tell what is there.
 
     Raises:
@@ -139,10 +139,10 @@ def survey(couch: Couch, access: Access, records: LivesyncRecords | None = None)
     """
     is_locked = False
     try:
-        tweaks = rehearse(couch, access, records).tweaks
+        tweaks = rehearse(couch, site).tweaks
     except LivesyncLocked:
         is_locked = True
-        tweaks = _published(couch, access)
+        tweaks = _published(couch, site)
     return Survey(
         devices=tuple(_devices(couch.get_local(MILESTONE_NAME) or {})),
         is_encrypted=tweaks.encrypt,
@@ -153,16 +153,16 @@ def survey(couch: Couch, access: Access, records: LivesyncRecords | None = None)
     )
 
 
-def _published(couch: Couch, access: Access) -> Tweaks:
+def _published(couch: Couch, site: Site) -> Tweaks:
     milestone = couch.get_local(MILESTONE_NAME)
-    tweaks = preferred(milestone) if milestone is not None else access.tweaks
+    tweaks = preferred(milestone) if milestone is not None else site.tweaks
     if tweaks is None:
         raise LivesyncIncompatible(
             "The database does not say how its notes are kept.",
             "Connect LiveSync in Obsidian to it once.",
         )
-    tweaks.check_encrypted(access.passphrase)
-    if tweaks.encrypt and not access.passphrase:
+    tweaks.check_encrypted(site.passphrase)
+    if tweaks.encrypt and not site.passphrase:
         raise LivesyncPassphrase(
             "The database is encrypted, and no passphrase is given.",
             "Give the passphrase of your devices.",
@@ -193,18 +193,41 @@ def _count_notes(couch: Couch) -> int | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Whose secrets are not kept any more; `place` is where they were, None if none were kept."""
+
+    server: str
+    database: str
+    place: Place | None
+
+
+def forget_secrets(config: Config) -> Forgotten:
+    """Remove the password and the passphrase that the setup kept; all else stays.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up, or the keyring cannot be changed.
+    """
+    settings = config.settings.livesync
+    if not settings.couchdbUrl or not settings.dbName:
+        raise ConfigInvalid("LiveSync is not set up.", "`obsidian-rag livesync setup` does that.")
+    remote = Remote(settings.couchdbUrl, settings.dbName)
+    place = SecretStore(config.home).forget(remote_key(remote))
+    return Forgotten(remote.url, remote.database, place)
+
+
 def _surveyed(options: Options, found: Connection) -> Survey:
     tweaks = found.tweaks if options.uri else None
-    access = Access(found.remote, found.passphrase, "vault", tweaks)
+    site = Site(found.remote, Path("vault"), found.passphrase, tweaks)
     # A setup URI may hold a passphrase that its device does not use.
     is_unused = tweaks is not None and not tweaks.encrypt
     with contextlib.closing(Couch(found.remote)) as couch:
         try:
-            return survey(couch, access)
+            return survey(couch, site)
         except NotEncrypted:
             if not (options.may_be_unencrypted or is_unused):
                 raise
-            return survey(couch, replace(access, passphrase=None))
+            return survey(couch, replace(site, passphrase=None))
 
 
 def _connection(config: Config, options: Options) -> Connection:
@@ -271,7 +294,7 @@ def _tree(
     if remote.user is not None:
         section["couchdbUser"] = remote.user
     section["dbName"] = remote.database
-    for name, value in _filter_settings(found.filters).items():
+    for name, value in found.filters.fields().items():
         section.pop(name, None)
         if value not in (None, ""):
             section[name] = value
@@ -284,15 +307,6 @@ def _tree(
         if tree["vault_path"] != str(vault):
             section["vaultPath"] = str(vault)
     return tree
-
-
-def _filter_settings(filters: FilterSettings) -> dict[str, object]:
-    return {
-        "syncOnlyRegEx": filters.only,
-        "syncIgnoreRegEx": filters.ignore,
-        "useIgnoreFiles": filters.uses_ignore_files,
-        "ignoreFiles": filters.ignore_files,
-    }
 
 
 def _existing(vault: Path) -> Path:

@@ -7,17 +7,15 @@ another one on the command line needs its own.
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from obsidian_rag.config import Config
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync.couch import Remote
 from obsidian_rag.livesync.filters import FilterSettings
-from obsidian_rag.livesync.membership import remote_key
 from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.remote import check_consent
+from obsidian_rag.livesync.remote import Remote, Site, check_consent
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.vault import configured_vault
 
@@ -25,20 +23,6 @@ PASSWORD_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSWORD"
 PASSPHRASE_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSPHRASE"
 _FROM_ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SETUP = "Run `obsidian-rag livesync setup`, or name the database with --url and --db."
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where a node works: a database, what opens it, and the folder that is synced with it."""
-
-    remote: Remote
-    root: Path
-    passphrase: str | None = field(default=None, repr=False)
-
-    @property
-    def key(self) -> str:
-        """The name under which we remember the database."""
-        return remote_key(self.remote)
 
 
 def filters_of(config: Config) -> FilterSettings:

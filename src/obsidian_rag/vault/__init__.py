@@ -11,14 +11,14 @@ from obsidian_rag.vault.files import (
     files_at,
     in_the_way,
     make_root,
+    name_beside,
     read_bytes,
     rename_file,
     replace_file,
 )
 from obsidian_rag.vault.identity import FoundFile, RootIdentity, find_files, root_identity
-from obsidian_rag.vault.ignore_files import read_ignore_file
 from obsidian_rag.vault.new_link import check_link_mode, linkable_root, oddities
-from obsidian_rag.vault.read import NoteFile, content_hash, read_note
+from obsidian_rag.vault.read import NoteFile, content_hash, read_ignore_file, read_note
 from obsidian_rag.vault.readers import WORTH_A_PROCESS, read_beside
 from obsidian_rag.vault.rules import Rules
 from obsidian_rag.vault.scan import FileEntry, Scan, SkippedFile, scan, scan_paths
@@ -58,6 +58,7 @@ __all__ = [
     "keep_copy",
     "linkable_root",
     "make_root",
+    "name_beside",
     "obsidian_vaults",
     "oddities",
     "read_beside",
