@@ -273,7 +273,7 @@ def test_every_command_of_the_family_can_name_the_database(
     ] == ["b.md"]
     assert cli("livesync", "restore", "b.md", *here).code == 0
     assert (vault / "b.md").read_text() == "y\n"
-    assert cli("livesync", "resolve", *here, "--json").json["data"] == {"conflicts": []}
+    assert cli("livesync", "resolve", *here, "--json").json["data"]["conflicts"] == []
     assert cli("livesync", "unlock", *here).code == 0
     assert not (home / "config.json").exists()
 
