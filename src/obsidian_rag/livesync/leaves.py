@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from obsidian_rag.livesync.reconcile import Reconciler
 
 _log = logging.getLogger(__name__)
-Version = tuple[Entry, bytes]
+Revision = tuple[Entry, bytes]
 # A common ancestor further back than this is hardly kept by a server.
 _MOST_ANCESTORS = 20
 _CONFLICT = "conflict"
@@ -46,7 +46,7 @@ class Leaves:
             self._reconciler.policy.may_merge and self._merge(case, state.winner, versions)
         )
 
-    def _drop_equal(self, case: "Case", winner: str, versions: Mapping[str, Version]) -> bool:
+    def _drop_equal(self, case: "Case", winner: str, versions: Mapping[str, Revision]) -> bool:
         entry, content = versions[winner]
         same = [
             rev
@@ -62,7 +62,7 @@ class Leaves:
             self._drop(case, same)
         return bool(same)
 
-    def _merge(self, case: "Case", winner: str, versions: Mapping[str, Version]) -> bool:
+    def _merge(self, case: "Case", winner: str, versions: Mapping[str, Revision]) -> bool:
         entry, content = versions[winner]
         if entry.is_deleted:
             return False  # a deletion is never merged by itself
@@ -88,7 +88,7 @@ class Leaves:
             return True
         return False
 
-    def _base(self, doc_id: str, line: list[str], rival: str) -> Version | None:
+    def _base(self, doc_id: str, line: list[str], rival: str) -> Revision | None:
         """The nearest common ancestor that the server still has."""
         theirs = set(self._reconciler.reader.history(doc_id, rival))
         for rev in [rev for rev in line if rev in theirs][:_MOST_ANCESTORS]:
@@ -98,7 +98,7 @@ class Leaves:
         return None
 
     def _is_merged(
-        self, doc_id: str, line: list[str], base: Version, rival: Version, content: bytes
+        self, doc_id: str, line: list[str], base: Revision, rival: Revision, content: bytes
     ) -> bool:
         """Whether the winner is this merge already, and only the rival was left standing."""
         parent = self._reconciler.reader.revision(doc_id, line[1]) if len(line) > 1 else None
@@ -120,7 +120,7 @@ class Leaves:
             raise _refused(case)
         return rows[0].rev is not None
 
-    def _keep(self, version: Version, reason: str) -> None:
+    def _keep(self, version: Revision, reason: str) -> None:
         entry, content = version
         self._reconciler.trash.keep(entry.path, content, entry.mtime_ms * 1_000_000, reason)
 
@@ -156,6 +156,6 @@ def _refused(case: "Case") -> LivesyncUnreadable:
     )
 
 
-def _merged(base: Version, winner: Version, rival: Version) -> bytes | None:
+def _merged(base: Revision, winner: Revision, rival: Revision) -> bytes | None:
     mtimes = (winner[0].mtime_ms, rival[0].mtime_ms)
     return merged_bytes(winner[0].path, base[1], winner[1], rival[1], mtimes)

@@ -28,7 +28,6 @@ from obsidian_rag.livesync.milestone import (
     VersionVerdict,
     accepting,
     created,
-    decide,
     fresh,
     is_registered,
     make_node_id,
@@ -38,6 +37,7 @@ from obsidian_rag.livesync.milestone import (
     salt_of,
     salt_verdict,
     sync_parameters,
+    verdict_of,
     version_document,
     version_verdict,
 )
@@ -245,7 +245,7 @@ def _accepted(milestone: Document | None, node_id: str, site: Site) -> Tweaks:
 
 
 def _check_lock(milestone: Document, node_id: str, tweaks: Tweaks) -> None:
-    verdict = decide(milestone, node_id, tweaks)
+    verdict = verdict_of(milestone, node_id, tweaks)
     if verdict in (Verdict.NODE_LOCKED, Verdict.NODE_CLEANED):
         raise LivesyncLocked(
             "The database is locked: another device rebuilt or cleaned it.",

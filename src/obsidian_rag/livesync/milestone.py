@@ -97,7 +97,7 @@ def version_document() -> dict[str, object]:
     return {"_id": VERSION_ID, "type": "versioninfo", "version": _VERSION}
 
 
-def decide(milestone: Document | None, node_id: str, own: Tweaks) -> Verdict:
+def verdict_of(milestone: Document | None, node_id: str, own: Tweaks) -> Verdict:
     """What the milestone says to us; one that is malformed is incompatible."""
     if milestone is None:
         return Verdict.OK

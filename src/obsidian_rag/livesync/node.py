@@ -23,7 +23,7 @@ from obsidian_rag.livesync.milestone import VERSION_ID
 from obsidian_rag.livesync.path_ids import is_file_id
 from obsidian_rag.livesync.reconcile import Reconciler
 from obsidian_rag.livesync.remote import Site
-from obsidian_rag.livesync.stats import Stats
+from obsidian_rag.livesync.state import Stats
 from obsidian_rag.store import LivesyncRecords
 
 _log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Node:
         self.plan = plan
         self.stats = Stats()
         self._couch = couch
-        self._records = records
+        self.records = records
         self._inbox: queue.SimpleQueue[Change | None | ObsidianRagError] = queue.SimpleQueue()
         self._lock = threading.Lock()
         # What to look at in the vault; None: everything.
@@ -113,7 +113,6 @@ class Node:
             LivesyncRefused: only the user can help.
         """
         backoff = Backoff()
-        self.stats.is_running = True
         try:
             while not stop.is_set():
                 try:
@@ -130,10 +129,10 @@ class Node:
             self.stats.trouble = error
             raise
         finally:
-            self.stats.is_running = self.stats.is_connected = False
+            self.stats.is_connected = False
 
     def _join(self) -> Reconciler:
-        plan, records = self.plan, self._records
+        plan, records = self.plan, self.records
         member = join(
             self._couch,
             records,
@@ -155,9 +154,9 @@ class Node:
         place = "now"
         if self.plan.policy.direction is not Direction.PUSH:
             place = self._read_changes(wanted, listener, stop)
-        wanted.update((one.doc_id, None) for one in self._records.quarantined())
-        wanted.update((one.doc_id, None) for one in self._records.conflicts())
-        wanted.update(dict.fromkeys(json.loads(self._records.get_fact(_OWED) or "[]")))
+        wanted.update((one.doc_id, None) for one in self.records.quarantined())
+        wanted.update((one.doc_id, None) for one in self.records.conflicts())
+        wanted.update(dict.fromkeys(json.loads(self.records.get_fact(_OWED) or "[]")))
         reconciler.reconcile(wanted, lambda done, total: listener("files", done, total), stop)
         if reconciler.owed and not stop() and not self.plan.policy.is_dry:
             reconciler.reconcile(sorted(reconciler.owed))
@@ -169,8 +168,8 @@ class Node:
         self, wanted: dict[str, None], listener: Listener, stop: Callable[[], bool]
     ) -> str:
         """Add what changed in the database since the last time; the place where that ends."""
-        known = {file.doc_id: file.rev for file in self._records.files()}
-        place = self._records.get_fact(_SINCE) or "0"
+        known = {file.doc_id: file.rev for file in self.records.files()}
+        place = self.records.get_fact(_SINCE) or "0"
         while not stop():
             page = self._couch.changes(place, limit=_PAGE)
             for row in page.rows:
@@ -220,17 +219,17 @@ class Node:
         is_answered = self.stats.brake is not None and reconciler.deletions.is_answered
         if self._database_info_is_due.is_set():
             self._database_info_is_due.clear()
-            refresh(self._couch, self._records, self.plan.site, reconciler.member)
+            refresh(self._couch, self.records, self.plan.site, reconciler.member)
         elif ids or is_answered:
             # What we know is of no use, and harmful, in a database that was made anew.
-            check(self._couch, self._records, reconciler.member)
+            check(self._couch, self.records, reconciler.member)
         if ids or is_answered:
             reconciler.reconcile(ids)
         if rows or ids:
             self._reached(rows[-1].seq if rows else None, reconciler)
 
     def _is_news(self, row: Change) -> bool:
-        known = self._records.file(row.id)
+        known = self.records.file(row.id)
         return not _is_known(row, known.rev if known is not None else None)
 
     def _gathered(self) -> list[Change]:
@@ -278,18 +277,18 @@ class Node:
         """What came up to here is done, or written down as owed."""
         stats = self.stats
         stats.waiting = len(reconciler.owed)
-        stats.conflicts = len(self._records.conflicts())
-        stats.quarantined = len(self._records.quarantined())
+        stats.conflicts = len(self.records.conflicts())
+        stats.quarantined = len(self.records.quarantined())
         stats.not_synced = reconciler.not_synced()
         if self.plan.policy.is_dry:
             return
         reconciler.ignored.save()
-        self._records.put_fact(
+        self.records.put_fact(
             _OWED, json.dumps(sorted(reconciler.owed)) if reconciler.owed else None
         )
         # A node that only sends has not taken what came.
         if seq is not None and self.plan.policy.direction is not Direction.PUSH:
-            self._records.put_fact(_SINCE, seq)
+            self.records.put_fact(_SINCE, seq)
             stats.last_seq = seq
 
     def _connected(self, is_connected: bool, trouble: ObsidianRagError | None = None) -> None:

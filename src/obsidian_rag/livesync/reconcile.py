@@ -38,7 +38,7 @@ from obsidian_rag.livesync.path_ids import in_form_of, in_the_way_of, normalise
 from obsidian_rag.livesync.pull import Puller
 from obsidian_rag.livesync.push import Pusher
 from obsidian_rag.livesync.remote_view import RemoteReader, View, is_missing
-from obsidian_rag.livesync.stats import Stats
+from obsidian_rag.livesync.state import Stats
 from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import FileEntry, content_hash, sweep

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from obsidian_rag.errors import (
     InvalidArgument,
@@ -21,7 +20,7 @@ from obsidian_rag.livesync.couch import Couch
 from obsidian_rag.livesync.documents import Codec, Entry
 from obsidian_rag.livesync.remote_view import RemoteReader
 from obsidian_rag.livesync.trash import Trash
-from obsidian_rag.store import Conflict, LivesyncRecords
+from obsidian_rag.store import Conflict
 from obsidian_rag.vault import (
     content_hash,
     create_beside,
@@ -70,16 +69,6 @@ class Resolver:
     codec: Codec
     is_read_only: bool = False
 
-    @property
-    def root(self) -> Path:
-        """The vault's folder."""
-        return self.trash.root
-
-    @property
-    def records(self) -> LivesyncRecords:
-        """What we remember of the database."""
-        return self.trash.records
-
     def resolve(self, conflict: Conflict, keep: str) -> Resolved:
         """Settle one conflict; `keep` is a word of `Keep` or a revision.
 
@@ -97,7 +86,7 @@ class Resolver:
             done = self._settle_unsent(conflict, leaves[0], keep)
         else:
             done = Resolved(conflict.path, keep)
-        self.records.settle_conflict(conflict.doc_id)
+        self.trash.records.settle_conflict(conflict.doc_id)
         return done
 
     def versions(self, conflict: Conflict) -> tuple[Version, ...]:
@@ -139,7 +128,7 @@ class Resolver:
 
     def _here(self, path: str, *, is_ours: bool) -> Version:
         try:
-            content, entry = read_bytes(self.root, path)
+            content, entry = read_bytes(self.trash.root, path)
         except NotFound:
             return Version(is_ours, None)
         return Version(is_ours, content, entry.mtime_ns // 10**6)
@@ -166,7 +155,9 @@ class Resolver:
                 continue
             if keep == Keep.BOTH:
                 label = f"conflict {rev.partition('-')[2][:_DIGITS]}"
-                made = create_beside(self.root, entry.path, label, content, entry.mtime_ms * 10**6)
+                made = create_beside(
+                    self.trash.root, entry.path, label, content, entry.mtime_ms * 10**6
+                )
                 beside.append(made.rel_path)
             else:
                 self.trash.keep(entry.path, content, entry.mtime_ms * 10**6, _SETTLED)
@@ -185,7 +176,7 @@ class Resolver:
 
     def _ours(self, conflict: Conflict, versions: dict[str, tuple[Entry, bytes]]) -> str | None:
         """The revision that this vault's file is, or was when it was last synced."""
-        known = self.records.file(conflict.doc_id)
+        known = self.trash.records.file(conflict.doc_id)
         if known is not None and known.rev in versions:
             return known.rev
         here = self._content(conflict.path)
@@ -226,7 +217,7 @@ class Resolver:
         kept_as: tuple[str, ...] = ()
         if ours is not None and choice is Keep.BOTH:
             label = f"conflict {content_hash(ours)[:_DIGITS]}"
-            kept_as = (create_beside(self.root, conflict.path, label, ours).rel_path,)
+            kept_as = (create_beside(self.trash.root, conflict.path, label, ours).rel_path,)
         if not entry.is_deleted:
             self._replace(conflict.path, theirs)
         return Resolved(conflict.path, choice, kept_as)
@@ -235,17 +226,17 @@ class Resolver:
 
     def _content(self, path: str) -> bytes | None:
         try:
-            return read_bytes(self.root, path)[0]
+            return read_bytes(self.trash.root, path)[0]
         except NotFound:
             return None
 
     def _replace(self, path: str, content: bytes) -> None:
         present = self._content(path)
         if present is None:
-            replace_file(self.root, path, None, content)
+            replace_file(self.trash.root, path, None, content)
         elif present != content:
             self.trash.keep(path, present, time.time_ns(), _SETTLED)
-            replace_file(self.root, path, content_hash(present), content)
+            replace_file(self.trash.root, path, content_hash(present), content)
 
 
 def _told(rev: str, entry: Entry, content: bytes, *, is_ours: bool) -> Version:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from obsidian_rag.config import Config
 from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError
-from obsidian_rag.livesync.deletions import MOVED, Answer, answer_held, held_deletions
+from obsidian_rag.livesync.deletions import MOVED, HeldAnswer, answer_held, held_deletions
 from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.session import is_node_running, open_records, trash_of
 from obsidian_rag.livesync.site import place_of
@@ -91,7 +91,7 @@ def restore_many(
                 failed.append((file, error))
         held = _held(records) if begin is None else ()
         if held and not is_dry:
-            answer_held(records, Answer.REFUSE)
+            answer_held(records, HeldAnswer.REFUSE)
     return RestoredMany(tuple(restored), tuple(failed), held, len(listed) - len(chosen))
 
 
@@ -102,7 +102,7 @@ def take_held_deletions(config: Config, options: Options) -> int:
         is_meant = place_of(config, options).key == site.key
         if not held or not is_meant or not is_node_running(config, site.key):
             return 0
-        answer_held(records, Answer.TAKE)
+        answer_held(records, HeldAnswer.TAKE)
         return len(held)
 
 

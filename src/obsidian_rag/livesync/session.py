@@ -18,8 +18,7 @@ from obsidian_rag.livesync.node import Listener, Node, Plan
 from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.remote import Site
 from obsidian_rag.livesync.site import filters_of, place_of, site_of
-from obsidian_rag.livesync.state import LivesyncState, save_state
-from obsidian_rag.livesync.stats import Stats
+from obsidian_rag.livesync.state import LivesyncState, Stats, save_state
 from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.livesync.tweaks import Tweaks
 from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined
@@ -31,15 +30,6 @@ _ROOT = "root"
 # Asking whether a node runs takes its lock for a moment.
 _PATIENCE_S = 1.0
 _HALF_MADE_S = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class OpenNode:
-    """A node, its lock held, and what it works on."""
-
-    node: Node
-    records: LivesyncRecords
-    site: Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +91,8 @@ def is_node_running(config: Config, key: str) -> bool:
 
 
 @contextlib.contextmanager
-def open_node(config: Config, options: Options | None = None) -> Iterator[OpenNode]:
-    """A node for the settings and what a command asks for besides.
+def open_node(config: Config, options: Options | None = None) -> Iterator[Node]:
+    """A node, its lock held, for the settings and what a command asks for besides.
 
     Raises:
         Busy: another process is that node.
@@ -121,7 +111,7 @@ def open_node(config: Config, options: Options | None = None) -> Iterator[OpenNo
         sweep_data_folder(config.home)
         with contextlib.closing(Couch(site.remote)) as couch:
             site = replace(site, tweaks=_tweaks(site, options, records))
-            yield OpenNode(Node(_plan(config, site, options), couch, records), records, site)
+            yield Node(_plan(config, site, options), couch, records)
 
 
 def sync_once(
@@ -135,21 +125,21 @@ def sync_once(
     Raises:
         ObsidianRagError: as for `open_node` and `Node.sync_once`.
     """
-    with open_node(config, options) as opened:
-        stats = opened.node.stats
+    with open_node(config, options) as node:
+        stats, records = node.stats, node.records
         try:
-            reconciler = opened.node.sync_once(listener, stop)
+            reconciler = node.sync_once(listener, stop)
         except ObsidianRagError as error:
-            save_state(opened.records, LivesyncState(counts=stats.fields(), trouble=error))
+            save_state(records, LivesyncState(counts=stats.fields(), trouble=error))
             raise
-        if not opened.node.plan.policy.is_dry:
-            save_state(opened.records, LivesyncState(counts=stats.fields()))
+        if not node.plan.policy.is_dry:
+            save_state(records, LivesyncState(counts=stats.fields()))
         return SyncResult(
             stats=stats,
             planned=tuple(sorted(stats.planned)),
             owed=len(reconciler.owed),
-            quarantined=tuple(opened.records.quarantined()),
-            conflicts=tuple(opened.records.conflicts()),
+            quarantined=tuple(records.quarantined()),
+            conflicts=tuple(records.conflicts()),
             left_out=dict(reconciler.disk.left_out),
             not_synced=reconciler.not_synced(),
             is_stopped=stop(),

@@ -25,7 +25,7 @@ from obsidian_rag.livesync.remote import Site, check_consent, is_on_this_machine
 from obsidian_rag.livesync.secrets import Place, Secrets, SecretStore
 from obsidian_rag.livesync.session import keep_tweaks, open_database
 from obsidian_rag.livesync.setup_uri import Connection, decode_setup_uri
-from obsidian_rag.livesync.site import filters_of, place_of, split_login
+from obsidian_rag.livesync.site import filters_of, named_remote, place_of
 from obsidian_rag.livesync.tweaks import NotEncrypted, Tweaks
 from obsidian_rag.store import LivesyncRecords
 
@@ -208,10 +208,9 @@ def forget_secrets(config: Config) -> Forgotten:
     Raises:
         ConfigInvalid: LiveSync is not set up, or the keyring cannot be changed.
     """
-    settings = config.settings.livesync
-    if not settings.couchdbUrl or not settings.dbName:
+    remote = named_remote(config, Options())
+    if remote is None:
         raise ConfigInvalid("LiveSync is not set up.", "`obsidian-rag livesync setup` does that.")
-    remote = Remote(settings.couchdbUrl, settings.dbName)
     place = SecretStore(config.home).forget(remote_key(remote))
     return Forgotten(remote.url, remote.database, place)
 
@@ -234,19 +233,12 @@ def _connection(config: Config, options: Options) -> Connection:
     if options.uri is not None:
         told = Connection.from_settings(decode_setup_uri(options.uri, options.uri_passphrase))
         return replace(told, filters=_both(filters_of(config), told.filters))
-    settings = config.settings.livesync
-    url, user, password = (
-        split_login(options.url) if options.url else (settings.couchdbUrl, None, None)
-    )
-    database = options.database or settings.dbName
-    if not url or not database:
+    remote = named_remote(config, options)
+    if remote is None:
         raise ConfigInvalid(
             "No database was named.",
             "Give a setup URI from LiveSync in Obsidian, or --url and --db.",
         )
-    is_known = url.rstrip("/") == (settings.couchdbUrl or "").rstrip("/")
-    user = options.user or user or (settings.couchdbUser if is_known else None)
-    remote = Remote(url, database, user, options.password or password)
     # A second setup of the same database keeps what is not given anew.
     kept = _kept(config, remote) or Secrets()
     given = remote.password or (kept.password if options.may_reuse else None)

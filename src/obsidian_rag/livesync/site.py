@@ -56,16 +56,27 @@ def place_of(config: Config, options: Options | None = None) -> Site:
         ConfigInvalid: they are not named, or cannot be used.
     """
     options = options or Options()
+    remote = named_remote(config, options)
+    if remote is None:
+        raise ConfigInvalid("LiveSync is not set up.", _SETUP)
+    return Site(replace(remote, password=None), _root(config, options))
+
+
+def named_remote(config: Config, options: Options) -> Remote | None:
+    """The database that the settings and a command name, with a password that is given now.
+
+    Raises:
+        ConfigInvalid: the address or the name cannot be used.
+    """
     settings = config.settings.livesync
-    url, user, _ = split_login(options.url) if options.url else (settings.couchdbUrl, None, None)
+    url, user, password = (
+        split_login(options.url) if options.url else (settings.couchdbUrl, None, None)
+    )
     database = options.database or settings.dbName
     if not url or not database:
-        raise ConfigInvalid("LiveSync is not set up.", _SETUP)
-    if _is_settings_server(config, options):
-        user = options.user or user or settings.couchdbUser
-    else:
-        user = options.user or user
-    return Site(Remote(url, database, user), _root(config, options))
+        return None
+    known = settings.couchdbUser if _is_settings_server(config, options) else None
+    return Remote(url, database, options.user or user or known, options.password or password)
 
 
 def site_of(

@@ -11,10 +11,9 @@ from obsidian_rag.errors import ObsidianRagError, Status
 from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.session import is_node_running, open_database
 from obsidian_rag.livesync.site import is_configured, place_of
-from obsidian_rag.livesync.state import LivesyncState, load_state
+from obsidian_rag.livesync.state import COUNTED, LivesyncState, load_state
 from obsidian_rag.store import Database, Links, LivesyncRecords
 
-_COUNTED = ("pulled", "pushed", "deleted_here", "deleted_there", "renamed", "merged", "waiting")
 _SINCE = "since"
 _NOT_CONFIGURED = (
     "LiveSync is NOT configured: the vault is not synced with other devices."
@@ -118,7 +117,7 @@ def _state(config: Config, records: LivesyncRecords, ours: LivesyncState | None)
 def _stats(state: LivesyncState, records: LivesyncRecords | None) -> dict[str, object]:
     counts = state.counts
     return {
-        **{name: counts.get(name, 0) for name in _COUNTED},
+        **{name: counts.get(name, 0) for name in COUNTED},
         "conflicts": len(records.conflicts()) if records else 0,
         "quarantined": len(records.quarantined()) if records else 0,
         "trash": len(records.trash()) if records else 0,

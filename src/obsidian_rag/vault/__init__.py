@@ -16,7 +16,7 @@ from obsidian_rag.vault.files import (
     rename_file,
     replace_file,
 )
-from obsidian_rag.vault.identity import FoundFile, RootIdentity, find_files, root_identity
+from obsidian_rag.vault.identity import RootIdentity, find_files, root_identity
 from obsidian_rag.vault.new_link import check_link_mode, linkable_root, oddities
 from obsidian_rag.vault.read import NoteFile, content_hash, read_ignore_file, read_note
 from obsidian_rag.vault.readers import WORTH_A_PROCESS, read_beside
@@ -34,7 +34,6 @@ __all__ = [
     "Ahead",
     "FileEntry",
     "FileWalk",
-    "FoundFile",
     "Listener",
     "NoteFile",
     "OnChange",

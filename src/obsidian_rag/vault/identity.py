@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from obsidian_rag.vault.scan import file_entry
+from obsidian_rag.vault.scan import FileEntry, file_entry
 
 
 class RootIdentity(NamedTuple):
@@ -17,13 +17,6 @@ class RootIdentity(NamedTuple):
 
     device: int
     inode: int
-
-
-class FoundFile(NamedTuple):
-    """A file as a look at its path alone shows it."""
-
-    size_bytes: int
-    file_id: int | None
 
 
 def root_identity(root: Path) -> RootIdentity | None:
@@ -37,14 +30,13 @@ def root_identity(root: Path) -> RootIdentity | None:
     return RootIdentity(status.st_dev, status.st_ino)
 
 
-def find_files(root: Path, paths: Iterable[str]) -> Mapping[str, FoundFile]:
+def find_files(root: Path, paths: Iterable[str]) -> Mapping[str, FileEntry]:
     """Those of a few files that are there; no folder is walked."""
     found = {}
     for path in paths:
         file = os.path.join(root, path)  # noqa: PTH118  (called often)
         try:
-            entry = file_entry(path, os.stat(file), os.path.islink(file))  # noqa: PTH114, PTH116
+            found[path] = file_entry(path, os.stat(file), os.path.islink(file))  # noqa: PTH114, PTH116
         except OSError:
             continue
-        found[path] = FoundFile(entry.size_bytes, entry.file_id)
     return found
