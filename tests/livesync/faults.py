@@ -14,7 +14,7 @@ import pytest
 
 from obsidian_rag.errors import LivesyncUnreachable
 from obsidian_rag.livesync import conflicts, disk, pull, trash
-from obsidian_rag.livesync.couch_http import CouchServer
+from obsidian_rag.livesync.couchdb.http import CouchServer
 from obsidian_rag.store import LivesyncRecords
 
 # What changes the records, the names on the disk, and the vault.

@@ -8,11 +8,12 @@ from typing import Any
 from tests.folders import files_below, write_notes
 
 from obsidian_rag.livesync.case import Direction, Policy
-from obsidian_rag.livesync.couch import Couch
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.node import Node, Plan
 from obsidian_rag.livesync.reconcile import Reconciler
-from obsidian_rag.livesync.remote import Remote, Site, remote_key
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.site import Site, remote_key
 from obsidian_rag.store import Database, LivesyncRecords
 
 

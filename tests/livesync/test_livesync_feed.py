@@ -16,9 +16,9 @@ from tests.livesync.proxy import FaultyProxy
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable, ObsidianRagError
-from obsidian_rag.livesync.couch import Change, Couch, Remote
-from obsidian_rag.livesync.couch_answers import page_from, parsed, seq_text
-from obsidian_rag.livesync.feed import Backoff
+from obsidian_rag.livesync.couchdb.answers import page_from, parsed, seq_text
+from obsidian_rag.livesync.couchdb.couch import Change, Couch, Remote
+from obsidian_rag.livesync.couchdb.feed import Backoff
 
 HEARTBEAT_S = 0.2
 

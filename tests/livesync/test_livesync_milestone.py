@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.livesync.vectors import VECTORS
 
 from obsidian_rag.errors import LivesyncIncompatible
+from obsidian_rag.livesync.codec.tweaks import Tweaks
 from obsidian_rag.livesync.milestone import (
     NodeInfo,
     SaltVerdict,
@@ -29,7 +30,6 @@ from obsidian_rag.livesync.milestone import (
     version_document,
     version_verdict,
 )
-from obsidian_rag.livesync.tweaks import Tweaks
 
 MILESTONES: list[dict[str, Any]] = VECTORS["milestone"]
 MILESTONE: dict[str, Any] = MILESTONES[1]["input"]

@@ -17,8 +17,8 @@ from obsidian_rag.errors import (
 from obsidian_rag.livesync import Tweaks
 from obsidian_rag.livesync.case import Policy
 from obsidian_rag.livesync.membership import rehearse
-from obsidian_rag.livesync.remote import Site
 from obsidian_rag.livesync.resolution import Resolved, Resolver
+from obsidian_rag.livesync.site import Site
 from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.store import Conflict
 

@@ -16,7 +16,7 @@ from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import LivesyncLocked
 from obsidian_rag.livesync import LivesyncState, sync_once
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.livesync.session import node_lock
 from obsidian_rag.livesync.site import place_of

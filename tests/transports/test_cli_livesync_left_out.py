@@ -20,7 +20,7 @@ from tests.transports.livesync_site import PASSPHRASE, URI_PASSPHRASE, device_of
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.livesync import Tweaks
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 MakeDevice = Callable[..., TestNode]
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "livesync.md"

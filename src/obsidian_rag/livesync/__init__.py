@@ -12,6 +12,7 @@ from obsidian_rag.livesync.care import (
     waiting_conflicts,
 )
 from obsidian_rag.livesync.case import Direction
+from obsidian_rag.livesync.codec.tweaks import NotEncrypted, Tweaks
 from obsidian_rag.livesync.line_changes import find_hunks
 from obsidian_rag.livesync.loop import LivesyncLoop, run_until_stopped
 from obsidian_rag.livesync.options import Options
@@ -34,7 +35,6 @@ from obsidian_rag.livesync.setup import (
 from obsidian_rag.livesync.site import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE, synced_root
 from obsidian_rag.livesync.state import LivesyncState
 from obsidian_rag.livesync.status import livesync_status, synced_link
-from obsidian_rag.livesync.tweaks import NotEncrypted, Tweaks
 
 __all__ = [
     "PASSPHRASE_VARIABLE",

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from obsidian_rag.config import Config
 from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError
-from obsidian_rag.livesync.couch import Couch
+from obsidian_rag.livesync.codec.documents import Codec
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.couchdb.couch import Couch
 from obsidian_rag.livesync.disk import Disk
-from obsidian_rag.livesync.documents import Codec
-from obsidian_rag.livesync.filters import Filters
+from obsidian_rag.livesync.filters.filters import Filters
 from obsidian_rag.livesync.membership import Membership, rehearse, unlock
 from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.remote import Site
 from obsidian_rag.livesync.resolution import Resolved, Resolver, Version
 from obsidian_rag.livesync.session import (
     is_node_running,
@@ -21,8 +21,7 @@ from obsidian_rag.livesync.session import (
     sync_once,
     trash_of,
 )
-from obsidian_rag.livesync.site import filters_of, place_of, site_of
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.site import Site, filters_of, place_of, site_of
 from obsidian_rag.store import Conflict, Quarantined
 
 

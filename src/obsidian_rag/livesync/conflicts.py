@@ -7,10 +7,10 @@ import secrets
 from typing import TYPE_CHECKING
 
 from obsidian_rag.errors import LivesyncUnreadable, NoteChanged, NotFound
+from obsidian_rag.livesync.codec.entries import Entry
+from obsidian_rag.livesync.codec.path_ids import in_form_of, normalise
 from obsidian_rag.livesync.decision import Conflicted, Live, Present
-from obsidian_rag.livesync.entries import Entry
 from obsidian_rag.livesync.leaves import Leaves, merged_bytes
-from obsidian_rag.livesync.path_ids import in_form_of, normalise
 from obsidian_rag.store import Conflict, SyncedFile
 from obsidian_rag.vault import content_hash, name_beside, read_bytes, replace_file
 

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.errors import NoteChanged, NotFound, ObsidianRagError
-from obsidian_rag.livesync.decision import Absent, Local, Present
-from obsidian_rag.livesync.documents import Codec
-from obsidian_rag.livesync.filters import Filters
-from obsidian_rag.livesync.path_ids import (
+from obsidian_rag.livesync.codec.documents import Codec
+from obsidian_rag.livesync.codec.path_ids import (
     assign,
     folders_above,
     forms_of,
@@ -16,6 +14,8 @@ from obsidian_rag.livesync.path_ids import (
     takes_part,
     warns,
 )
+from obsidian_rag.livesync.decision import Absent, Local, Present
+from obsidian_rag.livesync.filters.filters import Filters
 from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import (
     FileEntry,

@@ -16,8 +16,9 @@ from obsidian_rag.errors import (
     LivesyncRefused,
     LivesyncUnreachable,
 )
-from obsidian_rag.livesync.couch import Couch, Document
-from obsidian_rag.livesync.documents import Codec
+from obsidian_rag.livesync.codec.documents import Codec
+from obsidian_rag.livesync.codec.tweaks import V2, Tweaks
+from obsidian_rag.livesync.couchdb.couch import Couch, Document
 from obsidian_rag.livesync.milestone import (
     MILESTONE_NAME,
     SYNC_PARAMETERS_NAME,
@@ -41,9 +42,8 @@ from obsidian_rag.livesync.milestone import (
     version_document,
     version_verdict,
 )
-from obsidian_rag.livesync.remote import Site
 from obsidian_rag.livesync.remote_view import encrypted_sample
-from obsidian_rag.livesync.tweaks import V2, Tweaks
+from obsidian_rag.livesync.site import Site
 from obsidian_rag.store import Database, LivesyncRecords
 
 _NODE = "node_id"

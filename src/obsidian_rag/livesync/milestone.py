@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from obsidian_rag.errors import LivesyncIncompatible
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.codec.tweaks import Tweaks
 
 Document = Mapping[str, object]
 

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 from obsidian_rag.errors import LivesyncUnreachable, ObsidianRagError
 from obsidian_rag.livesync.case import Direction, Policy
-from obsidian_rag.livesync.couch import Change, Couch
+from obsidian_rag.livesync.codec.path_ids import is_file_id
+from obsidian_rag.livesync.couchdb.couch import Change, Couch
+from obsidian_rag.livesync.couchdb.feed import Backoff
 from obsidian_rag.livesync.disk import Disk
-from obsidian_rag.livesync.feed import Backoff
-from obsidian_rag.livesync.filters import Filters, FilterSettings
+from obsidian_rag.livesync.filters.filters import Filters, FilterSettings
 from obsidian_rag.livesync.membership import Rebuilt, check, join, refresh
 from obsidian_rag.livesync.milestone import VERSION_ID
-from obsidian_rag.livesync.path_ids import is_file_id
 from obsidian_rag.livesync.reconcile import Reconciler
-from obsidian_rag.livesync.remote import Site
+from obsidian_rag.livesync.site import Site
 from obsidian_rag.livesync.state import Stats
 from obsidian_rag.store import LivesyncRecords
 

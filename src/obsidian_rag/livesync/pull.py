@@ -11,8 +11,8 @@ from obsidian_rag.errors import (
     ObsidianRagError,
     SecurityViolation,
 )
+from obsidian_rag.livesync.codec.path_ids import normalise
 from obsidian_rag.livesync.decision import Conflicted, Present
-from obsidian_rag.livesync.path_ids import normalise
 from obsidian_rag.store import SyncedFile
 from obsidian_rag.vault import (
     FileEntry,

@@ -20,6 +20,7 @@ from obsidian_rag.errors import (
     ObsidianRagError,
 )
 from obsidian_rag.livesync.case import Case, Direction, Policy
+from obsidian_rag.livesync.codec.path_ids import in_form_of, in_the_way_of, normalise
 from obsidian_rag.livesync.conflicts import Conflicts
 from obsidian_rag.livesync.decision import (
     Absent,
@@ -34,7 +35,6 @@ from obsidian_rag.livesync.deletions import Deletions
 from obsidian_rag.livesync.disk import Disk
 from obsidian_rag.livesync.left_out import IgnoredDocuments, LeftOut, summarised
 from obsidian_rag.livesync.membership import Membership
-from obsidian_rag.livesync.path_ids import in_form_of, in_the_way_of, normalise
 from obsidian_rag.livesync.pull import Puller
 from obsidian_rag.livesync.push import Pusher
 from obsidian_rag.livesync.remote_view import RemoteReader, View, is_missing
@@ -44,7 +44,7 @@ from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import FileEntry, content_hash, sweep
 
 if TYPE_CHECKING:
-    from obsidian_rag.livesync.couch import Couch
+    from obsidian_rag.livesync.couchdb.couch import Couch
 
 _log = logging.getLogger(__name__)
 _PAGE = 200

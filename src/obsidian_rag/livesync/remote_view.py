@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from obsidian_rag.errors import LivesyncPassphrase, LivesyncRefused, LivesyncUnreadable
-from obsidian_rag.livesync.couch import Couch, Document
+from obsidian_rag.livesync.codec.documents import Codec, MissingChunks
+from obsidian_rag.livesync.codec.entries import Entry
+from obsidian_rag.livesync.codec.path_ids import normalise, takes_part
+from obsidian_rag.livesync.couchdb.couch import Couch, Document
 from obsidian_rag.livesync.decision import (
     Conflicted,
     Deleted,
@@ -18,9 +21,6 @@ from obsidian_rag.livesync.decision import (
     RemoteState,
     Tombstone,
 )
-from obsidian_rag.livesync.documents import Codec, MissingChunks
-from obsidian_rag.livesync.entries import Entry
-from obsidian_rag.livesync.path_ids import normalise, takes_part
 from obsidian_rag.store import SyncedFile
 
 _TYPES = ("plain", "newnote", "notes", None)

@@ -12,15 +12,14 @@ from filelock import FileLock, Timeout
 from obsidian_rag.config import Config
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, ObsidianRagError
 from obsidian_rag.livesync.case import Direction, Policy
-from obsidian_rag.livesync.couch import Couch
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.couchdb.couch import Couch
 from obsidian_rag.livesync.left_out import LeftOut
 from obsidian_rag.livesync.node import Listener, Node, Plan
 from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.remote import Site
-from obsidian_rag.livesync.site import filters_of, place_of, site_of
+from obsidian_rag.livesync.site import Site, filters_of, place_of, site_of
 from obsidian_rag.livesync.state import LivesyncState, Stats, save_state
 from obsidian_rag.livesync.trash import Trash
-from obsidian_rag.livesync.tweaks import Tweaks
 from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined
 from obsidian_rag.vault import make_root, sweep_data_folder, sweep_folder
 

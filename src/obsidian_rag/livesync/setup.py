@@ -15,18 +15,25 @@ from obsidian_rag.errors import (
     LivesyncPassphrase,
     NotFound,
 )
-from obsidian_rag.livesync.couch import Couch, Document, Remote
-from obsidian_rag.livesync.filters import FilterSettings, check_filters
+from obsidian_rag.livesync.codec.path_ids import is_file_id
+from obsidian_rag.livesync.codec.tweaks import NotEncrypted, Tweaks
+from obsidian_rag.livesync.couchdb.couch import Couch, Document, Remote
+from obsidian_rag.livesync.filters.filters import FilterSettings, check_filters
 from obsidian_rag.livesync.membership import rehearse
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, preferred
 from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.path_ids import is_file_id
-from obsidian_rag.livesync.remote import Site, check_consent, is_on_this_machine, remote_key
 from obsidian_rag.livesync.secrets import Place, Secrets, SecretStore
 from obsidian_rag.livesync.session import keep_tweaks, open_database
 from obsidian_rag.livesync.setup_uri import Connection, decode_setup_uri
-from obsidian_rag.livesync.site import filters_of, named_remote, place_of
-from obsidian_rag.livesync.tweaks import NotEncrypted, Tweaks
+from obsidian_rag.livesync.site import (
+    Site,
+    check_consent,
+    filters_of,
+    is_on_this_machine,
+    named_remote,
+    place_of,
+    remote_key,
+)
 from obsidian_rag.store import LivesyncRecords
 
 _MOST_READ = 5000

@@ -2,20 +2,25 @@
 
 The settings name one server. Its password, and the consent to use it, are for that server only:
 another one on the command line needs its own.
+
+Threat: a setting, a pasted setup URI or a typo makes private notes leave the machine. So the
+address itself decides, without DNS, and a server elsewhere needs the user's word for this server.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from obsidian_rag.config import Config
-from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync.filters import FilterSettings
+from obsidian_rag.config import Config, is_loopback
+from obsidian_rag.errors import ConfigInvalid, LivesyncRefused
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.couchdb.remote import Remote
+from obsidian_rag.livesync.filters.filters import FilterSettings
 from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.remote import Remote, Site, check_consent
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.vault import configured_vault
 
@@ -23,6 +28,29 @@ PASSWORD_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSWORD"
 PASSPHRASE_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSPHRASE"
 _FROM_ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SETUP = "Run `obsidian-rag livesync setup`, or name the database with --url and --db."
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a node works: a database, what opens it, and the folder that is synced with it.
+
+    `tweaks` say how to keep notes in a database that does not say so itself.
+    """
+
+    remote: Remote
+    root: Path
+    passphrase: str | None = field(default=None, repr=False)
+    tweaks: Tweaks | None = None
+
+    @property
+    def key(self) -> str:
+        """The name under which we remember the database."""
+        return remote_key(self.remote)
+
+
+def remote_key(remote: Remote) -> str:
+    """The name under which we remember a database."""
+    return hashlib.sha256(f"{remote.url.rstrip('/')}/{remote.database}".encode()).hexdigest()[:32]
 
 
 def filters_of(config: Config) -> FilterSettings:
@@ -109,6 +137,25 @@ def site_of(
     if options.encrypts is False:
         passphrase = None
     return Site(remote, place.root, passphrase)
+
+
+def check_consent(remote: Remote, has_consent: bool) -> None:
+    """Refuse a server outside this machine that nobody has consented to.
+
+    Raises:
+        LivesyncRefused: it is one.
+    """
+    if not has_consent and not is_on_this_machine(remote.url):
+        raise LivesyncRefused(
+            f"The CouchDB server {urlsplit(remote.url).hostname} is not on this machine.",
+            "If your notes may go there, say so with `--consent`, or set"
+            " livesync.remote_consent to true.",
+        )
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Whether an address is this machine by definition."""
+    return is_loopback(urlsplit(url).hostname or "")
 
 
 def split_login(url: str) -> tuple[str, str | None, str | None]:

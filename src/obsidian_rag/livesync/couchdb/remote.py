@@ -1,20 +1,12 @@
-"""Where the database is, who we are to it, and whether notes may go there.
+"""Where the database is and who we are to it, and how names become parts of an address."""
 
-Threat: a setting, a pasted setup URI or a typo makes private notes leave the machine. So the
-address itself decides, without DNS, and a server elsewhere needs the user's word for this server.
-"""
-
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from obsidian_rag.config import is_loopback
-from obsidian_rag.errors import ConfigInvalid, LivesyncRefused
-from obsidian_rag.livesync.couch_auth import Jwt, check_header
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.errors import ConfigInvalid
+from obsidian_rag.livesync.couchdb.auth import Jwt, check_header
 
 _NOT_IN_AN_ADDRESS = re.compile(r"[\\\s\x00-\x20\x7f\ud800-\udfff]")
 _HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
@@ -55,29 +47,6 @@ class Remote:
         return "a request without a user name" if name is None else f"the user '{name}'"
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where a node works: a database, what opens it, and the folder that is synced with it.
-
-    `tweaks` say how to keep notes in a database that does not say so itself.
-    """
-
-    remote: Remote
-    root: Path
-    passphrase: str | None = field(default=None, repr=False)
-    tweaks: Tweaks | None = None
-
-    @property
-    def key(self) -> str:
-        """The name under which we remember the database."""
-        return remote_key(self.remote)
-
-
-def remote_key(remote: Remote) -> str:
-    """The name under which we remember a database."""
-    return hashlib.sha256(f"{remote.url.rstrip('/')}/{remote.database}".encode()).hexdigest()[:32]
-
-
 def escaped(name: str) -> str:
     """A name as one part of a path."""
     # A part of dots alone would be taken for a way up.
@@ -87,25 +56,6 @@ def escaped(name: str) -> str:
 def is_unicode(text: str) -> bool:
     """Whether a text can be sent at all: JSON may hold half a character."""
     return not _HALF_A_CHARACTER.search(text)
-
-
-def check_consent(remote: Remote, has_consent: bool) -> None:
-    """Refuse a server outside this machine that nobody has consented to.
-
-    Raises:
-        LivesyncRefused: it is one.
-    """
-    if not has_consent and not is_on_this_machine(remote.url):
-        raise LivesyncRefused(
-            f"The CouchDB server {urlsplit(remote.url).hostname} is not on this machine.",
-            "If your notes may go there, say so with `--consent`, or set"
-            " livesync.remote_consent to true.",
-        )
-
-
-def is_on_this_machine(url: str) -> bool:
-    """Whether an address is this machine by definition."""
-    return is_loopback(urlsplit(url).hostname or "")
 
 
 def _check_address(url: str) -> None:

@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable, Mapping
 
 from obsidian_rag.errors import LivesyncIncompatible, LivesyncPassphrase, LivesyncUnreadable
-from obsidian_rag.livesync import encryption
-from obsidian_rag.livesync.legacy_encryption import LegacyCipher, is_encrypted
-from obsidian_rag.livesync.tweaks import FORCE_V1, V2, Tweaks
+from obsidian_rag.livesync.codec import encryption
+from obsidian_rag.livesync.codec.legacy_encryption import LegacyCipher, is_encrypted
+from obsidian_rag.livesync.codec.tweaks import FORCE_V1, V2, Tweaks
 
 Document = Mapping[str, object]
 

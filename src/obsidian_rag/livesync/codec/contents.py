@@ -4,11 +4,11 @@ import base64
 from collections.abc import Callable
 
 from obsidian_rag.errors import LivesyncUnreadable
-from obsidian_rag.livesync.encryption import from_base64, text_bytes
-from obsidian_rag.livesync.entries import Entry
-from obsidian_rag.livesync.path_ids import is_text
-from obsidian_rag.livesync.splitter import split
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.codec.encryption import from_base64, text_bytes
+from obsidian_rag.livesync.codec.entries import Entry
+from obsidian_rag.livesync.codec.path_ids import is_text
+from obsidian_rag.livesync.codec.splitter import split
+from obsidian_rag.livesync.codec.tweaks import Tweaks
 
 _BOM = b"\xef\xbb\xbf"
 # An entry may say size 0 of a file that is not empty; then no more than this is put together.

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from obsidian_rag.livesync.couch_answers import Answer, odd_answer
-from obsidian_rag.livesync.couch_http import CouchServer
+from obsidian_rag.livesync.couchdb.answers import Answer, odd_answer
+from obsidian_rag.livesync.couchdb.http import CouchServer
 
 _DOCUMENTS = 200
 # What official clients send at once; small servers and proxies take no more.

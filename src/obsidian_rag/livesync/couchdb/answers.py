@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable, ObsidianRagError
-from obsidian_rag.livesync.path_ids import CHUNK_PREFIX
-from obsidian_rag.livesync.remote import Remote, is_unicode
+from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX
+from obsidian_rag.livesync.couchdb.remote import Remote, is_unicode
 
 _CODE = re.compile(r"[a-z][a-z_]{0,39}")
 _NOT_IN_A_HOST = re.compile(r"[^\w.:-]")

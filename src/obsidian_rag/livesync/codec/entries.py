@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from obsidian_rag.errors import LivesyncUnreadable
-from obsidian_rag.livesync.encryption import text_bytes
-from obsidian_rag.livesync.path_ids import CHUNK_PREFIX, is_text
+from obsidian_rag.livesync.codec.encryption import text_bytes
+from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX, is_text
 
 TEXT, BINARY = "plain", "newnote"
 _INLINE = (None, "notes")
