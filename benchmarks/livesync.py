@@ -23,7 +23,8 @@ from tests.livesync.pouch import running_server
 
 from obsidian_rag.livesync.codec.documents import Codec
 from obsidian_rag.livesync.codec.tweaks import Tweaks
-from obsidian_rag.livesync.couchdb.couch import Couch, Remote
+from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 MARKS = ("<!-- livesync benchmark -->", "<!-- end of livesync benchmark -->")
 NOTES, EDITS = 5000, 20

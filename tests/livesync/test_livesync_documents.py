@@ -20,7 +20,8 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.livesync.codec.compression import compress
 from obsidian_rag.livesync.codec.document_encryption import DocumentCipher
-from obsidian_rag.livesync.codec.documents import Codec, Encoded, Entry, MissingChunks
+from obsidian_rag.livesync.codec.documents import Codec, Encoded, MissingChunks
+from obsidian_rag.livesync.codec.entries import Entry
 from obsidian_rag.livesync.codec.tweaks import Tweaks
 
 

@@ -172,17 +172,15 @@ class Conflicts:
         encoded = reconciler.member.codec.encode(
             local.path, ours, ctime_ms=time_ms, mtime_ms=time_ms, doc_id=case.doc_id
         )
-        refused = reconciler.pusher.send_chunks(encoded.chunks)
         ids = [hashlib.md5(ours + case.doc_id.encode(), usedforsecurity=False).hexdigest()]
         generation = 1
         if case.known is not None and case.known.content_hash is not None:
             number, _, parent = case.known.rev.partition("-")
             generation, ids = int(number) + 1, [*ids, parent]
         rev = f"{generation}-{ids[0]}"
-        revisions = {"start": generation, "ids": ids}
-        branch = encoded.entry | {"_rev": rev, "_revisions": revisions}
-        rows = [] if refused else reconciler.couch.bulk_docs([branch], new_edits=False)
-        if not rows or rows[0].rev is None:
+        branch = {"_rev": rev, "_revisions": {"start": generation, "ids": ids}}
+        row = reconciler.pusher.store(encoded, branch, new_edits=False)
+        if row is None or row.rev is None:
             raise LivesyncUnreadable(
                 f"The server refuses our version of {case.path!r}.", "Look at the server's log."
             )

@@ -23,7 +23,6 @@ _log = logging.getLogger(__name__)
 Revision = tuple[Entry, bytes]
 # A common ancestor further back than this is hardly kept by a server.
 _MOST_ANCESTORS = 20
-_CONFLICT = "conflict"
 
 
 class Leaves:
@@ -114,11 +113,10 @@ class Leaves:
             mtime_ms=mtime_ms,
             doc_id=case.doc_id,
         )
-        refused = reconciler.pusher.send_chunks(encoded.chunks)
-        rows = [] if refused else reconciler.couch.bulk_docs([encoded.entry | {"_rev": winner.rev}])
-        if not rows or (rows[0].rev is None and rows[0].error != _CONFLICT):
+        row = reconciler.pusher.store(encoded, {"_rev": winner.rev})
+        if row is None or row.is_refused:
             raise _refused(case)
-        return rows[0].rev is not None
+        return row.rev is not None
 
     def _keep(self, version: Revision, reason: str) -> None:
         entry, content = version
@@ -129,7 +127,7 @@ class Leaves:
             [{"_id": case.doc_id, "_rev": rev, "_deleted": True} for rev in revs]
         )
         # In a conflict, somebody else has dropped or continued it.
-        if any(row.rev is None and row.error != _CONFLICT for row in rows):
+        if any(row.is_refused for row in rows):
             raise _refused(case)
 
 

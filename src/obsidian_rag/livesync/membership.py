@@ -16,6 +16,7 @@ from obsidian_rag.errors import (
     LivesyncRefused,
     LivesyncUnreachable,
 )
+from obsidian_rag.livesync.codec.document_encryption import needs_salt
 from obsidian_rag.livesync.codec.documents import Codec
 from obsidian_rag.livesync.codec.tweaks import V2, Tweaks
 from obsidian_rag.livesync.couchdb.couch import Couch, Document
@@ -277,18 +278,11 @@ def _codec(couch: Couch, tweaks: Tweaks, site: Site, may_write: bool) -> tuple[C
         return Codec(tweaks, None, None), None
     sample = encrypted_sample(couch)
     salt = None
-    if tweaks.e2ee_algorithm == V2 or any(_is_v2(document) for document in sample):
+    if tweaks.e2ee_algorithm == V2 or any(map(needs_salt, sample)):
         salt = _salt(couch, bool(sample), may_write)
     codec = Codec(tweaks, site.passphrase, salt)
     codec.check_passphrase(sample)
     return codec, salt
-
-
-def _is_v2(document: Document) -> bool:
-    return any(
-        isinstance(value, str) and value.startswith(("%=", "/\\:%="))
-        for value in (document.get("data"), document.get("path"))
-    )
 
 
 def _salt(couch: Couch, has_encrypted: bool, may_write: bool) -> bytes:

@@ -15,9 +15,11 @@ from obsidian_rag.errors import (
     LivesyncPassphrase,
     NotFound,
 )
-from obsidian_rag.livesync.codec.path_ids import is_file_id
+from obsidian_rag.livesync.codec.entries import FILE_TYPES
+from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX, LAST, is_file_id
 from obsidian_rag.livesync.codec.tweaks import NotEncrypted, Tweaks
-from obsidian_rag.livesync.couchdb.couch import Couch, Document, Remote
+from obsidian_rag.livesync.couchdb.couch import Couch, Document
+from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.filters.filters import FilterSettings, check_filters
 from obsidian_rag.livesync.membership import rehearse
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, preferred
@@ -37,10 +39,6 @@ from obsidian_rag.livesync.site import (
 from obsidian_rag.store import LivesyncRecords
 
 _MOST_READ = 5000
-# Chunks have ids from here to there; entries have all others.
-_CHUNKS = ("h:", "h:\U0010ffff")
-_LAST = "\U0010ffff"
-_FILES = ("plain", "newnote", "notes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +186,14 @@ def _count_notes(couch: Couch) -> int | None:
     """How many files the database has, less those that are deleted."""
     ids = [
         doc_id
-        for start, end in (("", _CHUNKS[0]), (_CHUNKS[1], _LAST))
+        for start, end in (("", CHUNK_PREFIX), (CHUNK_PREFIX + LAST, LAST))
         for doc_id, _ in couch.list_ids(start=start, end=end, limit=_MOST_READ + 1)
         if is_file_id(doc_id)
     ]
     if len(ids) > _MOST_READ:
         return None
     return sum(
-        document.get("type") in _FILES and document.get("deleted") is not True
+        document.get("type") in FILE_TYPES and document.get("deleted") is not True
         for document in couch.all_docs(ids).values()
     )
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from obsidian_rag.vault.changeset import Collector
 from obsidian_rag.vault.fs_events import Changed, FsEvents
-from obsidian_rag.vault.identity import RootIdentity, root_identity
 from obsidian_rag.vault.rules import Rules
+from obsidian_rag.vault.scan import RootIdentity, root_identity
 
 _log = logging.getLogger(__name__)
 _STEP_S = 0.05

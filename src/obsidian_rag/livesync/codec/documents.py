@@ -17,8 +17,6 @@ from obsidian_rag.livesync.codec.entries import BINARY, TEXT, Entry, read_entry,
 from obsidian_rag.livesync.codec.path_ids import forms_of, is_text, normalise, path_to_id
 from obsidian_rag.livesync.codec.tweaks import Tweaks
 
-__all__ = ["Codec", "Encoded", "Entry", "MissingChunks"]
-
 _CHUNK = "leaf"
 
 

@@ -19,6 +19,9 @@ from obsidian_rag.errors import SecurityViolation
 from obsidian_rag.vault import check_relative
 
 CHUNK_PREFIX = "h:"
+ENCRYPTED_CHUNK_PREFIX = "h:+"
+# The last character that an id can have: `"h:" + LAST` comes after every chunk.
+LAST = "\U0010ffff"
 OBFUSCATED_PREFIX = "f:"
 HIDDEN_FILE_PREFIX = "i:"
 CUSTOMISATION_PREFIX = "ix:"

@@ -22,6 +22,11 @@ class BulkRow:
     rev: str | None = None
     error: str | None = None
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server does not take the document; in a conflict, somebody was faster."""
+        return self.rev is None and self.error != "conflict"
+
 
 @dataclass(frozen=True, slots=True)
 class _Draft:

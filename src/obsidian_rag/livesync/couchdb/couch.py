@@ -17,13 +17,10 @@ from obsidian_rag.livesync.couchdb.answers import (
     page_from,
     refusal,
 )
-from obsidian_rag.livesync.couchdb.auth import Jwt
 from obsidian_rag.livesync.couchdb.bulk import BulkRow, write_documents
 from obsidian_rag.livesync.couchdb.feed import Feed, Report
 from obsidian_rag.livesync.couchdb.http import CouchServer
 from obsidian_rag.livesync.couchdb.remote import Remote, escaped, is_unicode
-
-__all__ = ["BulkRow", "Change", "ChangePage", "Couch", "Document", "Jwt", "Remote"]
 
 Document = dict[str, object]
 T = TypeVar("T")
