@@ -69,7 +69,7 @@ def check_livesync(config: Config, options: Options | None = None) -> LivesyncCh
         tweaks = member.tweaks if member else Tweaks()
         codec = member.codec if member else Codec(tweaks, None, None)
         filters = Filters(filters_of(config), tweaks, place.root)
-        disk = Disk(place.root, codec, tweaks.max_bytes, records, filters)
+        disk = Disk(place.root, codec, tweaks.max_bytes, filters, records)
         disk.look()
         return LivesyncCheck(
             quarantined=tuple(records.quarantined()),

@@ -10,7 +10,7 @@ import base64
 import secrets
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from obsidian_rag.errors import LivesyncIncompatible
@@ -261,14 +261,9 @@ def _node_lines(before: object, info: NodeInfo) -> dict[str, object]:
     known = dict(before) if isinstance(before, Mapping) else {}
     last = known.get("last_connected")
     is_recent = isinstance(last, int) and 0 <= info.last_connected_ms - last <= _CONNECTED_EVERY_MS
-    return known | {
-        "device_name": info.device_name,
-        "vault_name": info.vault_name,
-        "app_version": info.app_version,
-        "plugin_version": info.plugin_version,
-        "progress": info.progress,
-        "last_connected": last if is_recent else info.last_connected_ms,
-    }
+    lines = asdict(info)
+    now = lines.pop("last_connected_ms")
+    return known | lines | {"last_connected": last if is_recent else now}
 
 
 def _accepted(milestone: Document) -> list[str]:

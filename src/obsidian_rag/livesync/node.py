@@ -142,7 +142,7 @@ class Node:
             is_dry=plan.policy.is_dry,
         )
         filters = Filters(plan.filters, member.tweaks, plan.site.root)
-        disk = Disk(plan.site.root, member.codec, member.tweaks.max_bytes, records, filters)
+        disk = Disk(plan.site.root, member.codec, member.tweaks.max_bytes, filters, records)
         return Reconciler(
             self._couch, records, member, disk, plan.policy, self.stats, plan.max_deleted_percent
         )

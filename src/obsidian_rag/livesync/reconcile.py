@@ -128,7 +128,7 @@ class Reconciler:
             {file.doc_id: file.path for file in missing},
             [entry.rel_path for doc_id in changed if (entry := self.disk.entry(doc_id))],
         )
-        lifted = self.ignored.lifted(self.disk.filter_reason)
+        lifted = self.ignored.lifted(self.disk.filters.reason)
         rest = (one.doc_id for one in missing if one.doc_id not in first)
         return [*first, *changed, *rest, *lifted]
 
@@ -199,7 +199,7 @@ class Reconciler:
 
     def _reconcile_page(self, ids: Sequence[str]) -> None:
         self.owed.difference_update(ids)
-        self.disk.refresh_filters()
+        self.disk.filters.refresh()
         waiting = list(ids)
         for _ in range(_ROUNDS):
             if not waiting:
@@ -416,7 +416,7 @@ class Reconciler:
     def _is_filtered(self, doc_id: str, view: View, record: SyncedFile | None) -> bool:
         """Whether the filters keep a document back; then neither side of it is touched."""
         path = view.entry.path if view.entry is not None else record.path if record else None
-        if path is None or self.disk.filter_reason(path) is None:
+        if path is None or self.disk.filters.reason(path) is None:
             self.ignored.drop(doc_id)
             return False
         if view.entry is not None and not view.entry.is_deleted:
@@ -432,7 +432,7 @@ class Reconciler:
         So nobody takes what happens to them meanwhile for a deletion: when a filter is lifted,
         both sides are compared anew.
         """
-        filtered = [one for one in known.values() if self.disk.filter_reason(one.path) is not None]
+        filtered = [one for one in known.values() if self.disk.filters.reason(one.path) is not None]
         for file in filtered:
             known.pop(file.doc_id)
             if file.content_hash is not None:
@@ -444,7 +444,9 @@ class Reconciler:
 
     def not_synced(self) -> tuple[LeftOut, ...]:
         """What takes no part, and why."""
-        there = {path: why for path in self.ignored.paths if (why := self.disk.filter_reason(path))}
+        there = {
+            path: why for path in self.ignored.paths if (why := self.disk.filters.reason(path))
+        }
         aside = (one.path or one.doc_id for one in self.records.quarantined())
         return summarised(
             self.disk.left_out, there | self.disk.filtered, aside, self.disk.unwelcome
