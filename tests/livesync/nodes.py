@@ -13,7 +13,7 @@ from obsidian_rag.livesync.couchdb.couch import Couch
 from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.node import Node, Plan
 from obsidian_rag.livesync.reconcile import Reconciler
-from obsidian_rag.livesync.site import Site, remote_key
+from obsidian_rag.livesync.site import Site
 from obsidian_rag.store import Database, LivesyncRecords
 
 
@@ -41,7 +41,7 @@ class TestNode:
         self.filters = filters
         self.policy = replace(policy or Policy(), trash=home / "trash")
         self.database = Database(home / "state.db")
-        self.records = LivesyncRecords(self.database, remote_key(remote))
+        self.records = LivesyncRecords(self.database, remote.key)
         self.couch = Couch(remote)
 
     def node(

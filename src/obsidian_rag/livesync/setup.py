@@ -34,7 +34,6 @@ from obsidian_rag.livesync.site import (
     is_on_this_machine,
     named_remote,
     place_of,
-    remote_key,
 )
 from obsidian_rag.store import LivesyncRecords
 
@@ -108,9 +107,9 @@ def set_up(config: Config, options: Options) -> SetUp:
     # The folder must be there before the secrets are, and a database makes its own.
     with contextlib.closing(open_database(config)) as database:
         if options.uri is not None:
-            keep_tweaks(LivesyncRecords(database, remote_key(found.remote)), found.tweaks)
+            keep_tweaks(LivesyncRecords(database, found.remote.key), found.tweaks)
     place = SecretStore(config.home).put(
-        remote_key(found.remote),
+        found.remote.key,
         Secrets(
             found.remote.password,
             found.passphrase if seen.is_encrypted else None,
@@ -216,7 +215,7 @@ def forget_secrets(config: Config) -> Forgotten:
     remote = named_remote(config, Options())
     if remote is None:
         raise ConfigInvalid("LiveSync is not set up.", "`obsidian-rag livesync setup` does that.")
-    place = SecretStore(config.home).forget(remote_key(remote))
+    place = SecretStore(config.home).forget(remote.key)
     return Forgotten(remote.url, remote.database, place)
 
 
@@ -264,7 +263,7 @@ def _both(ours: FilterSettings, told: FilterSettings) -> FilterSettings:
 
 def _kept(config: Config, remote: Remote) -> Secrets | None:
     try:
-        return SecretStore(config.home).get(remote_key(remote))
+        return SecretStore(config.home).get(remote.key)
     except ConfigInvalid:
         return None  # what is locked or damaged is about to be replaced
 

@@ -7,7 +7,6 @@ Threat: a setting, a pasted setup URI or a typo makes private notes leave the ma
 address itself decides, without DNS, and a server elsewhere needs the user's word for this server.
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -45,12 +44,7 @@ class Site:
     @property
     def key(self) -> str:
         """The name under which we remember the database."""
-        return remote_key(self.remote)
-
-
-def remote_key(remote: Remote) -> str:
-    """The name under which we remember a database."""
-    return hashlib.sha256(f"{remote.url.rstrip('/')}/{remote.database}".encode()).hexdigest()[:32]
+        return self.remote.key
 
 
 def filters_of(config: Config) -> FilterSettings:

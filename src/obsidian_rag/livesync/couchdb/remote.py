@@ -1,5 +1,6 @@
 """Where the database is and who we are to it, and how names become parts of an address."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,6 +40,12 @@ class Remote:
     def address(self) -> str:
         """Where the database is, without a slash at the end."""
         return f"{self.url.rstrip('/')}/{escaped(self.database)}"
+
+    @property
+    def key(self) -> str:
+        """The name under which we remember the database."""
+        place = f"{self.url.rstrip('/')}/{self.database}"
+        return hashlib.sha256(place.encode()).hexdigest()[:32]
 
     @property
     def who(self) -> str:
