@@ -21,9 +21,10 @@ from benchmarks.index import CACHE, made_vault, put_between, shared_vaults
 from tests.livesync.nodes import TestNode
 from tests.livesync.pouch import running_server
 
-from obsidian_rag.livesync.couch import Couch, Remote
-from obsidian_rag.livesync.documents import Codec
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.codec.documents import Codec
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 MARKS = ("<!-- livesync benchmark -->", "<!-- end of livesync benchmark -->")
 NOTES, EDITS = 5000, 20

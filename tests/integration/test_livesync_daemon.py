@@ -16,8 +16,8 @@ from tests.waiting import until
 
 from obsidian_rag.config import load
 from obsidian_rag.livesync import Tweaks
+from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
-from obsidian_rag.livesync.remote import Remote
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.livesync.site import place_of
 

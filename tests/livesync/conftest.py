@@ -11,8 +11,8 @@ from tests.livesync.pouch import Server
 from tests.livesync.third import ThirdClient
 from tests.waiting import PATIENCE_S
 
-from obsidian_rag.livesync.couch import Couch
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 __all__ = ["memory_keyring", "no_keyring"]
 

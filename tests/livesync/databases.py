@@ -7,7 +7,7 @@ import pytest
 from tests.livesync.pouch import Server, running_server, why_not
 from tests.livesync.proxy import FaultyProxy
 
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 
 @pytest.fixture(scope="session")

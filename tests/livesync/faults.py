@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from obsidian_rag.errors import LivesyncUnreachable
-from obsidian_rag.livesync import conflicts, disk, pull
-from obsidian_rag.livesync.couch_http import CouchServer
+from obsidian_rag.livesync import conflicts, disk, pull, trash
+from obsidian_rag.livesync.couchdb.http import CouchServer
 from obsidian_rag.store import LivesyncRecords
 
 # What changes the records, the names on the disk, and the vault.
@@ -32,7 +32,7 @@ _RECORDS = (
 )
 _NAMES = ("link", "replace", "rename", "unlink", "rmdir", "mkdir")
 _VAULT = ("replace_file", "rename_file", "remove_file", "keep_copy", "read_bytes")
-_MODULES = (pull, conflicts, disk)
+_MODULES = (pull, conflicts, disk, trash)
 
 
 class Crash(BaseException):

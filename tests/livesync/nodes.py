@@ -8,11 +8,12 @@ from typing import Any
 from tests.folders import files_below, write_notes
 
 from obsidian_rag.livesync.case import Direction, Policy
-from obsidian_rag.livesync.couch import Couch, Remote
-from obsidian_rag.livesync.membership import Access, remote_key
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.node import Node, Plan
 from obsidian_rag.livesync.reconcile import Reconciler
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.site import Site
 from obsidian_rag.store import Database, LivesyncRecords
 
 
@@ -40,7 +41,7 @@ class TestNode:
         self.filters = filters
         self.policy = replace(policy or Policy(), trash=home / "trash")
         self.database = Database(home / "state.db")
-        self.records = LivesyncRecords(self.database, remote_key(remote))
+        self.records = LivesyncRecords(self.database, remote.key)
         self.couch = Couch(remote)
 
     def node(
@@ -52,8 +53,7 @@ class TestNode:
     ) -> Node:
         """The node, as a new process would make it."""
         plan = Plan(
-            self.root,
-            Access(self.remote, self.passphrase, "vault", self.tweaks),
+            Site(self.remote, self.root, self.passphrase, self.tweaks),
             replace(self.policy, direction=direction),
             is_read_only=is_read_only,
             max_deleted_percent=100.0 if allows_deletions else 20.0,

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from filelock import FileLock
 from tests.waiting import PATIENCE_S, until
 
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 # Read now: the fixture `home` changes the environment of each test.
 _ENVIRONMENT = dict(os.environ)

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from tests.livesync.vectors import VECTORS
 
-from obsidian_rag.livesync.encryption import PREFIX, encrypt, master_key
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.codec.encryption import PREFIX, encrypt, master_key
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 
 def settings_of(remote: Remote, **others: object) -> dict[str, object]:

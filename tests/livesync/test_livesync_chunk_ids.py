@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.livesync.vectors import VECTORS
 
-from obsidian_rag.livesync.chunk_ids import (
+from obsidian_rag.livesync.codec.chunk_ids import (
     ChunkIds,
     HashedPassphrase,
     length16,

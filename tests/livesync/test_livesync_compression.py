@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.livesync.vectors import VECTORS
 
 from obsidian_rag.errors import LivesyncUnreadable
-from obsidian_rag.livesync.chunk_ids import length16
-from obsidian_rag.livesync.compression import compress, expand, is_compressed
+from obsidian_rag.livesync.codec.chunk_ids import length16
+from obsidian_rag.livesync.codec.compression import compress, expand, is_compressed
 
 MARKER = "\x0eLZ\x1d"
 Case = dict[str, Any]

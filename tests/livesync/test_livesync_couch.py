@@ -14,7 +14,9 @@ from tests.livesync.proxy import FaultyProxy, Request
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable
-from obsidian_rag.livesync.couch import BulkRow, Couch, Remote
+from obsidian_rag.livesync.couchdb.bulk import BulkRow
+from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 LOSER, WINNER = "1-" + "0" * 32, "1-" + "f" * 32
 

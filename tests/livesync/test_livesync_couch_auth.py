@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from jwt.types import Options
 
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync.couch import Jwt, Remote
-from obsidian_rag.livesync.couch_auth import Bearer, basic, parse_headers, sign
+from obsidian_rag.livesync.couchdb.auth import Bearer, Jwt, basic, parse_headers, sign
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 SECRET = bytes(range(64))
 HMAC_KEY = base64.b64encode(SECRET).decode()

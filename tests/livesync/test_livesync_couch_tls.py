@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from obsidian_rag.errors import LivesyncUnreachable
-from obsidian_rag.livesync.couch import Couch, Remote
+from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 
 class QuietCouch(BaseHTTPRequestHandler):

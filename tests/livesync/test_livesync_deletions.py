@@ -9,7 +9,7 @@ from tests.livesync.third import ThirdClient
 from tests.waiting import until
 
 from obsidian_rag.errors import LivesyncBrake
-from obsidian_rag.livesync.deletions import Answer, answer_held, held_deletions
+from obsidian_rag.livesync.deletions import HeldAnswer, answer_held, held_deletions
 
 
 def filled(make_node: MakeNode, count: int = 30) -> TestNode:
@@ -86,7 +86,7 @@ def test_refused_deletions_are_undone_on_the_other_devices(
         third.delete(f"{number:02}.md")
     with pytest.raises(LivesyncBrake):
         node.sync()
-    answer_held(node.records, Answer.REFUSE)
+    answer_held(node.records, HeldAnswer.REFUSE)
     node.sync()
     assert len(node.files()) == 30
     assert not any(entry.get("deleted") for entry in third.entries().values())
@@ -102,7 +102,7 @@ def test_an_answer_is_about_what_was_asked_and_nothing_later(
         third.delete(f"{number:02}.md")
     with pytest.raises(LivesyncBrake):
         node.sync()
-    answer_held(node.records, Answer.TAKE)
+    answer_held(node.records, HeldAnswer.TAKE)
     for number in range(20, 50):
         third.delete(f"{number:02}.md")
     with pytest.raises(LivesyncBrake):
@@ -142,6 +142,6 @@ def test_a_node_at_work_holds_deletions_and_goes_on(
         third.save("later.md", b"still synced")
         until(lambda: "later.md" in seen(device))
         assert len(seen(device)) + len(device.trashed()) == 31
-        answer_held(device.records, Answer.TAKE)
+        answer_held(device.records, HeldAnswer.TAKE)
         until(lambda: one.node.stats.brake is None and len(seen(device)) == 2)
     assert len(device.trashed()) == 29

@@ -18,10 +18,11 @@ from obsidian_rag.errors import (
     LivesyncUnreadable,
     error_from,
 )
-from obsidian_rag.livesync.compression import compress
-from obsidian_rag.livesync.document_encryption import DocumentCipher
-from obsidian_rag.livesync.documents import Codec, Encoded, Entry, MissingChunks
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.codec.compression import compress
+from obsidian_rag.livesync.codec.document_encryption import DocumentCipher
+from obsidian_rag.livesync.codec.documents import Codec, Encoded, MissingChunks
+from obsidian_rag.livesync.codec.entries import Entry
+from obsidian_rag.livesync.codec.tweaks import Tweaks
 
 
 def _label(tweaks: Tweaks) -> str:

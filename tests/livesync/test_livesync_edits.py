@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from tests.livesync.nodes import MakeNode
 
+from obsidian_rag.livesync.codec.documents import Codec
+from obsidian_rag.livesync.codec.tweaks import Tweaks
 from obsidian_rag.livesync.disk import Disk
-from obsidian_rag.livesync.documents import Codec
-from obsidian_rag.livesync.filters import Filters, FilterSettings
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.filters.filters import Filters, FilterSettings
 from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import walk_files
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.livesync.vectors import VECTORS
 
 from obsidian_rag.errors import LivesyncIncompatible, LivesyncPassphrase, LivesyncUnreadable
-from obsidian_rag.livesync.document_encryption import DocumentCipher, looks_encrypted
-from obsidian_rag.livesync.encryption import (
+from obsidian_rag.livesync.codec.document_encryption import DocumentCipher, looks_encrypted
+from obsidian_rag.livesync.codec.encryption import (
     decrypt,
     decrypt_with_own_salt,
     encrypt,
@@ -20,8 +20,8 @@ from obsidian_rag.livesync.encryption import (
     master_key,
     open_sealed,
 )
-from obsidian_rag.livesync.legacy_encryption import LegacyCipher, is_encrypted, iterations
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.codec.legacy_encryption import LegacyCipher, is_encrypted, iterations
+from obsidian_rag.livesync.codec.tweaks import Tweaks
 
 E2EE: dict[str, list[Any]] = VECTORS["e2ee"]
 SALT = bytes(range(32))

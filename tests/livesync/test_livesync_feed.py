@@ -16,9 +16,10 @@ from tests.livesync.proxy import FaultyProxy
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable, ObsidianRagError
-from obsidian_rag.livesync.change_rows import page_from, parsed, seq_text
-from obsidian_rag.livesync.couch import Change, Couch, Remote
-from obsidian_rag.livesync.feed import Backoff
+from obsidian_rag.livesync.couchdb.answers import Change, page_from, parsed, seq_text
+from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb.feed import Backoff
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 HEARTBEAT_S = 0.2
 

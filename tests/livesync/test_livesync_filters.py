@@ -11,10 +11,10 @@ import pytest
 from tests.livesync.nodes import MakeNode, TestNode, sync
 
 from obsidian_rag.errors import LivesyncIncompatible
-from obsidian_rag.livesync.filters import Filters, FilterSettings
-from obsidian_rag.livesync.ignore_lines import IgnoreLines
-from obsidian_rag.livesync.js_regexp import JsRegExp, NotSupported
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.filters.filters import Filters, FilterSettings
+from obsidian_rag.livesync.filters.ignore_lines import IgnoreLines
+from obsidian_rag.livesync.filters.js_regexp import JsRegExp, NotSupported
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parent / "filter_vectors.json").read_text("utf-8")

@@ -12,8 +12,8 @@ from tests.livesync.proxy import FaultyProxy, Request
 from tests.livesync.third import ThirdClient
 
 from obsidian_rag.errors import LivesyncPassphrase, LivesyncRefused
-from obsidian_rag.livesync.couch import Remote
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 UNREADABLE = "LIVESYNC_UNREADABLE"
 CHUNK = {"_id": "h:hostile", "type": "leaf", "data": "planted"}

@@ -7,7 +7,7 @@ from tests.livesync.pouch import Server
 from tests.livesync.third import Leaf, ThirdClient
 
 from obsidian_rag.livesync.case import Policy
-from obsidian_rag.livesync.couch import Remote
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 BASE, LEFT, RIGHT = b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n"
 MERGED = b"A\nb\nC\n"

@@ -26,10 +26,11 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.livesync import pull
 from obsidian_rag.livesync.case import Direction, Policy
-from obsidian_rag.livesync.couch import Couch, Remote
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, VERSION_ID
 from obsidian_rag.livesync.node import Node, Pace
-from obsidian_rag.livesync.tweaks import Tweaks
 
 QUICK = Pace(refresh_s=0.1, owed_s=0.1)
 # Nothing happens by itself, so what happens was brought about.

@@ -40,7 +40,7 @@ from tests.livesync.third import ThirdClient
 from obsidian_rag.errors import LivesyncBrake, LivesyncUnreachable
 from obsidian_rag.livesync import decision
 from obsidian_rag.livesync.case import Policy
-from obsidian_rag.livesync.path_ids import normalise
+from obsidian_rag.livesync.codec.path_ids import normalise
 from obsidian_rag.store import Database
 
 NAMES = ("a.md", "a.md", "Dir/b.md", "c.canvas", "d.bin")

@@ -9,29 +9,27 @@ from hypothesis import strategies as st
 from tests.livesync.vectors import VECTORS
 
 from obsidian_rag.errors import LivesyncIncompatible
+from obsidian_rag.livesync.codec.tweaks import Tweaks
 from obsidian_rag.livesync.milestone import (
     NodeInfo,
+    SaltVerdict,
     Verdict,
     VersionVerdict,
     accepting,
     created,
-    decide,
     fresh,
     is_registered,
     make_node_id,
+    make_salt,
     preferred,
     registered,
-    version_document,
-    version_verdict,
-)
-from obsidian_rag.livesync.salt import (
-    SaltVerdict,
-    make_salt,
     salt_of,
     salt_verdict,
     sync_parameters,
+    verdict_of,
+    version_document,
+    version_verdict,
 )
-from obsidian_rag.livesync.tweaks import Tweaks
 
 MILESTONES: list[dict[str, Any]] = VECTORS["milestone"]
 MILESTONE: dict[str, Any] = MILESTONES[1]["input"]
@@ -56,7 +54,7 @@ def _info(vector: dict[str, Any]) -> NodeInfo:
 def test_the_verdict_is_that_of_livesync(vector: dict[str, Any]) -> None:
     result = vector["result"]
     name = result if isinstance(result, str) else result[0]
-    assert decide(vector["input"], vector["node"], _own(vector)) is Verdict[name]
+    assert verdict_of(vector["input"], vector["node"], _own(vector)) is Verdict[name]
 
 
 @pytest.mark.parametrize("vector", MILESTONES, ids=lambda vector: str(vector["label"]))
@@ -74,7 +72,7 @@ def test_we_register_as_livesync_does(vector: dict[str, Any]) -> None:
 def test_who_adopts_the_preferred_values_never_mismatches(vector: dict[str, Any]) -> None:
     shared = preferred(vector["input"])
     assert shared is not None
-    assert decide(vector["input"], vector["node"], shared) is not Verdict.MISMATCHED
+    assert verdict_of(vector["input"], vector["node"], shared) is not Verdict.MISMATCHED
     assert shared.to_settings() == vector["input"]["tweak_values"]["PREFERRED"]
 
 
@@ -106,7 +104,7 @@ def test_without_preferred_values_we_set_none() -> None:
     empty = MILESTONE | {"tweak_values": {}}
     assert preferred(empty) is None
     assert registered(empty, "node-B", INFO)["tweak_values"] == {}
-    assert decide(empty, "node-B", Tweaks(encrypt=True)) is Verdict.OK
+    assert verdict_of(empty, "node-B", Tweaks(encrypt=True)) is Verdict.OK
 
 
 def test_a_new_database_follows_our_settings() -> None:
@@ -114,7 +112,7 @@ def test_a_new_database_follows_our_settings() -> None:
     milestone = fresh(5, "node-A", tweaks)
     assert preferred(milestone) == tweaks
     assert created(milestone) == 5
-    assert decide(milestone, "node-A", tweaks) is Verdict.OK
+    assert verdict_of(milestone, "node-A", tweaks) is Verdict.OK
 
 
 def test_accepting_adds_us_once_and_does_not_unlock() -> None:
@@ -124,8 +122,8 @@ def test_accepting_adds_us_once_and_does_not_unlock() -> None:
     accepted = accepting(locked, "node-B")
     assert accepted == locked | {"accepted_nodes": ["node-A", "node-B"]}
     assert accepting(accepted, "node-B") == accepted
-    assert decide(locked, "node-B", own) is Verdict.NODE_LOCKED
-    assert decide(accepted, "node-B", own) is Verdict.LOCKED
+    assert verdict_of(locked, "node-B", own) is Verdict.NODE_LOCKED
+    assert verdict_of(accepted, "node-B", own) is Verdict.LOCKED
     assert MILESTONE["accepted_nodes"] == ["node-A"]
 
 
@@ -133,7 +131,7 @@ def test_a_lock_without_a_list_of_accepted_devices_keeps_us_out() -> None:
     locked = {key: value for key, value in MILESTONE.items() if key != "accepted_nodes"}
     own = preferred(locked)
     assert own is not None
-    assert decide(locked | {"locked": True}, "node-B", own) is Verdict.NODE_LOCKED
+    assert verdict_of(locked | {"locked": True}, "node-B", own) is Verdict.NODE_LOCKED
 
 
 def test_compatibility_is_judged_before_settings_and_locks() -> None:
@@ -142,9 +140,9 @@ def test_compatibility_is_judged_before_settings_and_locks() -> None:
         "accepted_nodes": ["node-C"],
         "node_chunk_info": {"node-C": {"min": 2401, "max": 3000}},
     }
-    assert decide(odd, "node-B", Tweaks(encrypt=True)) is Verdict.INCOMPATIBLE
+    assert verdict_of(odd, "node-B", Tweaks(encrypt=True)) is Verdict.INCOMPATIBLE
     odd["node_chunk_info"] = {"node-C": {"min": 2400, "max": 3000}}
-    assert decide(odd, "node-B", Tweaks(encrypt=True)) is Verdict.MISMATCHED
+    assert verdict_of(odd, "node-B", Tweaks(encrypt=True)) is Verdict.MISMATCHED
 
 
 @pytest.mark.parametrize(
@@ -164,7 +162,7 @@ def test_the_chunks_of_accepted_devices_are_judged(accepted: list[str], verdict:
     }
     own = preferred(milestone)
     assert own is not None
-    assert decide(milestone, "node-B", own) is verdict
+    assert verdict_of(milestone, "node-B", own) is verdict
 
 
 @pytest.mark.parametrize(
@@ -183,7 +181,7 @@ def test_the_chunks_of_accepted_devices_are_judged(accepted: list[str], verdict:
     ],
 )
 def test_a_malformed_milestone_is_incompatible(part: str, value: object) -> None:
-    assert decide(MILESTONE | {part: value}, "node-B", Tweaks()) is Verdict.INCOMPATIBLE
+    assert verdict_of(MILESTONE | {part: value}, "node-B", Tweaks()) is Verdict.INCOMPATIBLE
 
 
 @given(
@@ -196,7 +194,7 @@ def test_a_malformed_milestone_is_incompatible(part: str, value: object) -> None
 )
 def test_any_milestone_is_understood_or_refused(parts: dict[str, object]) -> None:
     milestone = MILESTONE | parts
-    assert decide(milestone, "node-B", Tweaks()) in Verdict
+    assert verdict_of(milestone, "node-B", Tweaks()) in Verdict
     created(milestone)
     for change in (
         lambda: registered(milestone, "node-B", INFO),

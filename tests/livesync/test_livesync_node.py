@@ -4,7 +4,7 @@ import pytest
 from tests.livesync.nodes import MakeNode, changed_apart, sync
 
 from obsidian_rag.errors import LivesyncBrake
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.codec.tweaks import Tweaks
 
 CONFIGURATIONS = {
     "plain": (Tweaks(), None),

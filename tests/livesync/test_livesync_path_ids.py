@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.livesync.vectors import VECTORS
 
-from obsidian_rag.livesync.merge import merges_as_json, merges_as_text
-from obsidian_rag.livesync.path_ids import (
+from obsidian_rag.livesync.codec.path_ids import (
     is_file_id,
     is_text,
     next_mtime,
@@ -19,6 +18,7 @@ from obsidian_rag.livesync.path_ids import (
     takes_part,
     warns,
 )
+from obsidian_rag.livesync.merge import merges_as_json, merges_as_text
 from obsidian_rag.vault import check_relative
 
 Case = dict[str, Any]

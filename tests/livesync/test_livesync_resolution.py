@@ -16,20 +16,20 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.livesync import Tweaks
 from obsidian_rag.livesync.case import Policy
-from obsidian_rag.livesync.membership import Access
+from obsidian_rag.livesync.membership import rehearse
 from obsidian_rag.livesync.resolution import Resolved, Resolver
-from obsidian_rag.livesync.survey import rehearse
+from obsidian_rag.livesync.site import Site
+from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.store import Conflict
 
 BRANCH = Policy(keeps_conflicts_as_files=False)
 
 
 def resolver(node: TestNode, *, is_read_only: bool = False) -> Resolver:
-    access = Access(node.remote, node.passphrase, "vault", node.tweaks)
-    codec = rehearse(node.couch, access, node.records).codec
-    return Resolver(
-        node.root, node.home / "trash", node.couch, codec, node.records, is_read_only=is_read_only
-    )
+    site = Site(node.remote, node.root, node.passphrase, node.tweaks)
+    codec = rehearse(node.couch, site, node.records).codec
+    trash = Trash(node.home / "trash", node.root, node.records)
+    return Resolver(trash, node.couch, codec, is_read_only=is_read_only)
 
 
 def conflict_of(node: TestNode) -> Conflict:

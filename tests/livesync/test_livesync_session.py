@@ -41,8 +41,8 @@ from obsidian_rag.livesync import (
     unlock_database,
     waiting_conflicts,
 )
+from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
-from obsidian_rag.livesync.remote import Remote
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.livesync.session import is_node_running, node_lock
 from obsidian_rag.livesync.site import place_of, site_of, split_login

@@ -15,7 +15,7 @@ from obsidian_rag.errors import (
     LivesyncPassphrase,
     ObsidianRagError,
 )
-from obsidian_rag.livesync.legacy_encryption import LegacyCipher
+from obsidian_rag.livesync.codec.legacy_encryption import LegacyCipher
 from obsidian_rag.livesync.setup_qr import decode_settings_qr
 from obsidian_rag.livesync.setup_uri import (
     DEFAULTS,

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.livesync.vectors import VECTORS, file_of
 
-from obsidian_rag.livesync.chunk_ids import ChunkIds, length16
-from obsidian_rag.livesync.splitter import split
+from obsidian_rag.livesync.codec.chunk_ids import ChunkIds, length16
+from obsidian_rag.livesync.codec.splitter import split
 
 Case = dict[str, Any]
 CASES: list[Case] = VECTORS["splitter"]["cases"]

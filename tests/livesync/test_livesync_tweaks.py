@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.livesync.vectors import VECTORS
 
 from obsidian_rag.errors import LivesyncIncompatible, LivesyncPassphrase
-from obsidian_rag.livesync.tweaks import RECOMMENDED, Tweaks
+from obsidian_rag.livesync.codec.tweaks import RECOMMENDED, Tweaks
 
 DEFAULTS: dict[str, Any] = VECTORS["defaults"]
 TEMPLATE: dict[str, Any] = DEFAULTS["TweakValuesTemplate"]

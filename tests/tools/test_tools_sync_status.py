@@ -16,12 +16,12 @@ from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import LivesyncLocked
 from obsidian_rag.livesync import LivesyncState, sync_once
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.livesync.session import node_lock
 from obsidian_rag.livesync.site import place_of
 from obsidian_rag.store import Links, LivesyncRecords
-from obsidian_rag.tools import OWNER, call
+from obsidian_rag.tools import OWNER, call, sync_trash
 
 TOOL = "obsidian_sync_status"
 STATS = {
@@ -92,6 +92,8 @@ def test_without_a_daemon_the_records_tell_of_the_last_sync(
     assert data["link_id"] is None, "it is synced, but was never indexed"
     link = Links(one.database).set_primary(vault)
     assert status(one)[0]["link_id"] == link.link_id
+    trash: Any = sync_trash(one)["data"]
+    assert trash == {"link_id": link.link_id, "files": []}
     assert data["files"] == 2
     stats = data["stats"]
     assert (stats["pulled"], stats["pushed"], stats["quarantined"]) == (1, 1, 1)

@@ -8,7 +8,7 @@ from tests.fixture_types import Cli, Configure, MakeVault
 from tests.livesync.nodes import TestNode
 from tests.transports.livesync_site import PASSPHRASE, URI_PASSPHRASE, device_of, options_of
 
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.livesync.nodes import TestNode
 
 from obsidian_rag.livesync import Tweaks
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 PASSPHRASE = "nötig-geheim"
 URI_PASSPHRASE = "setup-päss"

@@ -17,7 +17,7 @@ from tests.transports.livesync_site import PASSPHRASE, device_of, forms_of, opti
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.livesync import Tweaks
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 FILES: dict[str, str | bytes] = {
     "Inbox/x.md": "# Inbox\n" + "Ferns like shade and wet feet.\n" * 20,

@@ -1,5 +1,6 @@
 """`livesync status`, `check`, `resolve`, `restore` and `unlock`: what a user sees and decides."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ from tests.transports.command_line import Done
 from tests.transports.livesync_site import forms_of
 
 from obsidian_rag.config import load
+from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
-from obsidian_rag.livesync.remote import Remote
 from obsidian_rag.livesync.session import node_lock
 from obsidian_rag.livesync.site import place_of
+from obsidian_rag.store import Database, Links
 
 NOTES = {"Plan.md": "a\n", "other.md": "b\n"}
 
@@ -106,6 +108,23 @@ def test_a_check_without_the_server_tells_so(
     done = cli("livesync", "check", "--json")
     assert (done.code, done.json["error"]["code"]) == (1, "LIVESYNC_UNREACHABLE")
     assert "LIVESYNC_UNREACHABLE" in cli("livesync", "check").err
+
+
+def test_answers_name_the_synced_folder_if_it_is_a_vault(
+    cli: Cli, vault: Path, tmp_path: Path
+) -> None:
+    def told() -> set[str | None]:
+        asked = (("check",), ("resolve",), ("restore",), ("restore", "--all"), ("run", "--once"))
+        return {cli("livesync", *one, "--json").json["data"]["link_id"] for one in asked}
+
+    assert told() == {None}
+    with contextlib.closing(Database(load().database)) as database:
+        link = Links(database).set_primary(vault)
+    assert told() == {link.link_id}
+    alias = tmp_path / "alias"
+    alias.symlink_to(vault)
+    assert cli("config", "set", "livesync.vaultPath", str(alias)).code == 0
+    assert told() == {link.link_id}
 
 
 def test_conflicts_are_listed_and_settled(cli: Cli, vault: Path, device: TestNode) -> None:

@@ -16,8 +16,8 @@ from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import load, read_file
 from obsidian_rag.livesync import Tweaks
+from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
-from obsidian_rag.livesync.remote import Remote
 from obsidian_rag.livesync.secrets import SecretStore
 from obsidian_rag.livesync.site import place_of, site_of
 
@@ -361,6 +361,39 @@ def test_the_keyring_is_used_unless_told_otherwise(
     assert cli("livesync", "run", "--once").code == 0
     assert cli(*arguments, "--no-keyring", "--json").json["data"]["secrets"] == "file"
     assert memory_keyring.kept == {}
+
+
+def test_kept_secrets_are_forgotten_and_nothing_else(
+    cli: Cli,
+    remote: Remote,
+    make_vault: MakeVault,
+    tmp_path: Path,
+    home: Path,
+    memory_keyring: MemoryKeyring,
+) -> None:
+    device_of(tmp_path / "device", remote).close()
+    arguments = by_address(remote, make_vault({}))
+    assert cli(*arguments).code == 0
+    settings = (home / "config.json").read_bytes()
+    memory_keyring.is_locked = True
+    done = cli("livesync", "forget", "--json")
+    assert (done.code, done.json["error"]["code"]) == (2, "CONFIG_INVALID")
+    memory_keyring.is_locked = False
+    done = cli("livesync", "forget")
+    assert done.code == 0
+    assert f"'{remote.database}' at {remote.url}" in done.out
+    shows_no_secret(remote, done.out, done.err)
+    assert memory_keyring.kept == {}
+    assert (home / "config.json").read_bytes() == settings
+    assert SecretStore(home).get(place_of(load()).key) is None
+    assert cli("livesync", "forget", "--json").json["data"]["removed_from"] is None
+    assert cli(*arguments, "--no-keyring").code == 0
+    assert cli("livesync", "forget", "--json").json["data"] == {
+        "server": remote.url,
+        "database": remote.database,
+        "removed_from": "file",
+    }
+    shows_no_secret(remote, (home / "livesync-secrets.json").read_text())
 
 
 def test_a_headless_machine_is_told_which_option_to_use(

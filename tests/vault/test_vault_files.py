@@ -36,6 +36,7 @@ from obsidian_rag.vault import (
     walk_files,
 )
 from obsidian_rag.vault import files as files_module
+from obsidian_rag.vault import read as read_module
 from obsidian_rag.vault import trash as trash_module
 from obsidian_rag.vault import walk as walk_module
 from obsidian_rag.vault import write as write_module
@@ -225,7 +226,7 @@ def test_a_file_being_written_is_read_when_it_rests(
         opened += 1
         return open_inside(root, rel) if is_read and opened == 3 else _Busy(root / rel)
 
-    monkeypatch.setattr(files_module, "open_inside", open_busy)
+    monkeypatch.setattr(read_module, "open_inside", open_busy)
     if is_read:
         assert read_bytes(root, "b.png")[0] == b"startmoremore"
     else:

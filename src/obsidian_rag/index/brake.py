@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from obsidian_rag.store import KnownFile
-from obsidian_rag.vault import FoundFile, RootIdentity
+from obsidian_rag.vault import FileEntry, RootIdentity
 
 MANY = 50
 _SHARE = 5
@@ -89,7 +89,7 @@ def compare_roots(
     path: str,
     identity: RootIdentity | None,
     known: Mapping[str, KnownFile],
-    found: Mapping[str, FoundFile],
+    found: Mapping[str, FileEntry],
 ) -> Root:
     """Whether the folder at `path` is the vault the index was made of.
 

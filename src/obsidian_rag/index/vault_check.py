@@ -17,7 +17,7 @@ from obsidian_rag.index.brake import (
 )
 from obsidian_rag.index.prepare import Gone, Group
 from obsidian_rag.store import Change, ChangeType, Database, KnownFile, LinkFacts, Links, Manifest
-from obsidian_rag.vault import FoundFile, Scan, Vault, root_identity
+from obsidian_rag.vault import Scan, Vault, root_identity
 
 # The first index of a vault is not complete; set when it is linked, or before anything of it is
 # searchable, and gone when all of it is.
@@ -64,7 +64,7 @@ class VaultCheck:
         """
         if self._accepts or self._made is None:
             return
-        seen = {entry.rel_path: FoundFile(entry.size_bytes, entry.file_id) for entry in found.files}
+        seen = {entry.rel_path: entry for entry in found.files}
         root = compare_roots(self._made, str(self._root), self._identity, known, seen)
         if root is Root.OTHER:
             raise other_vault(self._made.path, str(self._root), is_accepted=False)

@@ -15,7 +15,6 @@ from obsidian_rag.vault import (
     Vault,
     VaultMode,
     check_relative,
-    configured_rules,
     configured_vault,
 )
 
@@ -221,5 +220,5 @@ def _plain(folder: str) -> str:
 def _rules_of_link(
     indexing: IndexingSettings, include: tuple[str, ...], exclude: tuple[str, ...]
 ) -> Rules:
-    common = configured_rules(indexing)
+    common = Rules.from_settings(indexing)
     return replace(common, allow_dirs=include, deny_dirs=(*common.deny_dirs, *exclude))

@@ -8,32 +8,39 @@ from obsidian_rag.livesync.care import (
     finish_resolving,
     merge_conflict,
     resolve_conflict,
-    restore_trashed,
-    trashed_files,
     unlock_database,
     waiting_conflicts,
 )
 from obsidian_rag.livesync.case import Direction
+from obsidian_rag.livesync.codec.tweaks import NotEncrypted, Tweaks
 from obsidian_rag.livesync.line_changes import find_hunks
 from obsidian_rag.livesync.loop import LivesyncLoop, run_until_stopped
 from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.restore import RestoredMany, restore_many, take_held_deletions
+from obsidian_rag.livesync.restore import (
+    RestoredMany,
+    restore_many,
+    restore_trashed,
+    take_held_deletions,
+    trashed_files,
+)
 from obsidian_rag.livesync.session import SyncResult, sync_once
 from obsidian_rag.livesync.setup import (
+    Forgotten,
     SetUp,
+    forget_secrets,
     needs_consent,
     needs_password,
     set_up,
 )
 from obsidian_rag.livesync.site import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE, synced_root
 from obsidian_rag.livesync.state import LivesyncState
-from obsidian_rag.livesync.status import livesync_status
-from obsidian_rag.livesync.tweaks import NotEncrypted, Tweaks
+from obsidian_rag.livesync.status import livesync_status, synced_link
 
 __all__ = [
     "PASSPHRASE_VARIABLE",
     "PASSWORD_VARIABLE",
     "Direction",
+    "Forgotten",
     "LivesyncCheck",
     "LivesyncLoop",
     "LivesyncState",
@@ -48,6 +55,7 @@ __all__ = [
     "conflict_versions",
     "find_hunks",
     "finish_resolving",
+    "forget_secrets",
     "livesync_status",
     "merge_conflict",
     "needs_consent",
@@ -58,6 +66,7 @@ __all__ = [
     "run_until_stopped",
     "set_up",
     "sync_once",
+    "synced_link",
     "synced_root",
     "take_held_deletions",
     "trashed_files",

@@ -3,26 +3,22 @@
 import hashlib
 import json
 import logging
-import posixpath
 import secrets
 from typing import TYPE_CHECKING
 
 from obsidian_rag.errors import LivesyncUnreadable, NoteChanged, NotFound
+from obsidian_rag.livesync.codec.entries import Entry
+from obsidian_rag.livesync.codec.path_ids import in_form_of, normalise
 from obsidian_rag.livesync.decision import Conflicted, Live, Present
-from obsidian_rag.livesync.entries import Entry
 from obsidian_rag.livesync.leaves import Leaves, merged_bytes
-from obsidian_rag.livesync.path_ids import normalise
-from obsidian_rag.livesync.spellings import in_form_of
 from obsidian_rag.store import Conflict, SyncedFile
-from obsidian_rag.vault import content_hash, read_bytes, replace_file
+from obsidian_rag.vault import content_hash, name_beside, read_bytes, replace_file
 
 if TYPE_CHECKING:
     from obsidian_rag.livesync.case import Case
     from obsidian_rag.livesync.reconcile import Reconciler
 
 _log = logging.getLogger(__name__)
-# File systems allow 255 bytes; the mark and a temporary file's name must fit as well.
-_STEM_BYTES = 180
 
 
 class Conflicts:
@@ -51,7 +47,7 @@ class Conflicts:
         if merged is not None:
             self._note_merge(case, {"content": content_hash(merged), "rev": state.rev})
             # A merge may be clean and still be wrong.
-            reconciler.puller.keep_copy(case.path, ours, entry.mtime_ns, "merged")
+            reconciler.trash.keep(case.path, ours, entry.mtime_ns, "merged")
             written = replace_file(reconciler.disk.root, entry.rel_path, local.content_hash, merged)
             reconciler.disk.put(case.doc_id, written)
             self._take_as_base(case, state, theirs)
@@ -150,12 +146,8 @@ class Conflicts:
 
     def _beside(self, path: str, ours: bytes, mtime_ns: int) -> str:
         """Our version under a name made from its content: made twice, it is the same file."""
-        folder, name = posixpath.split(path)
-        stem, extension = posixpath.splitext(name)
-        room = max(_STEM_BYTES - len(extension.encode()), 0)
-        short = posixpath.join(folder, stem.encode()[:room].decode(errors="ignore"))
-        mark = hashlib.sha256(ours).hexdigest()[:8]
-        kept_as = f"{short} (conflict {mark}){extension}"
+        label = f"conflict {hashlib.sha256(ours).hexdigest()[:8]}"
+        kept_as = name_beside(path, label)
         disk = self._reconciler.disk
         # Somebody may have changed the case of its name since.
         before = disk.entry(self._reconciler.member.codec.path_to_id(kept_as))
@@ -168,7 +160,7 @@ class Conflicts:
             except NotFound:
                 raise NoteChanged(f"'{kept_as}' has just gone.", "Try again.") from None
             if present != ours:  # somebody edited the copy: that is theirs now
-                kept_as = f"{short} (conflict {mark} {secrets.token_hex(3)}){extension}"
+                kept_as = name_beside(path, f"{label} {secrets.token_hex(3)}")
                 replace_file(disk.root, kept_as, None, ours, mtime_ns)
         return kept_as
 
@@ -180,17 +172,15 @@ class Conflicts:
         encoded = reconciler.member.codec.encode(
             local.path, ours, ctime_ms=time_ms, mtime_ms=time_ms, doc_id=case.doc_id
         )
-        refused = reconciler.pusher.send_chunks(encoded.chunks)
         ids = [hashlib.md5(ours + case.doc_id.encode(), usedforsecurity=False).hexdigest()]
         generation = 1
         if case.known is not None and case.known.content_hash is not None:
             number, _, parent = case.known.rev.partition("-")
             generation, ids = int(number) + 1, [*ids, parent]
         rev = f"{generation}-{ids[0]}"
-        revisions = {"start": generation, "ids": ids}
-        branch = encoded.entry | {"_rev": rev, "_revisions": revisions}
-        rows = [] if refused else reconciler.couch.bulk_docs([branch], new_edits=False)
-        if not rows or rows[0].rev is None:
+        branch = {"_rev": rev, "_revisions": {"start": generation, "ids": ids}}
+        row = reconciler.pusher.store(encoded, branch, new_edits=False)
+        if row is None or row.rev is None:
             raise LivesyncUnreadable(
                 f"The server refuses our version of {case.path!r}.", "Look at the server's log."
             )

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from obsidian_rag.errors import LivesyncBrake
-from obsidian_rag.livesync.path_ids import normalise
+from obsidian_rag.livesync.codec.path_ids import normalise
 from obsidian_rag.store import SyncedFile
 
 # Fewer files than this are gone by intent rather than by accident.

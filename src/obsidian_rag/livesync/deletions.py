@@ -32,7 +32,7 @@ _COUNTED_TOGETHER = timedelta(days=1)
 _EVERYTHING = 100.0
 
 
-class Answer(StrEnum):
+class HeldAnswer(StrEnum):
     """What the user says about deletions that are held."""
 
     TAKE = "take"
@@ -44,7 +44,7 @@ def held_deletions(records: LivesyncRecords) -> list[str]:
     return [str(doc_id) for doc_id in json.loads(records.get_fact(_HELD) or "[]")]
 
 
-def answer_held(records: LivesyncRecords, answer: Answer) -> None:
+def answer_held(records: LivesyncRecords, answer: HeldAnswer) -> None:
     """Say whether the deletions that are held are meant; the next sync obeys.
 
     It is about these and no others: what arrives later is asked about again.
@@ -138,9 +138,9 @@ class Deletions:
         """What the user has refused, and what they have said is meant."""
         told = json.loads(self._records.get_fact(_ANSWER) or "{}")
         ids = self._held.intersection(told.get("ids", ()))
-        if self._reconciler.policy.is_dry or told.get("answer") not in tuple(Answer):
+        if self._reconciler.policy.is_dry or told.get("answer") not in tuple(HeldAnswer):
             return set(), set()
-        return (ids, set()) if told["answer"] == Answer.REFUSE else (set(), ids)
+        return (ids, set()) if told["answer"] == HeldAnswer.REFUSE else (set(), ids)
 
     def _too_many(self, held: set[str]) -> "LivesyncBrake | None":
         waiting = len(held - self._moved)

@@ -5,12 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.errors import NoteChanged, NotFound, ObsidianRagError
+from obsidian_rag.livesync.codec.documents import Codec
+from obsidian_rag.livesync.codec.path_ids import (
+    assign,
+    folders_above,
+    forms_of,
+    normalise,
+    takes_part,
+    warns,
+)
 from obsidian_rag.livesync.decision import Absent, Local, Present
-from obsidian_rag.livesync.documents import Codec
-from obsidian_rag.livesync.filters import Filters
-from obsidian_rag.livesync.path_ids import folders_above, normalise, takes_part, warns
-from obsidian_rag.livesync.spellings import assign, forms_of
-from obsidian_rag.store import SyncedFile
+from obsidian_rag.livesync.filters.filters import Filters
+from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import (
     FileEntry,
     FileWalk,
@@ -43,20 +49,20 @@ class Disk:
         root: Path,
         codec: Codec,
         max_bytes: int,
-        spelling_of: Callable[[str], str | None] = lambda _doc_id: None,
-        filters: Filters | None = None,
+        filters: Filters,
+        records: LivesyncRecords | None = None,
     ) -> None:
-        """Look below `root`; `spelling_of` tells the file that a document was last synced as."""
+        """Look below `root`; `records` tell the file that a document was last synced as."""
         self.root = root
         self.is_stale = True
         self.left_out: dict[str, str] = {}
         self.filtered: dict[str, str] = {}
         # Files that take part, with names that some systems cannot write.
         self.unwelcome: dict[str, str] = {}
-        self._filters = filters
+        self.filters = filters
         self._codec = codec
         self._max_bytes = max_bytes
-        self._spelling_of = spelling_of
+        self._records = records
         self._files: dict[str, FileEntry] = {}
         self._left_ids: set[str] = set()
         self._doubted: set[str] = set()
@@ -71,7 +77,7 @@ class Disk:
         """
         walk = walk_files(self.root)
         self._walk = walk
-        self.refresh_filters()
+        self.filters.refresh()
         self.filtered = {}
         self._files, self._left_ids = {}, set()
         self.unwelcome = {}
@@ -82,15 +88,14 @@ class Disk:
                 self.left_out[entry.rel_path] = reason
                 continue
             doc_id = self._codec.path_to_id(entry.rel_path)
-            if (reason := self.filter_reason(entry.rel_path)) is not None:
+            if (reason := self.filters.reason(entry.rel_path)) is not None:
                 self.filtered[entry.rel_path] = reason
                 self._left_ids.add(doc_id)
                 continue
             groups.setdefault(doc_id, []).append(entry)
         self._take(groups, live)
         self.is_stale = False
-        if self._filters is not None:
-            self._filters.has_changed = False
+        self.filters.has_changed = False
         return walk
 
     def look_at(self, paths: Iterable[str]) -> list[str] | None:
@@ -98,14 +103,14 @@ class Disk:
 
         That is so when a file is gone, when its name has a twin, and when the filters changed.
         """
-        self.refresh_filters()
+        self.filters.refresh()
         entries = files_at(self.root, paths)
         if self.is_stale or entries is None:
             return None
         found = []
         for entry in entries:
             path = entry.rel_path
-            stays_out = bool(takes_part(path) or self.filter_reason(path))
+            stays_out = bool(takes_part(path) or self.filters.reason(path))
             if stays_out != (path in self.left_out or path in self.filtered):
                 return None
             if stays_out:
@@ -115,7 +120,7 @@ class Disk:
                 return None
             self._hold(doc_id, entry)
             found.append(doc_id)
-        return None if self._filters is not None and self._filters.has_changed else found
+        return None if self.filters.has_changed else found
 
     def _document_of(self, entry: FileEntry) -> str | None:
         """The document of a file; None where other files have a say in that."""
@@ -129,15 +134,6 @@ class Disk:
             return None
         # A file that has become a folder is gone.
         return None if any(one in self._files for one in folders) else ids[0]
-
-    def filter_reason(self, path: str) -> str | None:
-        """Why LiveSync's filters leave a path out; None when they do not."""
-        return self._filters.reason(path) if self._filters is not None else None
-
-    def refresh_filters(self) -> None:
-        """Read ignore files anew."""
-        if self._filters is not None:
-            self._filters.refresh()
 
     def ids(self) -> Iterator[str]:
         """The documents that have a file."""
@@ -163,7 +159,7 @@ class Disk:
         """Whether there is surely no file of this document; a large one, say, is there."""
         if doc_id in self._files or doc_id in self._left_ids:
             return False
-        if any(map(self.filter_reason, paths)):
+        if any(map(self.filters.reason, paths)):
             return False  # what the filters keep back is nobody's deletion
         return self._walk is not None and not any(map(self._walk.may_hide, paths))
 
@@ -261,6 +257,10 @@ class Disk:
                     self._put(own, entry)
                 else:
                     self._leave_out(doc_id, entry, _twin_reason(entry.rel_path, found))
+
+    def _spelling_of(self, doc_id: str) -> str | None:
+        known = self._records.file(doc_id) if self._records is not None else None
+        return known.path if known is not None and known.content_hash else None
 
     def _ids_of(self, entries: list[FileEntry]) -> list[str]:
         forms = (form for entry in entries for form in forms_of(entry.rel_path))

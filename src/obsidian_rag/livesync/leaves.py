@@ -10,20 +10,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from obsidian_rag.errors import LivesyncUnreadable
+from obsidian_rag.livesync.codec.entries import Entry
+from obsidian_rag.livesync.codec.path_ids import next_mtime
 from obsidian_rag.livesync.decision import Conflicted
-from obsidian_rag.livesync.entries import Entry
 from obsidian_rag.livesync.merge import merge_json, merge_text, merges_as_json, merges_as_text
-from obsidian_rag.livesync.path_ids import next_mtime
 
 if TYPE_CHECKING:
     from obsidian_rag.livesync.case import Case
     from obsidian_rag.livesync.reconcile import Reconciler
 
 _log = logging.getLogger(__name__)
-Version = tuple[Entry, bytes]
+Revision = tuple[Entry, bytes]
 # A common ancestor further back than this is hardly kept by a server.
 _MOST_ANCESTORS = 20
-_CONFLICT = "conflict"
 
 
 class Leaves:
@@ -46,7 +45,7 @@ class Leaves:
             self._reconciler.policy.may_merge and self._merge(case, state.winner, versions)
         )
 
-    def _drop_equal(self, case: "Case", winner: str, versions: Mapping[str, Version]) -> bool:
+    def _drop_equal(self, case: "Case", winner: str, versions: Mapping[str, Revision]) -> bool:
         entry, content = versions[winner]
         same = [
             rev
@@ -62,7 +61,7 @@ class Leaves:
             self._drop(case, same)
         return bool(same)
 
-    def _merge(self, case: "Case", winner: str, versions: Mapping[str, Version]) -> bool:
+    def _merge(self, case: "Case", winner: str, versions: Mapping[str, Revision]) -> bool:
         entry, content = versions[winner]
         if entry.is_deleted:
             return False  # a deletion is never merged by itself
@@ -88,7 +87,7 @@ class Leaves:
             return True
         return False
 
-    def _base(self, doc_id: str, line: list[str], rival: str) -> Version | None:
+    def _base(self, doc_id: str, line: list[str], rival: str) -> Revision | None:
         """The nearest common ancestor that the server still has."""
         theirs = set(self._reconciler.reader.history(doc_id, rival))
         for rev in [rev for rev in line if rev in theirs][:_MOST_ANCESTORS]:
@@ -98,7 +97,7 @@ class Leaves:
         return None
 
     def _is_merged(
-        self, doc_id: str, line: list[str], base: Version, rival: Version, content: bytes
+        self, doc_id: str, line: list[str], base: Revision, rival: Revision, content: bytes
     ) -> bool:
         """Whether the winner is this merge already, and only the rival was left standing."""
         parent = self._reconciler.reader.revision(doc_id, line[1]) if len(line) > 1 else None
@@ -114,22 +113,21 @@ class Leaves:
             mtime_ms=mtime_ms,
             doc_id=case.doc_id,
         )
-        refused = reconciler.pusher.send_chunks(encoded.chunks)
-        rows = [] if refused else reconciler.couch.bulk_docs([encoded.entry | {"_rev": winner.rev}])
-        if not rows or (rows[0].rev is None and rows[0].error != _CONFLICT):
+        row = reconciler.pusher.store(encoded, {"_rev": winner.rev})
+        if row is None or row.is_refused:
             raise _refused(case)
-        return rows[0].rev is not None
+        return row.rev is not None
 
-    def _keep(self, version: Version, reason: str) -> None:
+    def _keep(self, version: Revision, reason: str) -> None:
         entry, content = version
-        self._reconciler.puller.keep_copy(entry.path, content, entry.mtime_ms * 1_000_000, reason)
+        self._reconciler.trash.keep(entry.path, content, entry.mtime_ms * 1_000_000, reason)
 
     def _drop(self, case: "Case", revs: list[str]) -> None:
         rows = self._reconciler.couch.bulk_docs(
             [{"_id": case.doc_id, "_rev": rev, "_deleted": True} for rev in revs]
         )
         # In a conflict, somebody else has dropped or continued it.
-        if any(row.rev is None and row.error != _CONFLICT for row in rows):
+        if any(row.is_refused for row in rows):
             raise _refused(case)
 
 
@@ -156,6 +154,6 @@ def _refused(case: "Case") -> LivesyncUnreadable:
     )
 
 
-def _merged(base: Version, winner: Version, rival: Version) -> bytes | None:
+def _merged(base: Revision, winner: Revision, rival: Revision) -> bytes | None:
     mtimes = (winner[0].mtime_ms, rival[0].mtime_ms)
     return merged_bytes(winner[0].path, base[1], winner[1], rival[1], mtimes)

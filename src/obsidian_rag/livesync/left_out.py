@@ -39,14 +39,14 @@ class LeftOut:
     count: int
     paths: tuple[str, ...]
 
-    def fields(self, *, with_paths: bool = True) -> dict[str, object]:
+    def fields(self) -> dict[str, object]:
         """The same for programs."""
-        counted: dict[str, object] = {
+        return {
             "kind": self.kind.value,
             "reason": self.reason,
             "count": self.count,
+            "paths": list(self.paths),
         }
-        return counted | ({"paths": list(self.paths)} if with_paths else {})
 
 
 class IgnoredDocuments:

@@ -16,9 +16,9 @@ from obsidian_rag.config import Config
 from obsidian_rag.errors import Busy, IndexerFailed, LivesyncBrake, ObsidianRagError
 from obsidian_rag.livesync.case import Direction
 from obsidian_rag.livesync.left_out import LeftOut
-from obsidian_rag.livesync.node import Listener
+from obsidian_rag.livesync.node import Listener, Node
 from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.session import OpenNode, drop_old_trash, open_node
+from obsidian_rag.livesync.session import drop_old_trash, open_node
 from obsidian_rag.livesync.state import LivesyncState, save_state
 from obsidian_rag.store import file_identity
 from obsidian_rag.vault import watch_files
@@ -64,7 +64,7 @@ class RunningNode:
         self._options = options or Options()
         self._listener = listener
         self._tell = tell
-        self._opened: OpenNode | None = None
+        self._node: Node | None = None
         self._is_watched: IsWatched | None = None
         self._progress: tuple[str, int, int] | None = None
         self._trouble: ObsidianRagError | None = None
@@ -75,42 +75,42 @@ class RunningNode:
         Raises:
             ObsidianRagError: only the user can help, or there is no node to be had.
         """
-        with open_node(self._config, self._options) as opened:
-            self._opened = opened
+        with open_node(self._config, self._options) as node:
+            self._node = node
             ended = threading.Event()
             try:
-                with self._observed(opened, stop, ended), self._watching(opened):
-                    opened.node.run(ended, self._heard)
+                with self._observed(node, stop, ended), self._watching(node):
+                    node.run(ended, self._heard)
             except ObsidianRagError as error:
                 self._trouble = error
                 raise
             finally:
-                self._opened = None
-                save_state(opened.records, self._state_of(opened, is_running=False))
+                self._node = None
+                save_state(node.records, self._state_of(node, is_running=False))
 
     @property
     def state(self) -> LivesyncState:
         """How it goes right now."""
-        opened = self._opened
-        return self._state_of(opened, is_running=True) if opened else LivesyncState()
+        node = self._node
+        return self._state_of(node, is_running=True) if node else LivesyncState()
 
-    def _state_of(self, opened: OpenNode, *, is_running: bool) -> LivesyncState:
-        stats, is_watched = opened.node.stats, self._is_watched
+    def _state_of(self, node: Node, *, is_running: bool) -> LivesyncState:
+        stats, is_watched = node.stats, self._is_watched
         return LivesyncState(
             is_running=is_running,
             is_watching=is_running and is_watched is not None and is_watched(0),
             is_connected=is_running and stats.is_connected,
             counts=stats.fields(),
-            lag=self._lag(opened) if is_running else None,
+            lag=self._lag(node) if is_running else None,
             progress=self._progress if is_running else None,
             trouble=stats.trouble or stats.brake or self._trouble,
         )
 
-    def _lag(self, opened: OpenNode) -> int | None:
+    def _lag(self, node: Node) -> int | None:
         if self._progress is not None:
             _, done, total = self._progress
             return max(0, total - done) if total else None
-        return opened.node.arrived if opened.node.stats.is_connected else None
+        return node.arrived if node.stats.is_connected else None
 
     def _heard(self, what: str, done: int, total: int) -> None:
         self._progress = (what, done, total)
@@ -118,12 +118,12 @@ class RunningNode:
 
     @contextlib.contextmanager
     def _observed(
-        self, opened: OpenNode, stop: threading.Event, ended: threading.Event
+        self, node: Node, stop: threading.Event, ended: threading.Event
     ) -> Iterator[None]:
         over = threading.Event()
         heartbeat = threading.Thread(
             target=self._heartbeat,
-            args=(opened, stop, ended, over),
+            args=(node, stop, ended, over),
             name="livesync heartbeat",
             daemon=True,
         )
@@ -136,7 +136,7 @@ class RunningNode:
 
     def _heartbeat(
         self,
-        opened: OpenNode,
+        node: Node,
         stop: threading.Event,
         ended: threading.Event,
         over: threading.Event,
@@ -148,32 +148,32 @@ class RunningNode:
         while not over.wait(_HEARTBEAT_S):
             if stop.is_set() or file_identity(self._config.database) != identity:
                 ended.set()
-            stats, now = opened.node.stats, time.monotonic()
+            stats, now = node.stats, time.monotonic()
             if stats.is_connected and self._progress is not None:
                 self._progress = None
-                _log.info("In sync: %d files, following changes", opened.records.count())
+                _log.info("In sync: %d files, following changes", node.records.count())
             if stats.is_connected and stats.not_synced != left_out:
                 _say_not_synced(stats.not_synced, left_out)
                 left_out = stats.not_synced
             if stats.trouble is not None or stats.is_connected:
                 self._tell(stats.trouble or stats.brake)
-            state = self._state_of(opened, is_running=True)
+            state = self._state_of(node, is_running=True)
             is_due = now >= word_at or state.is_connected != told.is_connected
             if is_due and state != told:
                 word_at, told = now + _WORD_EVERY_S, state
-                save_state(opened.records, state)
+                save_state(node.records, state)
             if now >= trash_at:
                 trash_at = now + _TRASH_EVERY_S
-                drop_old_trash(self._config, opened.records)
+                drop_old_trash(self._config, node.plan.site, node.records)
 
     @contextlib.contextmanager
-    def _watching(self, opened: OpenNode) -> Iterator[None]:
+    def _watching(self, node: Node) -> Iterator[None]:
         """Tell the node what happens in the vault; one that only takes changes need not know."""
         if self._options.direction is Direction.PULL:
             yield
             return
-        root, debounce_s = opened.site.root, self._config.settings.livesync.debounce_s
-        with self._watch(root, debounce_s, opened.node.changed) as is_watched:
+        root, debounce_s = node.plan.site.root, self._config.settings.livesync.debounce_s
+        with self._watch(root, debounce_s, node.changed) as is_watched:
             self._is_watched = is_watched
             # What changes before it is watched is found by the node's first look.
             if is_watched(_WATCHER_PATIENCE_S):

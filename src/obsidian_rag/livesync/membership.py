@@ -4,12 +4,11 @@ Threat: a wrong passphrase, salt or setting makes notes unreadable for every dev
 written before that is read, understood and found to fit, and never over what others wrote.
 """
 
-import hashlib
 import platform
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from obsidian_rag.errors import (
     LivesyncIncompatible,
@@ -17,57 +16,48 @@ from obsidian_rag.errors import (
     LivesyncRefused,
     LivesyncUnreachable,
 )
-from obsidian_rag.livesync.couch import Couch, Document, Remote
-from obsidian_rag.livesync.documents import Codec
+from obsidian_rag.livesync.codec.document_encryption import needs_salt
+from obsidian_rag.livesync.codec.documents import Codec
+from obsidian_rag.livesync.codec.tweaks import V2, Tweaks
+from obsidian_rag.livesync.couchdb.couch import Couch, Document
 from obsidian_rag.livesync.milestone import (
     MILESTONE_NAME,
+    SYNC_PARAMETERS_NAME,
     VERSION_ID,
     NodeInfo,
+    SaltVerdict,
     Verdict,
     VersionVerdict,
     accepting,
     created,
-    decide,
     fresh,
     is_registered,
     make_node_id,
+    make_salt,
     preferred,
     registered,
+    salt_of,
+    salt_verdict,
+    sync_parameters,
+    verdict_of,
     version_document,
     version_verdict,
 )
 from obsidian_rag.livesync.remote_view import encrypted_sample
-from obsidian_rag.livesync.salt import (
-    SYNC_PARAMETERS_NAME,
-    SaltVerdict,
-    make_salt,
-    salt_of,
-    salt_verdict,
-    sync_parameters,
-)
-from obsidian_rag.livesync.tweaks import V2, Tweaks
-from obsidian_rag.store import LivesyncRecords
+from obsidian_rag.livesync.site import Site
+from obsidian_rag.store import Database, LivesyncRecords
 
 _NODE = "node_id"
 _CREATED = "created"
 _REGISTERED = "registered"
+# What `join` looks up about us, to tell a stranger from a device that is known.
+_FACTS = (_NODE, _CREATED, _REGISTERED)
 _SINCE = "since"
-_MB = 1024 * 1024
 _TRIES = 4
 
 
 class Rebuilt(LivesyncLocked):
     """The database is not the one that we joined: the next start begins anew with it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Where to, with which passphrase; `tweaks` are for a database that names none itself."""
-
-    remote: Remote
-    passphrase: str | None
-    vault_name: str
-    tweaks: Tweaks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +70,11 @@ class Membership:
     is_read_only: bool
     is_rebuilt: bool
 
-    @property
-    def max_bytes(self) -> int:
-        """The size of the largest file that the devices sync; LiveSync's 0 means any."""
-        most = int(self.tweaks.sync_max_size_in_mb * _MB)
-        return most if most > 0 else sys.maxsize
-
-
-def remote_key(remote: Remote) -> str:
-    """The name under which we remember a database."""
-    return hashlib.sha256(f"{remote.url.rstrip('/')}/{remote.database}".encode()).hexdigest()[:32]
-
 
 def join(
     couch: Couch,
     records: LivesyncRecords,
-    access: Access,
+    site: Site,
     *,
     is_read_only: bool,
     is_dry: bool = False,
@@ -111,26 +90,43 @@ def join(
         LivesyncUnreachable, LivesyncRefused: the server does not answer, or refuses.
     """
     may_write = not (is_read_only or is_dry)
-    is_empty = _open(couch, access, may_write)
-    version = _check_version(couch, access, is_empty)
+    is_empty = _open(couch, site, may_write)
+    version = _check_version(couch, site, is_empty)
     is_read_only = version is VersionVerdict.READ_ONLY or is_read_only
     may_write = may_write and not is_read_only
     node_id = _node_id(records)
     milestone = couch.get_local(MILESTONE_NAME)
-    tweaks = _accepted(milestone, node_id, access)
+    tweaks = _accepted(milestone, node_id, site)
     if may_write and version is VersionVerdict.CREATE:
         couch.bulk_docs([version_document()])
-    if may_write and milestone is None and is_empty and access.tweaks is not None:
-        milestone = _put_first(couch, MILESTONE_NAME, fresh(_now_ms(), node_id, access.tweaks))
-        tweaks = _accepted(milestone, node_id, access)
-    codec, salt = _codec(couch, tweaks, access, may_write)
+    if may_write and milestone is None and is_empty and site.tweaks is not None:
+        milestone = _put_first(couch, MILESTONE_NAME, fresh(_now_ms(), node_id, site.tweaks))
+        tweaks = _accepted(milestone, node_id, site)
+    codec, salt = _codec(couch, tweaks, site, may_write)
     # Not before all is understood: what we knew is forgotten here if the database is another.
     is_rebuilt = _note_incarnation(records, milestone)
     if milestone is not None and may_write:
-        _register(couch, records, node_id, access)
+        _register(couch, records, node_id, site)
     if salt is not None and may_write:
         _check_salt(couch, salt)
     return Membership(codec, tweaks, node_id, is_read_only, is_rebuilt)
+
+
+def rehearse(couch: Couch, site: Site, records: LivesyncRecords | None = None) -> Membership:
+    """Join for show: all is checked and nothing is signed or remembered.
+
+    Raises:
+        LivesyncLocked: the database is locked for this device.
+        ObsidianRagError: as for `join`.
+    """
+    database = Database(Path(":memory:"))
+    try:
+        scratch = LivesyncRecords(database, site.key)
+        for fact in _FACTS if records is not None else ():
+            scratch.put_fact(fact, records.get_fact(fact) if records is not None else None)
+        return join(couch, scratch, site, is_read_only=True)
+    finally:
+        database.close()
 
 
 def check(couch: Couch, records: LivesyncRecords, member: Membership) -> None:
@@ -149,7 +145,7 @@ def check(couch: Couch, records: LivesyncRecords, member: Membership) -> None:
         raise Rebuilt("The database was rebuilt by another device.", "Start the sync again.")
 
 
-def refresh(couch: Couch, records: LivesyncRecords, access: Access, member: Membership) -> None:
+def refresh(couch: Couch, records: LivesyncRecords, site: Site, member: Membership) -> None:
     """Check the database info again, and say in the list of devices that we are here.
 
     Raises:
@@ -161,7 +157,7 @@ def refresh(couch: Couch, records: LivesyncRecords, access: Access, member: Memb
         raise _newer()
     check(couch, records, member)
     if not member.is_read_only:
-        _register(couch, records, member.node_id, access)
+        _register(couch, records, member.node_id, site)
 
 
 def unlock(couch: Couch, records: LivesyncRecords) -> None:
@@ -186,41 +182,41 @@ def unlock(couch: Couch, records: LivesyncRecords) -> None:
     couch.put_local(MILESTONE_NAME, accepting(milestone, _node_id(records)))
 
 
-def _open(couch: Couch, access: Access, may_write: bool) -> bool:
+def _open(couch: Couch, site: Site, may_write: bool) -> bool:
     """Whether the database is empty; one that is not there is made if its settings are given."""
     info = couch.info()
     if info is None:
-        if access.tweaks is None or not may_write:
+        if site.tweaks is None or not may_write:
             raise LivesyncIncompatible(
-                f"There is no database '{access.remote.database}' on the server.",
-                _make_it(access),
+                f"There is no database '{site.remote.database}' on the server.",
+                _make_it(site),
             )
-        access.tweaks.check_supported(access.passphrase)
+        site.tweaks.check_supported(site.passphrase)
         couch.create()
         info = couch.info()
     return not (info or {}).get("doc_count")
 
 
-def _make_it(access: Access) -> str:
-    remote = access.remote
+def _make_it(site: Site) -> str:
+    remote = site.remote
     return (
         "Set it up with LiveSync in Obsidian first, or fill it from here: `obsidian-rag livesync"
         f" push --once --init --url {remote.url} --db {remote.database} --user … --vault …`."
     )
 
 
-def _check_version(couch: Couch, access: Access, is_empty: bool) -> VersionVerdict:
+def _check_version(couch: Couch, site: Site, is_empty: bool) -> VersionVerdict:
     verdict = version_verdict(couch.get(VERSION_ID), is_empty=is_empty)
     if verdict is VersionVerdict.NEWER:
         raise _newer()
-    if verdict is VersionVerdict.CREATE and access.tweaks is None:
+    if verdict is VersionVerdict.CREATE and site.tweaks is None:
         raise LivesyncIncompatible(
-            f"The database '{access.remote.database}' is empty.",
-            _make_it(access),
+            f"The database '{site.remote.database}' is empty.",
+            _make_it(site),
         )
-    if verdict is VersionVerdict.UNKNOWN and access.tweaks is None:
+    if verdict is VersionVerdict.UNKNOWN and site.tweaks is None:
         raise LivesyncIncompatible(
-            f"'{access.remote.database}' is not a LiveSync database, or an unknown one.",
+            f"'{site.remote.database}' is not a LiveSync database, or an unknown one.",
             "Check its name. If it is one, say how it is made: see `livesync pull --help`.",
         )
     return verdict
@@ -232,10 +228,10 @@ def _newer() -> LivesyncIncompatible:
     )
 
 
-def _accepted(milestone: Document | None, node_id: str, access: Access) -> Tweaks:
+def _accepted(milestone: Document | None, node_id: str, site: Site) -> Tweaks:
     """The settings to follow, if the database takes us and we can follow them."""
     shared = preferred(milestone) if milestone is not None else None
-    tweaks = shared or access.tweaks
+    tweaks = shared or site.tweaks
     if tweaks is None:
         raise LivesyncIncompatible(
             "The database does not say how its notes are kept.",
@@ -244,13 +240,13 @@ def _accepted(milestone: Document | None, node_id: str, access: Access) -> Tweak
         )
     if milestone is not None:
         _check_lock(milestone, node_id, tweaks)
-    tweaks.check_encrypted(access.passphrase)
-    tweaks.check_supported(access.passphrase)
+    tweaks.check_encrypted(site.passphrase)
+    tweaks.check_supported(site.passphrase)
     return tweaks
 
 
 def _check_lock(milestone: Document, node_id: str, tweaks: Tweaks) -> None:
-    verdict = decide(milestone, node_id, tweaks)
+    verdict = verdict_of(milestone, node_id, tweaks)
     if verdict in (Verdict.NODE_LOCKED, Verdict.NODE_CLEANED):
         raise LivesyncLocked(
             "The database is locked: another device rebuilt or cleaned it.",
@@ -276,26 +272,17 @@ def _note_incarnation(records: LivesyncRecords, milestone: Document | None) -> b
     return is_rebuilt
 
 
-def _codec(
-    couch: Couch, tweaks: Tweaks, access: Access, may_write: bool
-) -> tuple[Codec, bytes | None]:
+def _codec(couch: Couch, tweaks: Tweaks, site: Site, may_write: bool) -> tuple[Codec, bytes | None]:
     """The codec of this database, tried on what it holds, and the salt if there is one."""
     if not tweaks.encrypt:
         return Codec(tweaks, None, None), None
     sample = encrypted_sample(couch)
     salt = None
-    if tweaks.e2ee_algorithm == V2 or any(_is_v2(document) for document in sample):
+    if tweaks.e2ee_algorithm == V2 or any(map(needs_salt, sample)):
         salt = _salt(couch, bool(sample), may_write)
-    codec = Codec(tweaks, access.passphrase, salt)
+    codec = Codec(tweaks, site.passphrase, salt)
     codec.check_passphrase(sample)
     return codec, salt
-
-
-def _is_v2(document: Document) -> bool:
-    return any(
-        isinstance(value, str) and value.startswith(("%=", "/\\:%="))
-        for value in (document.get("data"), document.get("path"))
-    )
 
 
 def _salt(couch: Couch, has_encrypted: bool, may_write: bool) -> bytes:
@@ -341,20 +328,18 @@ def _check_salt(couch: Couch, ours: bytes) -> None:
         )
 
 
-def _register(couch: Couch, records: LivesyncRecords, node_id: str, access: Access) -> None:
+def _register(couch: Couch, records: LivesyncRecords, node_id: str, site: Site) -> None:
     """Write our lines into the list of devices; some servers refuse when two do so at once."""
     for _ in range(_TRIES - 1):
         try:
-            _update_registration(couch, records, node_id, access)
+            _update_registration(couch, records, node_id, site)
         except LivesyncRefused:
             continue
         return
-    _update_registration(couch, records, node_id, access)
+    _update_registration(couch, records, node_id, site)
 
 
-def _update_registration(
-    couch: Couch, records: LivesyncRecords, node_id: str, access: Access
-) -> None:
+def _update_registration(couch: Couch, records: LivesyncRecords, node_id: str, site: Site) -> None:
     # Last writer wins there: read at the last moment, and change only our own lines.
     milestone = couch.get_local(MILESTONE_NAME)
     if milestone is None:
@@ -371,7 +356,7 @@ def _update_registration(
         node_id,
         NodeInfo(
             device_name=f"{platform.node() or 'node'} (headless)",
-            vault_name=access.vault_name,
+            vault_name=site.root.name,
             app_version="obsidian-rag",
             plugin_version="obsidian-rag",
             progress=str(info.get("update_seq", "")),

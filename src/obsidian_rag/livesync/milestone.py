@@ -1,28 +1,34 @@
-"""Decide from a database's milestone document whether we may take part, and write our lines in it.
+"""What a database says of itself: whether we may take part, and with which settings and salt.
 
-Pure functions over two documents: the version, and the milestone with devices, lock and settings.
-The milestone knows no conflicts: what we write keeps every line of the others as it was read.
+Pure functions over three documents: the version, the milestone with devices, lock and settings, and
+the parameters with the salt of the encryption. The last two know no conflicts: what we write keeps
+every line of the others as it was read. A new salt would lock up all that is encrypted, so one is
+made only where nothing is encrypted yet, and read back before its use.
 """
 
+import base64
 import secrets
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from obsidian_rag.errors import LivesyncIncompatible
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.codec.tweaks import Tweaks
 
 Document = Mapping[str, object]
 
 VERSION_ID = "obsydian_livesync_version"
 MILESTONE_NAME = "obsydian_livesync_milestone"
+SYNC_PARAMETERS_NAME = "obsidian_livesync_sync_parameters"
 
 _VERSION = 12
 _READABLE_VERSIONS = (10, 11)
 _CHUNK_MIN, _CHUNK_MAX, _CHUNK_CURRENT = 0, 2400, 2
 _PREFERRED = "PREFERRED"
 _CONNECTED_EVERY_MS = 60_000
+_PROTOCOL = 2
+_SALT_BYTES = 32
 
 
 class Verdict(StrEnum):
@@ -44,6 +50,15 @@ class VersionVerdict(StrEnum):
     CREATE = "create"  # the database is empty
     NEWER = "newer"
     UNKNOWN = "unknown"  # nothing of LiveSync, or nothing we understand
+
+
+class SaltVerdict(StrEnum):
+    """What to do about the salt of the encryption."""
+
+    USE = "use"
+    CREATE = "create"
+    WAIT = "wait"  # another device is making one
+    REFUSE = "refuse"  # a new one would lock up what is encrypted already
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +97,7 @@ def version_document() -> dict[str, object]:
     return {"_id": VERSION_ID, "type": "versioninfo", "version": _VERSION}
 
 
-def decide(milestone: Document | None, node_id: str, own: Tweaks) -> Verdict:
+def verdict_of(milestone: Document | None, node_id: str, own: Tweaks) -> Verdict:
     """What the milestone says to us; one that is malformed is incompatible."""
     if milestone is None:
         return Verdict.OK
@@ -175,6 +190,56 @@ def accepting(milestone: Document, node_id: str) -> dict[str, object]:
     return {**milestone, "accepted_nodes": accepted}
 
 
+def salt_of(parameters: Document | None) -> bytes | None:
+    """The salt of the encryption; None if there is none yet.
+
+    Raises:
+        LivesyncIncompatible: it is malformed, or for an encryption we do not know.
+    """
+    if parameters is None or not parameters.get("pbkdf2salt"):
+        return None
+    text, protocol = parameters["pbkdf2salt"], parameters.get("protocolVersion")
+    try:
+        salt = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+    except ValueError:
+        salt = b""
+    if len(salt) != _SALT_BYTES or (isinstance(protocol, int | float) and protocol > _PROTOCOL):
+        raise LivesyncIncompatible(
+            "The database's salt is for an encryption we do not know.",
+            "Look for a newer obsidian-rag.",
+        )
+    return salt
+
+
+def salt_verdict(parameters: Document | None, *, has_encrypted: bool) -> SaltVerdict:
+    """Whether a salt may be made; a database that has encrypted documents never gets a new one.
+
+    Raises:
+        LivesyncIncompatible: there is one that we cannot use.
+    """
+    if salt_of(parameters) is not None:
+        return SaltVerdict.USE
+    if has_encrypted:
+        return SaltVerdict.REFUSE
+    # Devices write these parameters twice, first without a salt.
+    return SaltVerdict.CREATE if parameters is None else SaltVerdict.WAIT
+
+
+def sync_parameters(salt: bytes) -> dict[str, object]:
+    """The document that keeps a salt."""
+    return {
+        "_id": f"_local/{SYNC_PARAMETERS_NAME}",
+        "type": "sync-parameters",
+        "protocolVersion": _PROTOCOL,
+        "pbkdf2salt": base64.b64encode(salt).decode("ascii"),
+    }
+
+
+def make_salt() -> bytes:
+    """A salt for a database that has none and nothing encrypted."""
+    return secrets.token_bytes(_SALT_BYTES)
+
+
 def _chunks_fit(milestone: Document, accepted: list[str], node_id: str) -> bool:
     """Whether the ranges of chunk versions of all accepted devices overlap with ours."""
     known = _part(milestone, "node_chunk_info")
@@ -196,14 +261,9 @@ def _node_lines(before: object, info: NodeInfo) -> dict[str, object]:
     known = dict(before) if isinstance(before, Mapping) else {}
     last = known.get("last_connected")
     is_recent = isinstance(last, int) and 0 <= info.last_connected_ms - last <= _CONNECTED_EVERY_MS
-    return known | {
-        "device_name": info.device_name,
-        "vault_name": info.vault_name,
-        "app_version": info.app_version,
-        "plugin_version": info.plugin_version,
-        "progress": info.progress,
-        "last_connected": last if is_recent else info.last_connected_ms,
-    }
+    lines = asdict(info)
+    now = lines.pop("last_connected_ms")
+    return known | lines | {"last_connected": last if is_recent else now}
 
 
 def _accepted(milestone: Document) -> list[str]:

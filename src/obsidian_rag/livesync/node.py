@@ -11,19 +11,20 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from obsidian_rag.errors import LivesyncUnreachable, ObsidianRagError
 from obsidian_rag.livesync.case import Direction, Policy
-from obsidian_rag.livesync.couch import Change, Couch
+from obsidian_rag.livesync.codec.path_ids import is_file_id
+from obsidian_rag.livesync.couchdb.answers import Change
+from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb.feed import Backoff
 from obsidian_rag.livesync.disk import Disk
-from obsidian_rag.livesync.feed import Backoff
-from obsidian_rag.livesync.filters import Filters, FilterSettings
-from obsidian_rag.livesync.membership import Access, Rebuilt, check, join, refresh
+from obsidian_rag.livesync.filters.filters import Filters, FilterSettings
+from obsidian_rag.livesync.membership import Rebuilt, check, join, refresh
 from obsidian_rag.livesync.milestone import VERSION_ID
-from obsidian_rag.livesync.path_ids import is_file_id
 from obsidian_rag.livesync.reconcile import Reconciler
-from obsidian_rag.livesync.stats import Stats
+from obsidian_rag.livesync.site import Site
+from obsidian_rag.livesync.state import Stats
 from obsidian_rag.store import LivesyncRecords
 
 _log = logging.getLogger(__name__)
@@ -49,8 +50,7 @@ class Pace:
 class Plan:
     """What a node syncs, and how carefully."""
 
-    root: Path
-    access: Access
+    site: Site
     policy: Policy
     max_deleted_percent: float = 20.0
     is_read_only: bool = False
@@ -65,7 +65,7 @@ class Node:
         self.plan = plan
         self.stats = Stats()
         self._couch = couch
-        self._records = records
+        self.records = records
         self._inbox: queue.SimpleQueue[Change | None | ObsidianRagError] = queue.SimpleQueue()
         self._lock = threading.Lock()
         # What to look at in the vault; None: everything.
@@ -114,7 +114,6 @@ class Node:
             LivesyncRefused: only the user can help.
         """
         backoff = Backoff()
-        self.stats.is_running = True
         try:
             while not stop.is_set():
                 try:
@@ -131,24 +130,19 @@ class Node:
             self.stats.trouble = error
             raise
         finally:
-            self.stats.is_running = self.stats.is_connected = False
+            self.stats.is_connected = False
 
     def _join(self) -> Reconciler:
-        plan, records = self.plan, self._records
+        plan, records = self.plan, self.records
         member = join(
             self._couch,
             records,
-            plan.access,
+            plan.site,
             is_read_only=plan.is_read_only or plan.policy.direction is Direction.PULL,
             is_dry=plan.policy.is_dry,
         )
-
-        def spelling_of(doc_id: str) -> str | None:
-            known = records.file(doc_id)
-            return known.path if known is not None and known.content_hash else None
-
-        filters = Filters(plan.filters, member.tweaks, plan.root)
-        disk = Disk(plan.root, member.codec, member.max_bytes, spelling_of, filters)
+        filters = Filters(plan.filters, member.tweaks, plan.site.root)
+        disk = Disk(plan.site.root, member.codec, member.tweaks.max_bytes, filters, records)
         return Reconciler(
             self._couch, records, member, disk, plan.policy, self.stats, plan.max_deleted_percent
         )
@@ -161,9 +155,9 @@ class Node:
         place = "now"
         if self.plan.policy.direction is not Direction.PUSH:
             place = self._read_changes(wanted, listener, stop)
-        wanted.update((one.doc_id, None) for one in self._records.quarantined())
-        wanted.update((one.doc_id, None) for one in self._records.conflicts())
-        wanted.update(dict.fromkeys(json.loads(self._records.get_fact(_OWED) or "[]")))
+        wanted.update((one.doc_id, None) for one in self.records.quarantined())
+        wanted.update((one.doc_id, None) for one in self.records.conflicts())
+        wanted.update(dict.fromkeys(json.loads(self.records.get_fact(_OWED) or "[]")))
         reconciler.reconcile(wanted, lambda done, total: listener("files", done, total), stop)
         if reconciler.owed and not stop() and not self.plan.policy.is_dry:
             reconciler.reconcile(sorted(reconciler.owed))
@@ -175,8 +169,8 @@ class Node:
         self, wanted: dict[str, None], listener: Listener, stop: Callable[[], bool]
     ) -> str:
         """Add what changed in the database since the last time; the place where that ends."""
-        known = {file.doc_id: file.rev for file in self._records.files()}
-        place = self._records.get_fact(_SINCE) or "0"
+        known = {file.doc_id: file.rev for file in self.records.files()}
+        place = self.records.get_fact(_SINCE) or "0"
         while not stop():
             page = self._couch.changes(place, limit=_PAGE)
             for row in page.rows:
@@ -226,17 +220,17 @@ class Node:
         is_answered = self.stats.brake is not None and reconciler.deletions.is_answered
         if self._database_info_is_due.is_set():
             self._database_info_is_due.clear()
-            refresh(self._couch, self._records, self.plan.access, reconciler.member)
+            refresh(self._couch, self.records, self.plan.site, reconciler.member)
         elif ids or is_answered:
             # What we know is of no use, and harmful, in a database that was made anew.
-            check(self._couch, self._records, reconciler.member)
+            check(self._couch, self.records, reconciler.member)
         if ids or is_answered:
             reconciler.reconcile(ids)
         if rows or ids:
             self._reached(rows[-1].seq if rows else None, reconciler)
 
     def _is_news(self, row: Change) -> bool:
-        known = self._records.file(row.id)
+        known = self.records.file(row.id)
         return not _is_known(row, known.rev if known is not None else None)
 
     def _gathered(self) -> list[Change]:
@@ -284,18 +278,18 @@ class Node:
         """What came up to here is done, or written down as owed."""
         stats = self.stats
         stats.waiting = len(reconciler.owed)
-        stats.conflicts = len(self._records.conflicts())
-        stats.quarantined = len(self._records.quarantined())
+        stats.conflicts = len(self.records.conflicts())
+        stats.quarantined = len(self.records.quarantined())
         stats.not_synced = reconciler.not_synced()
         if self.plan.policy.is_dry:
             return
         reconciler.ignored.save()
-        self._records.put_fact(
+        self.records.put_fact(
             _OWED, json.dumps(sorted(reconciler.owed)) if reconciler.owed else None
         )
         # A node that only sends has not taken what came.
         if seq is not None and self.plan.policy.direction is not Direction.PUSH:
-            self._records.put_fact(_SINCE, seq)
+            self.records.put_fact(_SINCE, seq)
             stats.last_seq = seq
 
     def _connected(self, is_connected: bool, trouble: ObsidianRagError | None = None) -> None:

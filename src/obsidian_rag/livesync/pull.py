@@ -1,8 +1,6 @@
 """What the database says goes into the vault: write, rename, and move to the trash."""
 
 import logging
-import secrets
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -13,15 +11,13 @@ from obsidian_rag.errors import (
     ObsidianRagError,
     SecurityViolation,
 )
+from obsidian_rag.livesync.codec.path_ids import normalise
 from obsidian_rag.livesync.decision import Conflicted, Present
-from obsidian_rag.livesync.path_ids import normalise
-from obsidian_rag.store import SyncedFile, now
+from obsidian_rag.store import SyncedFile
 from obsidian_rag.vault import (
     FileEntry,
     content_hash,
     in_the_way,
-    keep_copy,
-    remove_file,
     rename_file,
     replace_file,
 )
@@ -85,32 +81,12 @@ class Puller:
         """Take a file out of the vault, since it was deleted elsewhere."""
         reconciler, local, entry = self._reconciler, case.file.local, case.file.entry
         assert isinstance(local, Present) and entry is not None
-        kept = reconciler.policy.trash / _fresh_name()
-        # The row first: a file in the trash that nobody lists is as good as lost.
-        row = reconciler.records.add_trash(
-            entry.rel_path,
-            str(kept),
-            entry.size_bytes,
-            now(),
-            reconciler.deletions.reason(case),
-        )
-        try:
-            remove_file(reconciler.disk.root, entry.rel_path, local.content_hash, kept)
-        except ObsidianRagError:
-            if not kept.exists():
-                reconciler.records.drop_trash(row)
-            raise
+        reason = reconciler.deletions.reason(case)
+        reconciler.trash.remove(entry.rel_path, local.content_hash, entry.size_bytes, reason)
         reconciler.disk.drop(case.doc_id)
         reconciler.records.put(reconciler.deleted_at(case, case.rev))
         reconciler.stats.add(deleted_here=1)
         _log.info("Deleted here: %s (`livesync restore` brings it back)", case.path)
-
-    def keep_copy(self, path: str, content: bytes, mtime_ns: int, reason: str) -> None:
-        """Put a copy of a version into the trash, from where it can be restored."""
-        reconciler = self._reconciler
-        kept = reconciler.policy.trash / _fresh_name()
-        reconciler.records.add_trash(path, str(kept), len(content), now(), reason)
-        keep_copy(reconciler.disk.root, content, mtime_ns, kept)
 
     def respell(self, case: "Case") -> bool:
         """Spell a file's path as the document does; whether to look again."""
@@ -166,7 +142,3 @@ def _twin_error(path: str) -> LivesyncUnreadable:
         f"The database has '{path}' twice, in two Unicode forms, and this disk has one file of it.",
         "Rename one of the two on another device.",
     )
-
-
-def _fresh_name() -> str:
-    return f"{time.time_ns()}-{secrets.token_hex(4)}"

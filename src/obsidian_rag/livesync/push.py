@@ -2,14 +2,15 @@
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from obsidian_rag.errors import LivesyncUnreadable, ObsidianRagError
-from obsidian_rag.livesync.couch import BulkRow
+from obsidian_rag.livesync.codec.documents import Encoded
+from obsidian_rag.livesync.codec.path_ids import next_mtime, normalise
+from obsidian_rag.livesync.couchdb.bulk import BulkRow
 from obsidian_rag.livesync.decision import Action, Present
-from obsidian_rag.livesync.path_ids import next_mtime, normalise
 from obsidian_rag.store import SyncedFile
 from obsidian_rag.vault import FileEntry
 
@@ -57,11 +58,16 @@ class Pusher:
         once = list({str(chunk["_id"]): chunk for chunk in chunks}.values())
         rows = self._reconciler.couch.bulk_docs(once) if once else []
         # A chunk that is there already is the same: its id is made from its content.
-        return {
-            row.id: row.error or "unknown"
-            for row in rows
-            if row.rev is None and row.error != "conflict"
-        }
+        return {row.id: row.error or "unknown" for row in rows if row.is_refused}
+
+    def store(
+        self, encoded: Encoded, fields: Mapping[str, object], *, new_edits: bool = True
+    ) -> BulkRow | None:
+        """Write one version with these fields, its chunks first; None if a chunk is refused."""
+        if self.send_chunks(encoded.chunks):
+            return None
+        document = {**encoded.entry, **fields}
+        return self._reconciler.couch.bulk_docs([document], new_edits=new_edits)[0]
 
     def _draft(self, case: "Case") -> _Draft | None:
         """What to write; None if the file is not what it was a moment ago."""
@@ -111,10 +117,10 @@ class Pusher:
         again: list[str] = []
         deleted = 0
         for draft, row in zip(drafts, rows, strict=True):
-            if row.error == "conflict":
-                again.append(draft.case.doc_id)
-            elif row.rev is None:
+            if row.is_refused:
                 reconciler.fail(draft.case, _refused(draft.case, row))
+            elif row.rev is None:
+                again.append(draft.case.doc_id)
             else:
                 synced.append(self._sent(draft, row.rev))
                 deleted += synced[-1].content_hash is None

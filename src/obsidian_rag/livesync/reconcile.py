@@ -20,6 +20,7 @@ from obsidian_rag.errors import (
     ObsidianRagError,
 )
 from obsidian_rag.livesync.case import Case, Direction, Policy
+from obsidian_rag.livesync.codec.path_ids import in_form_of, in_the_way_of, normalise
 from obsidian_rag.livesync.conflicts import Conflicts
 from obsidian_rag.livesync.decision import (
     Absent,
@@ -34,17 +35,16 @@ from obsidian_rag.livesync.deletions import Deletions
 from obsidian_rag.livesync.disk import Disk
 from obsidian_rag.livesync.left_out import IgnoredDocuments, LeftOut, summarised
 from obsidian_rag.livesync.membership import Membership
-from obsidian_rag.livesync.path_ids import in_the_way_of, normalise
 from obsidian_rag.livesync.pull import Puller
 from obsidian_rag.livesync.push import Pusher
 from obsidian_rag.livesync.remote_view import RemoteReader, View, is_missing
-from obsidian_rag.livesync.spellings import in_form_of
-from obsidian_rag.livesync.stats import Stats
+from obsidian_rag.livesync.state import Stats
+from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import FileEntry, content_hash, sweep
 
 if TYPE_CHECKING:
-    from obsidian_rag.livesync.couch import Couch
+    from obsidian_rag.livesync.couchdb.couch import Couch
 
 _log = logging.getLogger(__name__)
 _PAGE = 200
@@ -78,7 +78,8 @@ class Reconciler:
         self.disk = disk
         self.policy = policy
         self.stats = stats
-        self.reader = RemoteReader(couch, member.codec, member.max_bytes)
+        self.trash = Trash(policy.trash, disk.root, records)
+        self.reader = RemoteReader(couch, member.codec, member.tweaks.max_bytes)
         self.owed: set[str] = set()
         self.ignored = IgnoredDocuments(records)
         self._max_deleted_percent = max_deleted_percent
@@ -127,7 +128,7 @@ class Reconciler:
             {file.doc_id: file.path for file in missing},
             [entry.rel_path for doc_id in changed if (entry := self.disk.entry(doc_id))],
         )
-        lifted = self.ignored.lifted(self.disk.filter_reason)
+        lifted = self.ignored.lifted(self.disk.filters.reason)
         rest = (one.doc_id for one in missing if one.doc_id not in first)
         return [*first, *changed, *rest, *lifted]
 
@@ -198,7 +199,7 @@ class Reconciler:
 
     def _reconcile_page(self, ids: Sequence[str]) -> None:
         self.owed.difference_update(ids)
-        self.disk.refresh_filters()
+        self.disk.filters.refresh()
         waiting = list(ids)
         for _ in range(_ROUNDS):
             if not waiting:
@@ -415,7 +416,7 @@ class Reconciler:
     def _is_filtered(self, doc_id: str, view: View, record: SyncedFile | None) -> bool:
         """Whether the filters keep a document back; then neither side of it is touched."""
         path = view.entry.path if view.entry is not None else record.path if record else None
-        if path is None or self.disk.filter_reason(path) is None:
+        if path is None or self.disk.filters.reason(path) is None:
             self.ignored.drop(doc_id)
             return False
         if view.entry is not None and not view.entry.is_deleted:
@@ -431,7 +432,7 @@ class Reconciler:
         So nobody takes what happens to them meanwhile for a deletion: when a filter is lifted,
         both sides are compared anew.
         """
-        filtered = [one for one in known.values() if self.disk.filter_reason(one.path) is not None]
+        filtered = [one for one in known.values() if self.disk.filters.reason(one.path) is not None]
         for file in filtered:
             known.pop(file.doc_id)
             if file.content_hash is not None:
@@ -443,7 +444,9 @@ class Reconciler:
 
     def not_synced(self) -> tuple[LeftOut, ...]:
         """What takes no part, and why."""
-        there = {path: why for path in self.ignored.paths if (why := self.disk.filter_reason(path))}
+        there = {
+            path: why for path in self.ignored.paths if (why := self.disk.filters.reason(path))
+        }
         aside = (one.path or one.doc_id for one in self.records.quarantined())
         return summarised(
             self.disk.left_out, there | self.disk.filtered, aside, self.disk.unwelcome

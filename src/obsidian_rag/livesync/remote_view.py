@@ -9,7 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from obsidian_rag.errors import LivesyncPassphrase, LivesyncRefused, LivesyncUnreadable
-from obsidian_rag.livesync.couch import Couch, Document
+from obsidian_rag.livesync.codec.contents import LARGEST_UNTOLD
+from obsidian_rag.livesync.codec.documents import Codec, MissingChunks
+from obsidian_rag.livesync.codec.entries import FILE_TYPES, Entry
+from obsidian_rag.livesync.codec.path_ids import (
+    ENCRYPTED_CHUNK_PREFIX,
+    LAST,
+    OBFUSCATED_PREFIX,
+    normalise,
+    takes_part,
+)
+from obsidian_rag.livesync.couchdb.couch import Couch, Document
 from obsidian_rag.livesync.decision import (
     Conflicted,
     Deleted,
@@ -18,22 +28,16 @@ from obsidian_rag.livesync.decision import (
     RemoteState,
     Tombstone,
 )
-from obsidian_rag.livesync.documents import Codec, MissingChunks
-from obsidian_rag.livesync.entries import Entry
-from obsidian_rag.livesync.path_ids import normalise, takes_part
 from obsidian_rag.store import SyncedFile
 
-_TYPES = ("plain", "newnote", "notes", None)
 # Files with more chunks than this are fetched one by one, and given up at the first gap.
 _MANY_CHUNKS = 2000
 _CHUNKS_AT_ONCE = 500
 # What encryption and base64 may add to a file, and to each of its chunks.
 _GROWTH, _CHUNK_GROWTH = 4, 1000
-_LARGEST_UNTOLD = 256 * 2**20
 # No client nests a document deeper; Python reads and writes no more than about 900 levels.
 _DEEPEST = 50
 _SAMPLE = 20
-_LAST = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ class RemoteReader:
             )
             return View(Tombstone(rev, was_deleted), document)
         kind = document.get("type")
-        if isinstance(kind, str) and kind not in _TYPES:
+        if isinstance(kind, str) and kind not in FILE_TYPES:
             return View(NoDocument(), document, trouble=_foreign(kind))
         try:
             entry = self._opened(document)
@@ -169,7 +173,7 @@ class RemoteReader:
     def _many_chunks(self, entry: Entry) -> dict[str, Document]:
         """The chunks of a file with many, as long as all are there and not too much."""
         wanted = [child for child in dict.fromkeys(entry.children) if child not in entry.eden]
-        left = (entry.size or _LARGEST_UNTOLD) * _GROWTH + len(wanted) * _CHUNK_GROWTH
+        left = (entry.size or LARGEST_UNTOLD) * _GROWTH + len(wanted) * _CHUNK_GROWTH
         chunks: dict[str, Document] = {}
         for at in range(0, len(wanted), _CHUNKS_AT_ONCE):
             some = self._chunks(wanted[at : at + _CHUNKS_AT_ONCE])
@@ -208,8 +212,8 @@ def encrypted_sample(couch: Couch) -> list[Document]:
     """A few documents that only the right passphrase opens."""
     ids = [
         doc_id
-        for prefix in ("h:+", "f:")
-        for doc_id, _ in couch.list_ids(start=prefix, end=prefix + _LAST, limit=_SAMPLE)
+        for prefix in (ENCRYPTED_CHUNK_PREFIX, OBFUSCATED_PREFIX)
+        for doc_id, _ in couch.list_ids(start=prefix, end=prefix + LAST, limit=_SAMPLE)
     ]
     return list(couch.all_docs(ids).values())
 

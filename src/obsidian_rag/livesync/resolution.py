@@ -4,12 +4,10 @@ A node may be at work at the same time: what is changed here, in the vault or in
 for it a change like any other. A version is dropped only when a copy of it is safe.
 """
 
-import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from obsidian_rag.errors import (
     InvalidArgument,
@@ -18,21 +16,22 @@ from obsidian_rag.errors import (
     NotFound,
     ReadOnly,
 )
-from obsidian_rag.livesync.couch import Couch
-from obsidian_rag.livesync.documents import Codec, Entry
+from obsidian_rag.livesync.codec.documents import Codec
+from obsidian_rag.livesync.codec.entries import Entry
+from obsidian_rag.livesync.couchdb.couch import Couch
 from obsidian_rag.livesync.remote_view import RemoteReader
-from obsidian_rag.store import Conflict, LivesyncRecords, now
+from obsidian_rag.livesync.trash import Trash
+from obsidian_rag.store import Conflict
 from obsidian_rag.vault import (
     content_hash,
     create_beside,
-    keep_copy,
     read_bytes,
-    remove_file,
     replace_file,
 )
 
 _LIST = "`obsidian-rag livesync resolve` lists the versions."
 _DIGITS = 8
+_SETTLED = "conflict settled"
 
 
 class Keep(StrEnum):
@@ -66,11 +65,9 @@ class Version:
 class Resolver:
     """What it takes to settle conflicts of one database and one vault."""
 
-    root: Path
-    trash: Path
+    trash: Trash
     couch: Couch
     codec: Codec
-    records: LivesyncRecords
     is_read_only: bool = False
 
     def resolve(self, conflict: Conflict, keep: str) -> Resolved:
@@ -90,7 +87,7 @@ class Resolver:
             done = self._settle_unsent(conflict, leaves[0], keep)
         else:
             done = Resolved(conflict.path, keep)
-        self.records.settle_conflict(conflict.doc_id)
+        self.trash.records.settle_conflict(conflict.doc_id)
         return done
 
     def versions(self, conflict: Conflict) -> tuple[Version, ...]:
@@ -132,7 +129,7 @@ class Resolver:
 
     def _here(self, path: str, *, is_ours: bool) -> Version:
         try:
-            content, entry = read_bytes(self.root, path)
+            content, entry = read_bytes(self.trash.root, path)
         except NotFound:
             return Version(is_ours, None)
         return Version(is_ours, content, entry.mtime_ns // 10**6)
@@ -159,10 +156,12 @@ class Resolver:
                 continue
             if keep == Keep.BOTH:
                 label = f"conflict {rev.partition('-')[2][:_DIGITS]}"
-                made = create_beside(self.root, entry.path, label, content, entry.mtime_ms * 10**6)
+                made = create_beside(
+                    self.trash.root, entry.path, label, content, entry.mtime_ms * 10**6
+                )
                 beside.append(made.rel_path)
             else:
-                self._keep_copy(entry.path, content, entry.mtime_ms * 10**6)
+                self.trash.keep(entry.path, content, entry.mtime_ms * 10**6, _SETTLED)
         self._drop(conflict, [rev for rev in leaves if rev != kept])
         return Resolved(conflict.path, kept, tuple(beside))
 
@@ -178,7 +177,7 @@ class Resolver:
 
     def _ours(self, conflict: Conflict, versions: dict[str, tuple[Entry, bytes]]) -> str | None:
         """The revision that this vault's file is, or was when it was last synced."""
-        known = self.records.file(conflict.doc_id)
+        known = self.trash.records.file(conflict.doc_id)
         if known is not None and known.rev in versions:
             return known.rev
         here = self._content(conflict.path)
@@ -205,8 +204,7 @@ class Resolver:
                 raise NotFound(f"'{kept_as}' is not there any more.", "Keep theirs, or both.")
             self._replace(conflict.path, ours)
         if ours is not None:
-            kept_at = self._place(kept_as, len(ours))
-            remove_file(self.root, kept_as, content_hash(ours), kept_at)
+            self.trash.remove(kept_as, content_hash(ours), len(ours), _SETTLED)
         return Resolved(conflict.path, choice)
 
     # -- our version was never sent, because we may not
@@ -220,7 +218,7 @@ class Resolver:
         kept_as: tuple[str, ...] = ()
         if ours is not None and choice is Keep.BOTH:
             label = f"conflict {content_hash(ours)[:_DIGITS]}"
-            kept_as = (create_beside(self.root, conflict.path, label, ours).rel_path,)
+            kept_as = (create_beside(self.trash.root, conflict.path, label, ours).rel_path,)
         if not entry.is_deleted:
             self._replace(conflict.path, theirs)
         return Resolved(conflict.path, choice, kept_as)
@@ -229,26 +227,17 @@ class Resolver:
 
     def _content(self, path: str) -> bytes | None:
         try:
-            return read_bytes(self.root, path)[0]
+            return read_bytes(self.trash.root, path)[0]
         except NotFound:
             return None
 
     def _replace(self, path: str, content: bytes) -> None:
         present = self._content(path)
         if present is None:
-            replace_file(self.root, path, None, content)
+            replace_file(self.trash.root, path, None, content)
         elif present != content:
-            self._keep_copy(path, present, time.time_ns())
-            replace_file(self.root, path, content_hash(present), content)
-
-    def _keep_copy(self, path: str, content: bytes, mtime_ns: int) -> None:
-        keep_copy(self.root, content, mtime_ns, self._place(path, len(content)))
-
-    def _place(self, path: str, size: int) -> Path:
-        """A place in the trash, written down first: what nobody lists is as good as lost."""
-        kept_at = self.trash / f"{time.time_ns()}-{secrets.token_hex(4)}"
-        self.records.add_trash(path, str(kept_at), size, now(), "conflict settled")
-        return kept_at
+            self.trash.keep(path, present, time.time_ns(), _SETTLED)
+            replace_file(self.trash.root, path, content_hash(present), content)
 
 
 def _told(rev: str, entry: Entry, content: bytes, *, is_ours: bool) -> Version:

@@ -1,15 +1,14 @@
-"""Bring back many files at once that sync took out of the vault, or that it is about to."""
+"""Bring back files that sync took out of the vault, or that it is about to."""
 
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from obsidian_rag.config import Config
-from obsidian_rag.errors import InvalidArgument, ObsidianRagError
-from obsidian_rag.livesync.care import Restored, open_records, put_back
-from obsidian_rag.livesync.deletions import MOVED, Answer, answer_held, held_deletions
+from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError
+from obsidian_rag.livesync.deletions import MOVED, HeldAnswer, answer_held, held_deletions
 from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.session import is_node_running
+from obsidian_rag.livesync.session import is_node_running, open_records, trash_of
 from obsidian_rag.livesync.site import place_of
 from obsidian_rag.store import LivesyncRecords, TrashedFile
 
@@ -20,6 +19,14 @@ _COPIES = ("merged", "conflict settled", MOVED)
 
 
 @dataclass(frozen=True, slots=True)
+class Restored:
+    """A file that came back, and the name it has now."""
+
+    file: TrashedFile
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class RestoredMany:
     """What came back, or would; `held` are files that stay, though they were deleted elsewhere."""
 
@@ -27,6 +34,32 @@ class RestoredMany:
     failed: tuple[tuple[TrashedFile, ObsidianRagError], ...]
     held: tuple[str, ...]
     left: int
+
+
+def trashed_files(config: Config, options: Options | None = None) -> tuple[TrashedFile, ...]:
+    """What can be restored, the latest first.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up.
+    """
+    with open_records(config, options) as (_, records):
+        return tuple(records.trash())
+
+
+def restore_trashed(config: Config, wanted: str, options: Options | None = None) -> Restored:
+    """Put a file back into the vault, by its number or path; the latest one of a path.
+
+    Raises:
+        NotFound: the trash has none.
+        ObsidianRagError: it cannot be written.
+    """
+    with open_records(config, options) as (site, records):
+        for file in records.trash():
+            if wanted in (str(file.trash_id), file.path):
+                return Restored(file, trash_of(config, site, records).put_back(file))
+    raise NotFound(
+        f"The trash has no file '{wanted[:200]}'.", "`obsidian-rag livesync restore` lists them."
+    )
 
 
 def restore_many(
@@ -48,30 +81,28 @@ def restore_many(
     begin = moment_of(since) if since is not None else None
     restored: list[Restored] = []
     failed: list[tuple[TrashedFile, ObsidianRagError]] = []
-    with open_records(config, options) as kept:
-        trash = kept.records.trash()
-        chosen = _latest(trash, begin)
+    with open_records(config, options) as (site, records):
+        trash, listed = trash_of(config, site, records), records.trash()
+        chosen = _latest(listed, begin)
         for file in chosen:
             try:
-                restored.append(
-                    Restored(file, file.path) if is_dry else put_back(config, kept, file)
-                )
+                restored.append(Restored(file, file.path if is_dry else trash.put_back(file)))
             except ObsidianRagError as error:
                 failed.append((file, error))
-        held = _held(kept.records) if begin is None else ()
+        held = _held(records) if begin is None else ()
         if held and not is_dry:
-            answer_held(kept.records, Answer.REFUSE)
-    return RestoredMany(tuple(restored), tuple(failed), held, len(trash) - len(chosen))
+            answer_held(records, HeldAnswer.REFUSE)
+    return RestoredMany(tuple(restored), tuple(failed), held, len(listed) - len(chosen))
 
 
 def take_held_deletions(config: Config, options: Options) -> int:
     """Tell a node of another process that the deletions it holds are meant; how many they are."""
-    with open_records(config) as kept:
-        held = held_deletions(kept.records)
-        is_meant = place_of(config, options).key == kept.site.key
-        if not held or not is_meant or not is_node_running(config, kept.site.key):
+    with open_records(config) as (site, records):
+        held = held_deletions(records)
+        is_meant = place_of(config, options).key == site.key
+        if not held or not is_meant or not is_node_running(config, site.key):
             return 0
-        answer_held(kept.records, Answer.TAKE)
+        answer_held(records, HeldAnswer.TAKE)
         return len(held)
 
 
@@ -94,10 +125,10 @@ def moment_of(text: str) -> datetime:
         ) from None
 
 
-def _latest(trash: list[TrashedFile], begin: datetime | None) -> list[TrashedFile]:
+def _latest(listed: list[TrashedFile], begin: datetime | None) -> list[TrashedFile]:
     """Of each path the file that was removed last, the oldest removal first."""
     found: dict[str, TrashedFile] = {}
-    for file in trash:  # the latest first
+    for file in listed:  # the latest first
         is_asked_for = begin is None or datetime.fromisoformat(file.removed_at) >= begin
         if is_asked_for and file.reason not in _COPIES:
             found.setdefault(file.path, file)

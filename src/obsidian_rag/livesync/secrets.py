@@ -5,7 +5,6 @@ a message or a repr, the file is for its owner only, and a keyring counts only i
 what it was given.
 """
 
-import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from obsidian_rag.config import write_atomically
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync.couch_auth import Jwt
+from obsidian_rag.livesync.couchdb.auth import Jwt
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
@@ -79,14 +78,24 @@ class SecretStore:
         write_atomically(self._file, json.dumps(known, indent=2) + "\n")
         return place
 
-    def forget(self, remote: str) -> None:
-        """Keep the secrets of a database no longer."""
+    def forget(self, remote: str) -> Place | None:
+        """Keep the secrets of a database no longer; where they were, None if none were kept.
+
+        Raises:
+            ConfigInvalid: the keyring does not let go of them now.
+        """
         known = self._read()
         kept = known.pop(remote, None)
-        if kept == Place.KEYRING:
-            _remove_from_keyring(remote)
-        if kept is not None:
-            write_atomically(self._file, json.dumps(known, indent=2) + "\n")
+        if kept is None:
+            return None
+        if kept == Place.KEYRING and not _remove_from_keyring(remote):
+            raise ConfigInvalid(
+                "The password of the database is in the system's keyring, which cannot be changed"
+                " now.",
+                "Unlock the keyring and try again.",
+            )
+        write_atomically(self._file, json.dumps(known, indent=2) + "\n")
+        return Place.KEYRING if kept == Place.KEYRING else Place.FILE
 
     def _read(self) -> dict[str, object]:
         try:
@@ -180,8 +189,14 @@ def _from_keyring(remote: str) -> str:
     return text
 
 
-def _remove_from_keyring(remote: str) -> None:
+def _remove_from_keyring(remote: str) -> bool:
+    """Remove a secret from the keyring; whether it is not there now."""
     backend = _keyring()
-    if backend is not None:
-        with contextlib.suppress(Exception):  # as above; it is forgotten all the same
+    if backend is None:
+        return False
+    try:
+        if backend.get_password(_SERVICE, remote) is not None:
             backend.delete_password(_SERVICE, remote)
+    except Exception:  # noqa: BLE001  (as above)
+        return False
+    return True

@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -13,17 +12,16 @@ from filelock import FileLock, Timeout
 from obsidian_rag.config import Config
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, ObsidianRagError
 from obsidian_rag.livesync.case import Direction, Policy
-from obsidian_rag.livesync.couch import Couch
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.couchdb.couch import Couch
 from obsidian_rag.livesync.left_out import LeftOut
-from obsidian_rag.livesync.membership import Access
 from obsidian_rag.livesync.node import Listener, Node, Plan
 from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.site import Site, filters_of, site_of
-from obsidian_rag.livesync.state import LivesyncState, save_state
-from obsidian_rag.livesync.stats import Stats
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.site import Site, filters_of, place_of, site_of
+from obsidian_rag.livesync.state import LivesyncState, Stats, save_state
+from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined
-from obsidian_rag.vault import discard_kept, make_root, sweep_data_folder, sweep_folder
+from obsidian_rag.vault import make_root, sweep_data_folder, sweep_folder
 
 _TRASH = "livesync-trash"
 _TWEAKS = "tweaks"
@@ -31,15 +29,6 @@ _ROOT = "root"
 # Asking whether a node runs takes its lock for a moment.
 _PATIENCE_S = 1.0
 _HALF_MADE_S = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class OpenNode:
-    """A node, its lock held, and what it works on."""
-
-    node: Node
-    records: LivesyncRecords
-    site: Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +53,6 @@ class SyncResult:
 def trash_folder(config: Config) -> Path:
     """Where files that sync removed wait to be restored."""
     return config.home / _TRASH
-
-
-def kept_at(config: Config, stored_as: str) -> Path:
-    """Where a file of the trash is, also after the data folder was moved."""
-    return trash_folder(config) / Path(stored_as).name
 
 
 @contextlib.contextmanager
@@ -106,8 +90,8 @@ def is_node_running(config: Config, key: str) -> bool:
 
 
 @contextlib.contextmanager
-def open_node(config: Config, options: Options | None = None) -> Iterator[OpenNode]:
-    """A node for the settings and what a command asks for besides.
+def open_node(config: Config, options: Options | None = None) -> Iterator[Node]:
+    """A node, its lock held, for the settings and what a command asks for besides.
 
     Raises:
         Busy: another process is that node.
@@ -121,12 +105,12 @@ def open_node(config: Config, options: Options | None = None) -> Iterator[OpenNo
         if options.vault is not None and options.direction is Direction.PULL:
             make_root(site.root)  # to take a vault into a new folder is what it is for
         _note_root(site, records)
-        drop_old_trash(config, records)
+        drop_old_trash(config, site, records)
         sweep_folder(trash_folder(config))
         sweep_data_folder(config.home)
         with contextlib.closing(Couch(site.remote)) as couch:
-            plan = _plan(config, site, options, _tweaks(site, options, records))
-            yield OpenNode(Node(plan, couch, records), records, site)
+            site = replace(site, tweaks=_tweaks(site, options, records))
+            yield Node(_plan(config, site, options), couch, records)
 
 
 def sync_once(
@@ -140,35 +124,49 @@ def sync_once(
     Raises:
         ObsidianRagError: as for `open_node` and `Node.sync_once`.
     """
-    with open_node(config, options) as opened:
-        stats = opened.node.stats
+    with open_node(config, options) as node:
+        stats, records = node.stats, node.records
         try:
-            reconciler = opened.node.sync_once(listener, stop)
+            reconciler = node.sync_once(listener, stop)
         except ObsidianRagError as error:
-            save_state(opened.records, LivesyncState(counts=stats.fields(), trouble=error))
+            save_state(records, LivesyncState(counts=stats.fields(), trouble=error))
             raise
-        if not opened.node.plan.policy.is_dry:
-            save_state(opened.records, LivesyncState(counts=stats.fields()))
+        if not node.plan.policy.is_dry:
+            save_state(records, LivesyncState(counts=stats.fields()))
         return SyncResult(
             stats=stats,
             planned=tuple(sorted(stats.planned)),
             owed=len(reconciler.owed),
-            quarantined=tuple(opened.records.quarantined()),
-            conflicts=tuple(opened.records.conflicts()),
+            quarantined=tuple(records.quarantined()),
+            conflicts=tuple(records.conflicts()),
             left_out=dict(reconciler.disk.left_out),
             not_synced=reconciler.not_synced(),
             is_stopped=stop(),
         )
 
 
-def drop_old_trash(config: Config, records: LivesyncRecords) -> None:
+def trash_of(config: Config, site: Site, records: LivesyncRecords) -> Trash:
+    """The files that sync took out of the vault."""
+    return Trash(trash_folder(config), site.root, records)
+
+
+def drop_old_trash(config: Config, site: Site, records: LivesyncRecords) -> None:
     """Remove for good what has been in the trash for longer than the user wants."""
-    oldest = datetime.now(UTC) - timedelta(days=config.settings.livesync.trash_days)
-    for file in records.trash():
-        if datetime.fromisoformat(file.removed_at) < oldest:
-            with contextlib.suppress(ObsidianRagError):  # the next time, then
-                discard_kept(kept_at(config, file.stored_as))
-                records.drop_trash(file.trash_id)
+    trash_of(config, site, records).drop_older_than(config.settings.livesync.trash_days)
+
+
+@contextlib.contextmanager
+def open_records(
+    config: Config, options: Options | None = None
+) -> Iterator[tuple[Site, LivesyncRecords]]:
+    """What we remember of the database of the settings; whether a node works with it or not.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up.
+    """
+    site = place_of(config, options)
+    with contextlib.closing(open_database(config)) as database:
+        yield site, LivesyncRecords(database, site.key)
 
 
 def keep_tweaks(records: LivesyncRecords, tweaks: Tweaks) -> None:
@@ -201,11 +199,10 @@ def open_database(config: Config) -> Database:
         return Database(config.database)
 
 
-def _plan(config: Config, site: Site, options: Options, tweaks: Tweaks | None) -> Plan:
+def _plan(config: Config, site: Site, options: Options) -> Plan:
     settings = config.settings.livesync
     return Plan(
-        root=site.root,
-        access=Access(site.remote, site.passphrase, site.root.name, tweaks),
+        site=site,
         policy=Policy(
             direction=options.direction,
             is_dry=options.is_dry,

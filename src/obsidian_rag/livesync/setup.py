@@ -2,24 +2,54 @@
 
 import contextlib
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from obsidian_rag.config import CONFIG_VERSION, Config, read_file, save, validate
-from obsidian_rag.errors import ConfigInvalid, NotFound
-from obsidian_rag.livesync.consent import check_consent, is_on_this_machine
-from obsidian_rag.livesync.couch import Couch, Remote
-from obsidian_rag.livesync.filters import FilterSettings, check_filters
-from obsidian_rag.livesync.membership import Access, remote_key
+from obsidian_rag.errors import (
+    ConfigInvalid,
+    LivesyncIncompatible,
+    LivesyncLocked,
+    LivesyncPassphrase,
+    NotFound,
+)
+from obsidian_rag.livesync.codec.entries import FILE_TYPES
+from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX, LAST, is_file_id
+from obsidian_rag.livesync.codec.tweaks import NotEncrypted, Tweaks
+from obsidian_rag.livesync.couchdb.couch import Couch, Document
+from obsidian_rag.livesync.couchdb.remote import Remote
+from obsidian_rag.livesync.filters.filters import FilterSettings, check_filters
+from obsidian_rag.livesync.membership import rehearse
+from obsidian_rag.livesync.milestone import MILESTONE_NAME, preferred
 from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.secrets import Place, Secrets, SecretStore
 from obsidian_rag.livesync.session import keep_tweaks, open_database
 from obsidian_rag.livesync.setup_uri import Connection, decode_setup_uri
-from obsidian_rag.livesync.site import filters_of, place_of, split_login
-from obsidian_rag.livesync.survey import Survey, survey
-from obsidian_rag.livesync.tweaks import NotEncrypted, Tweaks
+from obsidian_rag.livesync.site import (
+    Site,
+    check_consent,
+    filters_of,
+    is_on_this_machine,
+    named_remote,
+    place_of,
+)
 from obsidian_rag.store import LivesyncRecords
+
+_MOST_READ = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a database says about itself; `notes` is None where that takes too long to count."""
+
+    devices: tuple[str, ...]
+    is_encrypted: bool
+    hides_paths: bool
+    is_locked: bool
+    is_empty: bool
+    notes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +107,9 @@ def set_up(config: Config, options: Options) -> SetUp:
     # The folder must be there before the secrets are, and a database makes its own.
     with contextlib.closing(open_database(config)) as database:
         if options.uri is not None:
-            keep_tweaks(LivesyncRecords(database, remote_key(found.remote)), found.tweaks)
+            keep_tweaks(LivesyncRecords(database, found.remote.key), found.tweaks)
     place = SecretStore(config.home).put(
-        remote_key(found.remote),
+        found.remote.key,
         Secrets(
             found.remote.password,
             found.passphrase if seen.is_encrypted else None,
@@ -103,37 +133,116 @@ def set_up(config: Config, options: Options) -> SetUp:
     )
 
 
+def survey(couch: Couch, site: Site) -> Survey:
+    """Check that we could take part, passphrase included, and tell what is there.
+
+    Raises:
+        LivesyncIncompatible: the database is none we can work with.
+        LivesyncPassphrase: the passphrase does not open it.
+        LivesyncUnreachable, LivesyncRefused: the server does not answer, or refuses.
+    """
+    is_locked = False
+    try:
+        tweaks = rehearse(couch, site).tweaks
+    except LivesyncLocked:
+        is_locked = True
+        tweaks = _published(couch, site)
+    return Survey(
+        devices=tuple(_devices(couch.get_local(MILESTONE_NAME) or {})),
+        is_encrypted=tweaks.encrypt,
+        hides_paths=tweaks.use_path_obfuscation,
+        is_locked=is_locked,
+        is_empty=not (couch.info() or {}).get("doc_count"),
+        notes=_count_notes(couch),
+    )
+
+
+def _published(couch: Couch, site: Site) -> Tweaks:
+    milestone = couch.get_local(MILESTONE_NAME)
+    tweaks = preferred(milestone) if milestone is not None else site.tweaks
+    if tweaks is None:
+        raise LivesyncIncompatible(
+            "The database does not say how its notes are kept.",
+            "Connect LiveSync in Obsidian to it once.",
+        )
+    tweaks.check_encrypted(site.passphrase)
+    if tweaks.encrypt and not site.passphrase:
+        raise LivesyncPassphrase(
+            "The database is encrypted, and no passphrase is given.",
+            "Give the passphrase of your devices.",
+        )
+    return tweaks
+
+
+def _devices(milestone: Document) -> Iterator[str]:
+    nodes = milestone.get("node_info")
+    for name, lines in nodes.items() if isinstance(nodes, Mapping) else ():
+        told = lines.get("device_name") if isinstance(lines, Mapping) else None
+        yield told if isinstance(told, str) and told else str(name)
+
+
+def _count_notes(couch: Couch) -> int | None:
+    """How many files the database has, less those that are deleted."""
+    ids = [
+        doc_id
+        for start, end in (("", CHUNK_PREFIX), (CHUNK_PREFIX + LAST, LAST))
+        for doc_id, _ in couch.list_ids(start=start, end=end, limit=_MOST_READ + 1)
+        if is_file_id(doc_id)
+    ]
+    if len(ids) > _MOST_READ:
+        return None
+    return sum(
+        document.get("type") in FILE_TYPES and document.get("deleted") is not True
+        for document in couch.all_docs(ids).values()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Whose secrets are not kept any more; `place` is where they were, None if none were kept."""
+
+    server: str
+    database: str
+    place: Place | None
+
+
+def forget_secrets(config: Config) -> Forgotten:
+    """Remove the password and the passphrase that the setup kept; all else stays.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up, or the keyring cannot be changed.
+    """
+    remote = named_remote(config, Options())
+    if remote is None:
+        raise ConfigInvalid("LiveSync is not set up.", "`obsidian-rag livesync setup` does that.")
+    place = SecretStore(config.home).forget(remote.key)
+    return Forgotten(remote.url, remote.database, place)
+
+
 def _surveyed(options: Options, found: Connection) -> Survey:
     tweaks = found.tweaks if options.uri else None
-    access = Access(found.remote, found.passphrase, "vault", tweaks)
+    site = Site(found.remote, Path("vault"), found.passphrase, tweaks)
     # A setup URI may hold a passphrase that its device does not use.
     is_unused = tweaks is not None and not tweaks.encrypt
     with contextlib.closing(Couch(found.remote)) as couch:
         try:
-            return survey(couch, access)
+            return survey(couch, site)
         except NotEncrypted:
             if not (options.may_be_unencrypted or is_unused):
                 raise
-            return survey(couch, replace(access, passphrase=None))
+            return survey(couch, replace(site, passphrase=None))
 
 
 def _connection(config: Config, options: Options) -> Connection:
     if options.uri is not None:
         told = Connection.from_settings(decode_setup_uri(options.uri, options.uri_passphrase))
         return replace(told, filters=_both(filters_of(config), told.filters))
-    settings = config.settings.livesync
-    url, user, password = (
-        split_login(options.url) if options.url else (settings.couchdbUrl, None, None)
-    )
-    database = options.database or settings.dbName
-    if not url or not database:
+    remote = named_remote(config, options)
+    if remote is None:
         raise ConfigInvalid(
             "No database was named.",
             "Give a setup URI from LiveSync in Obsidian, or --url and --db.",
         )
-    is_known = url.rstrip("/") == (settings.couchdbUrl or "").rstrip("/")
-    user = options.user or user or (settings.couchdbUser if is_known else None)
-    remote = Remote(url, database, user, options.password or password)
     # A second setup of the same database keeps what is not given anew.
     kept = _kept(config, remote) or Secrets()
     given = remote.password or (kept.password if options.may_reuse else None)
@@ -154,7 +263,7 @@ def _both(ours: FilterSettings, told: FilterSettings) -> FilterSettings:
 
 def _kept(config: Config, remote: Remote) -> Secrets | None:
     try:
-        return SecretStore(config.home).get(remote_key(remote))
+        return SecretStore(config.home).get(remote.key)
     except ConfigInvalid:
         return None  # what is locked or damaged is about to be replaced
 
@@ -181,7 +290,7 @@ def _tree(
     if remote.user is not None:
         section["couchdbUser"] = remote.user
     section["dbName"] = remote.database
-    for name, value in _filter_settings(found.filters).items():
+    for name, value in found.filters.fields().items():
         section.pop(name, None)
         if value not in (None, ""):
             section[name] = value
@@ -194,15 +303,6 @@ def _tree(
         if tree["vault_path"] != str(vault):
             section["vaultPath"] = str(vault)
     return tree
-
-
-def _filter_settings(filters: FilterSettings) -> dict[str, object]:
-    return {
-        "syncOnlyRegEx": filters.only,
-        "syncIgnoreRegEx": filters.ignore,
-        "useIgnoreFiles": filters.uses_ignore_files,
-        "ignoreFiles": filters.ignore_files,
-    }
 
 
 def _existing(vault: Path) -> Path:

@@ -16,13 +16,13 @@ from obsidian_rag.errors import (
     LivesyncPassphrase,
     LivesyncUnreadable,
 )
-from obsidian_rag.livesync.couch_auth import Jwt, parse_headers
-from obsidian_rag.livesync.encryption import OWN_SALT_PREFIX, decrypt_with_own_salt
-from obsidian_rag.livesync.filters import IGNORE, ONLY, FilterSettings
-from obsidian_rag.livesync.legacy_encryption import LegacyCipher
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.codec.encryption import OWN_SALT_PREFIX, decrypt_with_own_salt
+from obsidian_rag.livesync.codec.legacy_encryption import LegacyCipher
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.couchdb.auth import Jwt, parse_headers
+from obsidian_rag.livesync.couchdb.remote import Remote
+from obsidian_rag.livesync.filters.filters import IGNORE, ONLY, FilterSettings
 from obsidian_rag.livesync.setup_qr import decode_settings_qr
-from obsidian_rag.livesync.tweaks import Tweaks
 
 _URI = "obsidian://setuplivesync?settings="
 _QR = "obsidian://setuplivesync?settingsQR="

@@ -2,6 +2,9 @@
 
 The settings name one server. Its password, and the consent to use it, are for that server only:
 another one on the command line needs its own.
+
+Threat: a setting, a pasted setup URI or a typo makes private notes leave the machine. So the
+address itself decides, without DNS, and a server elsewhere needs the user's word for this server.
 """
 
 import os
@@ -11,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from obsidian_rag.config import Config
-from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync.consent import check_consent
-from obsidian_rag.livesync.couch import Remote
-from obsidian_rag.livesync.filters import FilterSettings
-from obsidian_rag.livesync.membership import remote_key
+from obsidian_rag.config import Config, is_loopback
+from obsidian_rag.errors import ConfigInvalid, LivesyncRefused
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.couchdb.remote import Remote
+from obsidian_rag.livesync.filters.filters import FilterSettings
 from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.vault import configured_vault
@@ -29,16 +31,20 @@ _SETUP = "Run `obsidian-rag livesync setup`, or name the database with --url and
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a node works: a database, what opens it, and the folder that is synced with it."""
+    """Where a node works: a database, what opens it, and the folder that is synced with it.
+
+    `tweaks` say how to keep notes in a database that does not say so itself.
+    """
 
     remote: Remote
     root: Path
     passphrase: str | None = field(default=None, repr=False)
+    tweaks: Tweaks | None = None
 
     @property
     def key(self) -> str:
         """The name under which we remember the database."""
-        return remote_key(self.remote)
+        return self.remote.key
 
 
 def filters_of(config: Config) -> FilterSettings:
@@ -72,16 +78,27 @@ def place_of(config: Config, options: Options | None = None) -> Site:
         ConfigInvalid: they are not named, or cannot be used.
     """
     options = options or Options()
+    remote = named_remote(config, options)
+    if remote is None:
+        raise ConfigInvalid("LiveSync is not set up.", _SETUP)
+    return Site(replace(remote, password=None), _root(config, options))
+
+
+def named_remote(config: Config, options: Options) -> Remote | None:
+    """The database that the settings and a command name, with a password that is given now.
+
+    Raises:
+        ConfigInvalid: the address or the name cannot be used.
+    """
     settings = config.settings.livesync
-    url, user, _ = split_login(options.url) if options.url else (settings.couchdbUrl, None, None)
+    url, user, password = (
+        split_login(options.url) if options.url else (settings.couchdbUrl, None, None)
+    )
     database = options.database or settings.dbName
     if not url or not database:
-        raise ConfigInvalid("LiveSync is not set up.", _SETUP)
-    if _is_settings_server(config, options):
-        user = options.user or user or settings.couchdbUser
-    else:
-        user = options.user or user
-    return Site(Remote(url, database, user), _root(config, options))
+        return None
+    known = settings.couchdbUser if _is_settings_server(config, options) else None
+    return Remote(url, database, options.user or user or known, options.password or password)
 
 
 def site_of(
@@ -114,6 +131,25 @@ def site_of(
     if options.encrypts is False:
         passphrase = None
     return Site(remote, place.root, passphrase)
+
+
+def check_consent(remote: Remote, has_consent: bool) -> None:
+    """Refuse a server outside this machine that nobody has consented to.
+
+    Raises:
+        LivesyncRefused: it is one.
+    """
+    if not has_consent and not is_on_this_machine(remote.url):
+        raise LivesyncRefused(
+            f"The CouchDB server {urlsplit(remote.url).hostname} is not on this machine.",
+            "If your notes may go there, say so with `--consent`, or set"
+            " livesync.remote_consent to true.",
+        )
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Whether an address is this machine by definition."""
+    return is_loopback(urlsplit(url).hostname or "")
 
 
 def split_login(url: str) -> tuple[str, str | None, str | None]:

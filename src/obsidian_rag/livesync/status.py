@@ -1,5 +1,6 @@
 """LiveSync at a glance: from the living node if there is one, else from what it left behind."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,12 +8,12 @@ from typing import Any
 
 from obsidian_rag.config import Config
 from obsidian_rag.errors import ObsidianRagError, Status
-from obsidian_rag.livesync.session import is_node_running
+from obsidian_rag.livesync.options import Options
+from obsidian_rag.livesync.session import is_node_running, open_database
 from obsidian_rag.livesync.site import is_configured, place_of
-from obsidian_rag.livesync.state import LivesyncState, load_state
+from obsidian_rag.livesync.state import COUNTED, LivesyncState, load_state
 from obsidian_rag.store import Database, Links, LivesyncRecords
 
-_COUNTED = ("pulled", "pushed", "deleted_here", "deleted_there", "renamed", "merged", "waiting")
 _SINCE = "since"
 _NOT_CONFIGURED = (
     "LiveSync is NOT configured: the vault is not synced with other devices."
@@ -88,8 +89,21 @@ def livesync_status(
     )
 
 
+def synced_link(config: Config, options: Options | None = None) -> str | None:
+    """The link id of the vault whose folder is synced; None if that folder is no vault.
+
+    Raises:
+        ConfigInvalid: LiveSync is not set up.
+    """
+    root = place_of(config, options).root
+    with contextlib.closing(open_database(config)) as database:
+        return _link_id(database, root)
+
+
 def _link_id(database: Database, root: Path) -> str | None:
-    return next((one.link_id for one in Links(database).all() if one.root_path == root), None)
+    real = root.resolve()
+    links = Links(database).all()
+    return next((one.link_id for one in links if one.root_path.resolve() == real), None)
 
 
 def _state(config: Config, records: LivesyncRecords, ours: LivesyncState | None) -> LivesyncState:
@@ -103,7 +117,7 @@ def _state(config: Config, records: LivesyncRecords, ours: LivesyncState | None)
 def _stats(state: LivesyncState, records: LivesyncRecords | None) -> dict[str, object]:
     counts = state.counts
     return {
-        **{name: counts.get(name, 0) for name in _COUNTED},
+        **{name: counts.get(name, 0) for name in COUNTED},
         "conflicts": len(records.conflicts()) if records else 0,
         "quarantined": len(records.quarantined()) if records else 0,
         "trash": len(records.trash()) if records else 0,

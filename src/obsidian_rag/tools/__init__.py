@@ -1,9 +1,13 @@
-"""One function per tool, one envelope for every door."""
+"""One function per tool, one envelope for every door.
 
+The room `livesync` is published as it is: the command line uses its functions and types.
+"""
+
+from obsidian_rag import livesync
 from obsidian_rag.notes import Scope
 from obsidian_rag.relations import LinksFound, links_found
 from obsidian_rag.search import Evaluated, Outcome, Report, Weakness
-from obsidian_rag.tools import ids, livesync
+from obsidian_rag.tools import ids
 from obsidian_rag.tools.citation import obsidian_link, without_files
 from obsidian_rag.tools.dispatch import (
     TOOLS,

@@ -1,6 +1,6 @@
 """LiveSync conflicts and trash as the page shows them: for the owner alone, never for agents."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
@@ -11,6 +11,7 @@ from obsidian_rag.livesync import (
     merge_conflict,
     resolve_conflict,
     restore_trashed,
+    synced_link,
     trashed_files,
     waiting_conflicts,
 )
@@ -27,7 +28,7 @@ def sync_conflicts(engine: Engine) -> Envelope:
     """
     waiting = (one.conflict for one in waiting_conflicts(engine.config))
     told = [{"path": one.path, "since": one.since, "revs": list(one.revs)} for one in waiting]
-    return success({"conflicts": told})
+    return _answer(engine, {"conflicts": told})
 
 
 def sync_conflict(engine: Engine, path: str) -> Envelope:
@@ -53,7 +54,7 @@ def sync_conflict(engine: Engine, path: str) -> Envelope:
     if len(texts) == 2 and texts[0] is not None and texts[1] is not None:
         rows = list(_rows(texts[0], texts[1]))
     data = {"path": conflict.path, "since": conflict.since, "sides": sides, "rows": rows}
-    return success(data)
+    return _answer(engine, data)
 
 
 def sync_resolve(engine: Engine, path: str, keep: str, text: str | None = None) -> Envelope:
@@ -76,7 +77,7 @@ def sync_resolve(engine: Engine, path: str, keep: str, text: str | None = None) 
     except ObsidianRagError as error:  # it goes over with the next sync
         trouble = error
     data = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
-    return success(data, trouble=trouble)
+    return _answer(engine, data, trouble)
 
 
 def sync_trash(engine: Engine) -> Envelope:
@@ -85,7 +86,7 @@ def sync_trash(engine: Engine) -> Envelope:
     Raises:
         ConfigInvalid: LiveSync is not set up.
     """
-    return success({"files": [one.fields() for one in trashed_files(engine.config)]})
+    return _answer(engine, {"files": [one.fields() for one in trashed_files(engine.config)]})
 
 
 def sync_restore(engine: Engine, trash_id: int) -> Envelope:
@@ -96,7 +97,14 @@ def sync_restore(engine: Engine, trash_id: int) -> Envelope:
         ObsidianRagError: it cannot be written.
     """
     done = restore_trashed(engine.config, str(trash_id))
-    return success({"path": done.path, "was": done.file.path})
+    return _answer(engine, {"path": done.path, "was": done.file.path})
+
+
+def _answer(
+    engine: Engine, data: Mapping[str, object], trouble: ObsidianRagError | None = None
+) -> Envelope:
+    """An answer with paths below the synced folder; `link_id` names the vault, if it is one."""
+    return success({"link_id": synced_link(engine.config), **data}, trouble=trouble)
 
 
 def _text(content: bytes | None) -> str | None:

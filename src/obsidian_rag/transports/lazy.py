@@ -26,5 +26,5 @@ else:
     autostart = _Room("autostart")
     engine = _Room("engine")
     ids = _Room("tools.ids")
-    livesync = _Room("tools.livesync")
+    livesync = _Room("livesync")
     tools = _Room("tools")

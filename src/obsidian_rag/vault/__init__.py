@@ -11,20 +11,28 @@ from obsidian_rag.vault.files import (
     files_at,
     in_the_way,
     make_root,
+    name_beside,
     read_bytes,
     rename_file,
     replace_file,
 )
-from obsidian_rag.vault.identity import FoundFile, RootIdentity, find_files, root_identity
-from obsidian_rag.vault.ignore_files import read_ignore_file
 from obsidian_rag.vault.new_link import check_link_mode, linkable_root, oddities
-from obsidian_rag.vault.read import NoteFile, content_hash, read_note
+from obsidian_rag.vault.read import NoteFile, content_hash, read_ignore_file, read_note
 from obsidian_rag.vault.readers import WORTH_A_PROCESS, read_beside
 from obsidian_rag.vault.rules import Rules
-from obsidian_rag.vault.scan import FileEntry, Scan, SkippedFile, scan, scan_paths
+from obsidian_rag.vault.scan import (
+    FileEntry,
+    RootIdentity,
+    Scan,
+    SkippedFile,
+    find_files,
+    root_identity,
+    scan,
+    scan_paths,
+)
 from obsidian_rag.vault.temporary import sweep, sweep_data_folder, sweep_folder
 from obsidian_rag.vault.trash import discard_kept, keep_copy, remove_file, restore_file
-from obsidian_rag.vault.vault import Vault, VaultMode, configured_rules, configured_vault
+from obsidian_rag.vault.vault import Vault, VaultMode, configured_vault
 from obsidian_rag.vault.walk import FileWalk, walk_files
 from obsidian_rag.vault.watcher import Listener, OnChange, Watcher, watch_files
 from obsidian_rag.vault.write import replace_note
@@ -34,7 +42,6 @@ __all__ = [
     "Ahead",
     "FileEntry",
     "FileWalk",
-    "FoundFile",
     "Listener",
     "NoteFile",
     "OnChange",
@@ -47,7 +54,6 @@ __all__ = [
     "Watcher",
     "check_link_mode",
     "check_relative",
-    "configured_rules",
     "configured_vault",
     "content_hash",
     "create_beside",
@@ -58,6 +64,7 @@ __all__ = [
     "keep_copy",
     "linkable_root",
     "make_root",
+    "name_beside",
     "obsidian_vaults",
     "oddities",
     "read_beside",

@@ -6,19 +6,20 @@ have two paths, and whoever compares paths with a database would take one of the
 
 import contextlib
 import os
+import posixpath
 import stat
 import unicodedata
-from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable
+from pathlib import Path
 
-from obsidian_rag.errors import IndexerFailed, NoteChanged, NotFound, SecurityViolation
+from obsidian_rag.errors import IndexerFailed, NotFound, SecurityViolation
 from obsidian_rag.vault.boundary import (
     NotANote,
     check_relative,
     folder_of,
     is_placeholder,
-    open_inside,
 )
+from obsidian_rag.vault.read import read_steadily
 from obsidian_rag.vault.scan import FileEntry, file_entry
 from obsidian_rag.vault.tree import is_link
 from obsidian_rag.vault.walk import folded
@@ -33,7 +34,6 @@ from obsidian_rag.vault.write import (
     told_plainly,
 )
 
-_ATTEMPTS = 3
 # File systems allow 255 bytes; a temporary file's name and a number must fit as well.
 _NAME_BYTES = 200
 
@@ -58,17 +58,18 @@ def read_bytes(root: Path, rel: str) -> tuple[bytes, FileEntry]:
         IndexerFailed: it cannot be read.
     """
     rel = own_path(root, rel)
-    for _ in range(_ATTEMPTS):
-        with _read_plainly(rel), open_inside(root, rel) as stream:
-            before = os.fstat(stream.fileno())
-            data = stream.read()
-            after = os.fstat(stream.fileno())
-        entry = file_entry(rel, before)
-        if entry == file_entry(rel, after) and len(data) == before.st_size:
-            return data, entry
-    raise NoteChanged(
-        f"'{rel}' is being written to.", "Try again when the other program has finished."
-    )
+    try:
+        return read_steadily(root, rel)
+    except NotANote:
+        raise SecurityViolation(
+            f"'{rel}' is not a regular file.", "Choose a file whose content is on this disk."
+        ) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFound(f"There is no file '{rel}'.", "Look at the vault again.") from None
+    except OSError as error:
+        raise IndexerFailed(
+            f"'{rel}' could not be read ({error.strerror}).", "Check its permissions and the disk."
+        ) from error
 
 
 def files_at(root: Path, paths: Iterable[str]) -> list[FileEntry] | None:
@@ -107,18 +108,22 @@ def create_beside(
     root: Path, rel: str, label: str, data: bytes, mtime_ns: int | None = None
 ) -> FileEntry:
     """Create a file named like `rel` with `label` in parentheses, and a number if need be."""
-    folder, slash, name = rel.rpartition("/")
-    stem, suffix = PurePosixPath(name).stem, PurePosixPath(name).suffix
     number = 1
     while True:
-        mark = f" ({label})" if number == 1 else f" ({label} {number})"
-        room = _NAME_BYTES - len(f"{mark}{suffix}".encode())
-        short = stem.encode()[: max(room, 0)].decode(errors="ignore")
-        beside = f"{folder}{slash}{short}{mark}{suffix}"
+        beside = name_beside(rel, label if number == 1 else f"{label} {number}")
         # Looked up first: only a taken name asks for another one, not every refusal.
         if not os.path.lexists(os.path.join(root, check_relative(beside))):  # noqa: PTH118
             return replace_file(root, beside, None, data, mtime_ns)
         number += 1
+
+
+def name_beside(rel: str, label: str) -> str:
+    """The path of a file with `label` in parentheses after its name, which may be cut for that."""
+    folder, name = posixpath.split(rel)
+    stem, suffix = posixpath.splitext(name)
+    mark = f" ({label}){suffix}"
+    room = max(_NAME_BYTES - len(mark.encode()), 0)
+    return posixpath.join(folder, stem.encode()[:room].decode(errors="ignore") + mark)
 
 
 def rename_file(root: Path, old: str, new: str, expected_hash: str) -> FileEntry:
@@ -231,19 +236,3 @@ def _respell(
         raise IndexerFailed(
             f"The disk keeps the old spelling of '{rel}'.", "Rename the file by hand."
         )
-
-
-@contextlib.contextmanager
-def _read_plainly(rel: str) -> Iterator[None]:
-    try:
-        yield
-    except NotANote:
-        raise SecurityViolation(
-            f"'{rel}' is not a regular file.", "Choose a file whose content is on this disk."
-        ) from None
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotFound(f"There is no file '{rel}'.", "Look at the vault again.") from None
-    except OSError as error:
-        raise IndexerFailed(
-            f"'{rel}' could not be read ({error.strerror}).", "Check its permissions and the disk."
-        ) from error

@@ -41,7 +41,9 @@ class Rules:
     allow_dirs: tuple[str, ...] = ()
     max_file_bytes: int = 10 * 1024 * 1024
 
+    # Rules remember what they were asked, so the same ones are used again.
     @classmethod
+    @functools.lru_cache(maxsize=8)
     def from_settings(cls, settings: IndexingSettings) -> "Rules":
         """The rules that the settings describe."""
         return cls(

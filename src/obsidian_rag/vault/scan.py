@@ -8,7 +8,7 @@ told apart from an empty one, so that nobody takes its notes for deleted.
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +48,13 @@ class SkippedFile(NamedTuple):
 
     rel_path: str
     reason: str
+
+
+class RootIdentity(NamedTuple):
+    """The folder itself, whatever it is called: a mount point without its disk is another one."""
+
+    device: int
+    inode: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +135,29 @@ def file_entry(rel: str, status: os.stat_result, is_linked: bool = False) -> Fil
     """
     file_id = None if is_linked or WINDOWS else status.st_ino & _FILE_ID_BITS
     return FileEntry(rel, status.st_size, status.st_mtime_ns, file_id)
+
+
+def root_identity(root: Path) -> RootIdentity | None:
+    """The identity of a vault's folder; None if there is no such folder."""
+    try:
+        status = root.stat()
+    except OSError:
+        return None
+    if not stat.S_ISDIR(status.st_mode):
+        return None
+    return RootIdentity(status.st_dev, status.st_ino)
+
+
+def find_files(root: Path, paths: Iterable[str]) -> Mapping[str, FileEntry]:
+    """Those of a few files that are there; no folder is walked."""
+    found = {}
+    for path in paths:
+        file = os.path.join(root, path)  # noqa: PTH118  (called often)
+        try:
+            found[path] = file_entry(path, os.stat(file), os.path.islink(file))  # noqa: PTH114, PTH116
+        except OSError:
+            continue
+    return found
 
 
 # Its path as listed and as it really is, and what may be done with it.

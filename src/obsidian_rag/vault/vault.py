@@ -1,13 +1,12 @@
 """One vault as a value: which it is, where it is, and what may be done with it."""
 
 import contextlib
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from obsidian_rag.config import Config, IndexingSettings
+from obsidian_rag.config import Config
 from obsidian_rag.errors import ReadOnly
 from obsidian_rag.vault.boundary import relative_to_root, resolve
 from obsidian_rag.vault.read import NoteFile, read_note
@@ -110,11 +109,4 @@ def configured_vault(config: Config) -> Vault:
         ConfigInvalid: no vault is configured.
     """
     root = config.vault_root
-    return Vault(root, configured_rules(config.settings.indexing), name=root.name)
-
-
-# Rules remember what they were asked, so the same ones are used again.
-@functools.lru_cache(maxsize=8)
-def configured_rules(indexing: IndexingSettings) -> Rules:
-    """Which files of a vault the settings admit."""
-    return Rules.from_settings(indexing)
+    return Vault(root, Rules.from_settings(config.settings.indexing), name=root.name)

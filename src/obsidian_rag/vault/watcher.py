@@ -7,7 +7,6 @@ told, least of all that its notes are gone; when it is back, everything is to be
 import contextlib
 import logging
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from obsidian_rag.vault.changeset import Collector
 from obsidian_rag.vault.fs_events import Changed, FsEvents
 from obsidian_rag.vault.rules import Rules
+from obsidian_rag.vault.scan import RootIdentity, root_identity
 
 _log = logging.getLogger(__name__)
 _STEP_S = 0.05
@@ -34,9 +34,6 @@ _INSTANCES = (
     "Too many files are open or watched by programs of this user. On Linux this raises the limit: "
     "`sudo sysctl fs.inotify.max_user_instances=512`, or `ulimit -n 4096`; then start again."
 )
-
-Identity = tuple[int, int]
-
 
 # Paths that changed and are quiet now; None means "look at everything".
 OnChange = Callable[[frozenset[str] | None], None]
@@ -87,7 +84,7 @@ class Watcher:
         The starter looks at everything once; with `is_behind` the listeners are told when to.
         """
         while not stop.is_set():
-            identity = _identity(self._root)
+            identity = root_identity(self._root)
             events = self._open() if identity else None
             if identity is None:
                 self._tell(f"The vault {self._root} is not there; it is watched when it is back.")
@@ -99,7 +96,7 @@ class Watcher:
             is_behind = True
 
     def _watch(
-        self, events: FsEvents, identity: Identity, stop: threading.Event, *, is_behind: bool
+        self, events: FsEvents, identity: RootIdentity, stop: threading.Event, *, is_behind: bool
     ) -> None:
         began = time.monotonic()
         with contextlib.closing(events):
@@ -118,7 +115,7 @@ class Watcher:
             finally:
                 self.ready.clear()
 
-    def _follow(self, events: FsEvents, identity: Identity, stop: threading.Event) -> None:
+    def _follow(self, events: FsEvents, identity: RootIdentity, stop: threading.Event) -> None:
         """Tell changes until the events, or the folder they come from, are no good any more."""
         waiting = [(one, Collector(one.debounce_s, one.collect_s)) for one in self._listeners]
         look_at_root = 0.0
@@ -129,7 +126,7 @@ class Watcher:
             due = [(one, found) for one, collector in waiting if (found := collector.due(now))]
             # Before anything is told: without its disk a vault looks like one without notes.
             if due or events.is_root_gone or now >= look_at_root:
-                if events.is_root_gone or _identity(self._root) != identity:
+                if events.is_root_gone or root_identity(self._root) != identity:
                     return
                 look_at_root = now + _ROOT_EVERY_S
             for listener, changeset in due:
@@ -211,14 +208,6 @@ def _collect(changed: Changed, waiting: list[tuple[Listener, Collector]], now: f
 
 def _until(now: float, *due: float | None) -> float:
     return min(_STEP_S, *(max(0.0, at - now) for at in due if at is not None), _STEP_S)
-
-
-def _identity(root: Path) -> Identity | None:
-    try:
-        status = root.stat()
-    except OSError:
-        return None
-    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
 
 
 def _advice(error: Exception) -> str:

@@ -8,7 +8,7 @@ import typer
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
 from obsidian_rag.transports.cli.livesync_flags import takes_database
-from obsidian_rag.transports.cli.livesync_show import said
+from obsidian_rag.transports.cli.livesync_show import said, with_link
 from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import say
@@ -47,7 +47,8 @@ def resolve(
             raise InvalidArgument("--keep needs a note.", "Name the note to settle.")
         waiting = livesync.waiting_conflicts(config, options)
         if json_output:
-            print_data({"conflicts": [_conflict(one) for one in waiting]})
+            told = {"conflicts": [_conflict(one) for one in waiting]}
+            print_data(with_link(config, options, told))
         else:
             _print_conflicts(waiting)
         return 0
@@ -59,7 +60,7 @@ def resolve(
     fields = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
     beside = f"; the other version is {', '.join(map(plain, done.kept_as))}"
     settled = f"{plain(done.path)} is settled{beside if done.kept_as else ''}"
-    print_done(fields, settled, json_output)
+    print_done(with_link(config, options, fields), settled, json_output)
     try:
         with said("warning"):
             livesync.finish_resolving(config, options)
@@ -100,18 +101,23 @@ def restore(
     if sum((file is not None, everything, since is not None)) > 1:
         raise InvalidArgument("Name a file, or --all, or --since.", "Choose one of them.")
     if everything or since is not None:
-        return _told_of_many(
-            livesync.restore_many(config, since, options, is_dry=dry_run), dry_run, json_output
-        )
+        done_many = livesync.restore_many(config, since, options, is_dry=dry_run)
+        if json_output:
+            print_data(with_link(config, options, _many_fields(done_many, dry_run)))
+        else:
+            _print_restored(done_many, dry_run)
+        return 1 if done_many.failed else 0
     if dry_run:
         raise InvalidArgument("--dry-run needs --all or --since.", "Add one of them.")
     if file is not None:
         done = livesync.restore_trashed(config, file, options)
         back = f"{plain(done.path)} is back; the next sync sends it to the other devices"
-        return print_done({"path": done.path, "was": done.file.path}, back, json_output)
+        fields = with_link(config, options, {"path": done.path, "was": done.file.path})
+        return print_done(fields, back, json_output)
     files = livesync.trashed_files(config, options)
     if json_output:
-        print_data({"files": [one.fields() for one in files]})
+        told = {"files": [one.fields() for one in files]}
+        print_data(with_link(config, options, told))
         return 0
     for one in files:
         when = one.removed_at[:16].replace("T", " ")
@@ -121,24 +127,19 @@ def restore(
     return 0
 
 
-def _told_of_many(done: "livesync.RestoredMany", is_dry: bool, json_output: bool) -> int:
-    if json_output:
-        fields = {
-            "dry_run": is_dry,
-            "restored": [
-                {"id": one.file.trash_id, "path": one.path, "was": one.file.path}
-                for one in done.restored
-            ],
-            "failed": [
-                {"id": file.trash_id, "path": file.path, "message": error.message}
-                for file, error in done.failed
-            ],
-            "refused_deletions": list(done.held),
-        }
-        print_data(fields)
-    else:
-        _print_restored(done, is_dry)
-    return 1 if done.failed else 0
+def _many_fields(done: "livesync.RestoredMany", is_dry: bool) -> dict[str, object]:
+    return {
+        "dry_run": is_dry,
+        "restored": [
+            {"id": one.file.trash_id, "path": one.path, "was": one.file.path}
+            for one in done.restored
+        ],
+        "failed": [
+            {"id": file.trash_id, "path": file.path, "message": error.message}
+            for file, error in done.failed
+        ],
+        "refused_deletions": list(done.held),
+    }
 
 
 def _print_restored(done: "livesync.RestoredMany", is_dry: bool) -> None:

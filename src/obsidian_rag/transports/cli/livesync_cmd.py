@@ -21,6 +21,7 @@ from obsidian_rag.transports.cli.livesync_show import (
     print_result,
     result_fields,
     said,
+    with_link,
 )
 from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done
 from obsidian_rag.transports.lazy import livesync
@@ -109,7 +110,7 @@ def _once(config: Config, options: "livesync.Options", json_output: bool) -> int
         now = f"The running sync now carries out {held} deletion{'' if held == 1 else 's'}"
         return print_done({"accepted_deletions": held}, now, json_output)
     if json_output:
-        print_data(result_fields(result))
+        print_data(with_link(config, options, result_fields(result)))
     elif options.is_dry:
         print_plan(result)
     else:

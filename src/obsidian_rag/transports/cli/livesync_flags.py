@@ -4,7 +4,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,7 +57,8 @@ def takes_database(command: Callable[..., int]) -> Callable[..., int]:
         taken: dict[str, Any] = {"options": _named({name: given.pop(name) for name in _NAMING})}
         if keeping:
             told = {name: given.pop(name) for name in keeping}
-            taken["configuration"] = Configuration(**told)
+            known = {name: value for name, value in told.items() if value is not None}
+            taken["configuration"] = Configuration(known)
         return command(**given, **taken)
 
     made = ("options", "configuration")
@@ -140,50 +141,43 @@ _KEEPING = {
 }
 
 
+# The options that are a setting of the database, under its name in `Tweaks`.
+_TWEAKS = {
+    "e2ee": "e2ee_algorithm",
+    "obfuscate_paths": "use_path_obfuscation",
+    "dynamic_iterations": "use_dynamic_iteration_count",
+    "compress": "enable_compression",
+    "case_sensitive": "handle_filename_case_sensitive",
+    "hash_alg": "hash_alg",
+    "chunk_size": "custom_chunk_size",
+    "minimum_chunk_size": "minimum_chunk_size",
+}
+_OLD_FORM = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """How a database shall keep notes; None is what LiveSync does by default."""
+    """How a database shall keep notes: the options that were given; others are as usual."""
 
-    encrypt: bool | None = None
-    e2ee: E2ee | None = None
-    obfuscate_paths: bool | None = None
-    dynamic_iterations: bool | None = None
-    compress: bool | None = None
-    case_sensitive: bool | None = None
-    hash_alg: HashAlg | None = None
-    chunk_size: int | None = None
-    minimum_chunk_size: int | None = None
+    given: Mapping[str, Any]
 
     @property
     def encrypts(self) -> bool | None:
         """Whether to encrypt, as far as the options say."""
-        is_told = bool(self.e2ee or self.obfuscate_paths or self.dynamic_iterations)
-        return True if self.encrypt is None and is_told else self.encrypt
+        is_told = any(map(self.given.get, ("e2ee", "obfuscate_paths", "dynamic_iterations")))
+        return True if "encrypt" not in self.given and is_told else self.given.get("encrypt")
 
     def tweaks(self) -> "livesync.Tweaks | None":
         """The settings for the database; None if no option says anything about them."""
-        if self == Configuration():
+        if not self.given:
             return None
-        usual = livesync.Tweaks.for_new_database()
-        names = {HashAlg.LEGACY: ""}
-        return livesync.Tweaks(
-            encrypt=bool(self.encrypts),
-            use_path_obfuscation=bool(self.obfuscate_paths),
-            e2ee_algorithm="" if self.e2ee is E2ee.V1 else usual.e2ee_algorithm,
-            use_dynamic_iteration_count=bool(self.dynamic_iterations),
-            handle_filename_case_sensitive=bool(self.case_sensitive),
-            enable_compression=bool(self.compress),
-            hash_alg=usual.hash_alg
-            if self.hash_alg is None
-            else names.get(self.hash_alg, self.hash_alg.value),
-            custom_chunk_size=usual.custom_chunk_size
-            if self.chunk_size is None
-            else self.chunk_size,
-            minimum_chunk_size=usual.minimum_chunk_size
-            if self.minimum_chunk_size is None
-            else self.minimum_chunk_size,
-            use_plugin_sync_v2=usual.use_plugin_sync_v2,
-        )
+        changed: dict[str, Any] = {"encrypt": bool(self.encrypts)}
+        for name, value in self.given.items():
+            if value in (E2ee.V1, HashAlg.LEGACY):
+                changed[_TWEAKS[name]] = _OLD_FORM
+            elif name in _TWEAKS:
+                changed[_TWEAKS[name]] = value.value if isinstance(value, StrEnum) else value
+        return replace(livesync.Tweaks.for_new_database(), **changed)
 
 
 def from_environment(name: str | None) -> str | None:

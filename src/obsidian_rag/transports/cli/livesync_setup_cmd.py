@@ -1,4 +1,4 @@
-"""livesync setup: take the address and the secrets of a database, check them, and keep them."""
+"""livesync setup and forget: check and keep the secrets of a database, and keep them no longer."""
 
 import getpass
 import os
@@ -19,7 +19,7 @@ from obsidian_rag.transports.cli.livesync_flags import (
     UserOption,
     from_environment,
 )
-from obsidian_rag.transports.cli.output import JsonFlag, print_data, the_daemon
+from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.lazy import livesync
@@ -31,8 +31,9 @@ _QR = "settingsQR="
 
 
 def add_to(app: typer.Typer) -> None:
-    """Offer the command."""
+    """Offer the commands."""
     app.command("setup")(setup)
+    app.command("forget")(forget)
 
 
 def setup(
@@ -108,6 +109,31 @@ def setup(
     return 0
 
 
+def forget(json_output: JsonFlag = False) -> int:
+    """Remove the kept password and passphrase of the database
+
+    They go from the system's keyring or from the file they are in. The vault, the database, the
+    trash and all other settings stay as they are; `livesync setup` takes the secrets again.
+
+    Example:  obsidian-rag livesync forget
+    """
+    config = load()
+    done = livesync.forget_secrets(config)
+    place = done.place.value if done.place else None
+    database = f"the database '{plain(done.database)}' at {plain(done.server)}"
+    sentence = f"Nothing is kept of {database}"
+    if place is not None:
+        where = "from the system's keyring" if place == "keyring" else "from the file"
+        sentence = f"The password and passphrase of {database} are removed {where}"
+    notes = []
+    if config.settings.livesync.couchdbPassword is not None:
+        notes = [
+            "The config file has one too: `obsidian-rag config unset livesync.couchdbPassword`"
+        ]
+    fields = {"server": done.server, "database": done.database, "removed_from": place}
+    return print_done(fields, sentence, json_output, notes)
+
+
 def _by_uri(
     options: "livesync.Options", uri: str, passphrase_env: str | None
 ) -> "livesync.Options":
@@ -180,12 +206,7 @@ def _fields(done: "livesync.SetUp") -> dict[str, Any]:
         "secrets": done.place.value,
         "config": str(done.config),
         "vault": str(done.vault) if done.vault else None,
-        "filters": {
-            "syncOnlyRegEx": done.filters.only,
-            "syncIgnoreRegEx": done.filters.ignore,
-            "useIgnoreFiles": done.filters.uses_ignore_files,
-            "ignoreFiles": done.filters.ignore_files,
-        },
+        "filters": done.filters.fields(),
     }
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from obsidian_rag.transports.cli.progress import new_bar
 from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import say
+from obsidian_rag.transports.lazy import livesync
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from obsidian_rag.transports.lazy import livesync
+    from obsidian_rag.config import Config
 
 OnStep = Callable[[str, int, int], None]
 
@@ -162,6 +163,13 @@ def _nothing(result: "livesync.SyncResult") -> str:
     if not missing:
         return "Nothing to do: both sides are the same"
     return f"Nothing to do, but {missing} {'file is' if missing == 1 else 'files are'} not synced"
+
+
+def with_link(
+    config: "Config", options: "livesync.Options", fields: Mapping[str, object]
+) -> dict[str, object]:
+    """An answer about the synced folder, with the link id of the vault that it is, if any."""
+    return {"link_id": livesync.synced_link(config, options), **fields}
 
 
 def result_fields(result: "livesync.SyncResult") -> dict[str, object]:

@@ -7,7 +7,7 @@ import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.transports.cli.livesync_flags import takes_database
-from obsidian_rag.transports.cli.livesync_show import not_synced_lines
+from obsidian_rag.transports.cli.livesync_show import not_synced_lines, with_link
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     ask_tool,
@@ -64,9 +64,11 @@ def check(
 
     Example:  obsidian-rag livesync check
     """
-    found = livesync.check_livesync(load(), options)
+    config = load()
+    found = livesync.check_livesync(config, options)
     if json_output:
-        print_envelope(tools.success(_check_fields(found), trouble=found.trouble))
+        fields = with_link(config, options, _check_fields(found))
+        print_envelope(tools.success(fields, trouble=found.trouble))
     else:
         _print_check(found, None if show_all else _SHOWN)
     return 0 if found.is_clean else 1

@@ -6,17 +6,18 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 
 from obsidian_rag.errors import LivesyncUnreachable
-from obsidian_rag.livesync.change_rows import (
+from obsidian_rag.livesync.couchdb.answers import (
     Change,
     ChangePage,
+    Silence,
     change_from,
+    odd_answer,
     page_from,
     parsed,
     seq_text,
 )
-from obsidian_rag.livesync.couch_answers import Silence, odd_answer
-from obsidian_rag.livesync.couch_http import LARGEST_ANSWER, CouchServer
-from obsidian_rag.livesync.feed_connection import FeedConnection
+from obsidian_rag.livesync.couchdb.feed_connection import FeedConnection
+from obsidian_rag.livesync.couchdb.http import LARGEST_ANSWER, CouchServer
 
 Report = Callable[[LivesyncUnreachable | None], None]
 

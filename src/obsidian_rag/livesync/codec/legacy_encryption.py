@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from obsidian_rag.errors import LivesyncPassphrase, LivesyncUnreadable
-from obsidian_rag.livesync.encryption import (
+from obsidian_rag.livesync.codec.encryption import (
     from_base64,
     open_sealed,
     passphrase_bytes,

@@ -4,15 +4,15 @@ import base64
 from collections.abc import Callable
 
 from obsidian_rag.errors import LivesyncUnreadable
-from obsidian_rag.livesync.encryption import from_base64, text_bytes
-from obsidian_rag.livesync.entries import Entry
-from obsidian_rag.livesync.path_ids import is_text
-from obsidian_rag.livesync.splitter import split
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.codec.encryption import from_base64, text_bytes
+from obsidian_rag.livesync.codec.entries import Entry
+from obsidian_rag.livesync.codec.path_ids import is_text
+from obsidian_rag.livesync.codec.splitter import split
+from obsidian_rag.livesync.codec.tweaks import Tweaks
 
 _BOM = b"\xef\xbb\xbf"
 # An entry may say size 0 of a file that is not empty; then no more than this is put together.
-_LARGEST_UNTOLD = 256 * 2**20
+LARGEST_UNTOLD = 256 * 2**20
 _OBSOLETE_MARK = "%"
 _OBSOLETE = {chr(0xC0 + byte): byte for byte in range(256)} | {
     chr(code): code for code in range(0x26, 0x7F) if chr(code) != ":"
@@ -57,7 +57,7 @@ def join_pieces(entry: Entry, piece_of: Callable[[str], str]) -> bytes:
 
 def _joined(entry: Entry, piece_of: Callable[[str], str]) -> bytes:
     """Put pieces together, and stop as soon as there is too much: a chunk may come very often."""
-    limit = entry.size or _LARGEST_UNTOLD
+    limit = entry.size or LARGEST_UNTOLD
     known: dict[str, bytes] = {}
     parts: list[bytes] = []
     total = 0

@@ -9,15 +9,14 @@ import os
 from collections.abc import Callable, Mapping
 
 from obsidian_rag.errors import LivesyncIncompatible, LivesyncPassphrase, LivesyncUnreadable
-from obsidian_rag.livesync import encryption
-from obsidian_rag.livesync.legacy_encryption import LegacyCipher, is_encrypted
-from obsidian_rag.livesync.tweaks import FORCE_V1, V2, Tweaks
+from obsidian_rag.livesync.codec import encryption
+from obsidian_rag.livesync.codec.legacy_encryption import LegacyCipher, is_encrypted
+from obsidian_rag.livesync.codec.path_ids import ENCRYPTED_CHUNK_PREFIX, OBFUSCATED_PREFIX
+from obsidian_rag.livesync.codec.tweaks import FORCE_V1, V2, Tweaks
 
 Document = Mapping[str, object]
 
-_ENCRYPTED_CHUNK = "h:+"
 _SYNC_INFO = "syncinfo"
-_HIDDEN_PATH = "f:"
 _METADATA_PREFIX = "/\\:"
 _METADATA = ("path", "mtime", "ctime", "size", "children")
 _EDEN_V1 = "h:++encrypted"
@@ -65,11 +64,11 @@ class DocumentCipher:
         """
         doc_id = str(document["_id"])
         found = dict(document)
-        if doc_id.startswith(_ENCRYPTED_CHUNK) or doc_id == _SYNC_INFO:
+        if doc_id.startswith(ENCRYPTED_CHUNK_PREFIX) or doc_id == _SYNC_INFO:
             found |= {"data": self._encrypted(str(document["data"])), "e_": True}
         if "eden" in found:
             found["eden"] = self._encrypted_eden(found["eden"])
-        if doc_id.startswith(_HIDDEN_PATH):
+        if doc_id.startswith(OBFUSCATED_PREFIX):
             found |= self._hidden(document)
         return found
 
@@ -84,7 +83,7 @@ class DocumentCipher:
         if found.get("e_") is True:
             found["data"] = self._decrypted(_text(found.get("data")))
             del found["e_"]
-        if str(found.get("_id")).startswith(_HIDDEN_PATH):
+        if str(found.get("_id")).startswith(OBFUSCATED_PREFIX):
             found |= self._shown(_text(found.get("path")))
         if isinstance(eden := found.get("eden"), Mapping):
             found["eden"] = self._decrypted_eden(eden)
@@ -160,9 +159,18 @@ def looks_encrypted(document: Document) -> bool:
     if document.get("e_") is True:
         return True
     path, eden = document.get("path"), document.get("eden")
-    if isinstance(path, str) and str(document.get("_id")).startswith(_HIDDEN_PATH):
+    if isinstance(path, str) and str(document.get("_id")).startswith(OBFUSCATED_PREFIX):
         return path.startswith(_METADATA_PREFIX) or is_encrypted(path)
     return isinstance(eden, Mapping) and (_EDEN_V1 in eden or _EDEN_V2 in eden)
+
+
+def needs_salt(document: Document) -> bool:
+    """Whether a document was encrypted in the way that needs the salt of its database."""
+    return any(
+        isinstance(value, str)
+        and value.removeprefix(_METADATA_PREFIX).startswith(encryption.PREFIX)
+        for value in (document.get("data"), document.get("path"))
+    )
 
 
 def _text(value: object) -> str:

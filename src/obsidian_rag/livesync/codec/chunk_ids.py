@@ -11,8 +11,8 @@ import sys
 
 import xxhash
 
-_PLAIN_PREFIX = "h:"
-_ENCRYPTED_PREFIX = "h:+"
+from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX, ENCRYPTED_CHUNK_PREFIX
+
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _MASK = 0xFFFFFFFF
 # LiveSync's own constants: what it puts before a passphrase, and how it seeds its hashes.
@@ -26,7 +26,7 @@ class ChunkIds:
 
     def __init__(self, hash_alg: str, passphrase: str | None) -> None:
         self._algorithm = _ALGORITHMS.get(hash_alg, _xxhash32)
-        self._prefix = _PLAIN_PREFIX if passphrase is None else _ENCRYPTED_PREFIX
+        self._prefix = CHUNK_PREFIX if passphrase is None else ENCRYPTED_CHUNK_PREFIX
         self._passphrase = None if passphrase is None else HashedPassphrase(passphrase)
 
     def id_of(self, piece: str) -> str:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable, ObsidianRagError
-from obsidian_rag.livesync.couch_answers import (
+from obsidian_rag.livesync.couchdb.answers import (
     Answer,
     AnswerTooLarge,
     Silence,
     odd_answer,
     refusal,
 )
-from obsidian_rag.livesync.couch_auth import Bearer, basic
-from obsidian_rag.livesync.remote import Remote
+from obsidian_rag.livesync.couchdb.auth import Bearer, basic
+from obsidian_rag.livesync.couchdb.remote import Remote
 
 if TYPE_CHECKING:
     import httpx

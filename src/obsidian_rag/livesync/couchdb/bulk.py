@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from obsidian_rag.livesync.couch_answers import Answer, odd_answer
-from obsidian_rag.livesync.couch_http import CouchServer
+from obsidian_rag.livesync.couchdb.answers import Answer, odd_answer
+from obsidian_rag.livesync.couchdb.http import CouchServer
 
 _DOCUMENTS = 200
 # What official clients send at once; small servers and proxies take no more.
@@ -21,6 +21,11 @@ class BulkRow:
     id: str
     rev: str | None = None
     error: str | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server does not take the document; in a conflict, somebody was faster."""
+        return self.rev is None and self.error != "conflict"
 
 
 @dataclass(frozen=True, slots=True)

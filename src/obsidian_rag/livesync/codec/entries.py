@@ -9,11 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from obsidian_rag.errors import LivesyncUnreadable
-from obsidian_rag.livesync.encryption import text_bytes
-from obsidian_rag.livesync.path_ids import CHUNK_PREFIX, is_text
+from obsidian_rag.livesync.codec.encryption import text_bytes
+from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX, is_text
 
 TEXT, BINARY = "plain", "newnote"
-_INLINE = (None, "notes")
+_OLD = "notes"
+_INLINE = (None, _OLD)
+# What the type of a document can be if it is a file's; very old ones have none.
+FILE_TYPES = (TEXT, BINARY, _OLD)
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999: no disk keeps more
 _LARGEST = 2**53
 

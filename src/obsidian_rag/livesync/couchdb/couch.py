@@ -6,22 +6,21 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import TypeVar
 
 from obsidian_rag.errors import LivesyncRefused
-from obsidian_rag.livesync.change_rows import Change, ChangePage, page_from
-from obsidian_rag.livesync.couch_answers import (
+from obsidian_rag.livesync.couchdb.answers import (
     Answer,
     AnswerTooLarge,
+    Change,
+    ChangePage,
     is_missing_database,
     is_missing_document,
     odd_answer,
+    page_from,
     refusal,
 )
-from obsidian_rag.livesync.couch_auth import Jwt
-from obsidian_rag.livesync.couch_bulk import BulkRow, write_documents
-from obsidian_rag.livesync.couch_http import CouchServer
-from obsidian_rag.livesync.feed import Feed, Report
-from obsidian_rag.livesync.remote import Remote, escaped, is_unicode
-
-__all__ = ["BulkRow", "Change", "ChangePage", "Couch", "Document", "Jwt", "Remote"]
+from obsidian_rag.livesync.couchdb.bulk import BulkRow, write_documents
+from obsidian_rag.livesync.couchdb.feed import Feed, Report
+from obsidian_rag.livesync.couchdb.http import CouchServer
+from obsidian_rag.livesync.couchdb.remote import Remote, escaped, is_unicode
 
 Document = dict[str, object]
 T = TypeVar("T")

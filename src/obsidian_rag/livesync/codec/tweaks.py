@@ -1,6 +1,7 @@
 """The settings that every device of one LiveSync database must share."""
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
@@ -10,6 +11,7 @@ from obsidian_rag.errors import LivesyncIncompatible, LivesyncPassphrase
 
 V2 = "v2"
 FORCE_V1 = "forceV1"
+_MB = 1024 * 1024
 _ALGORITHMS = {V2, "", FORCE_V1}
 
 # Our names, LiveSync's names.
@@ -129,6 +131,12 @@ class Tweaks:
             if not self.raw or value != found.get(name, _DEFAULTS[name]):
                 settings[key] = value
         return settings
+
+    @property
+    def max_bytes(self) -> int:
+        """The size of the largest file that the devices sync; LiveSync's 0 means any."""
+        most = int(self.sync_max_size_in_mb * _MB)
+        return most if most > 0 else sys.maxsize
 
     def mismatches(self, other: "Tweaks") -> tuple[str, ...]:
         """The settings that should match and do not; what one side never heard of is left out."""

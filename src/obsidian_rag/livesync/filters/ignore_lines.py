@@ -9,7 +9,7 @@ do not match in the same way is refused, since guessing could send what was to b
 import re
 from collections.abc import Iterator, Sequence
 
-from obsidian_rag.livesync.js_regexp import NotSupported, code_units
+from obsidian_rag.livesync.filters.js_regexp import NotSupported, code_units
 
 # What JavaScript's `trim` removes.
 _BLANK = "\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029"

@@ -44,7 +44,7 @@ def decrypt(encrypted: str, master: bytes) -> str:
         LivesyncPassphrase: another key encrypted it.
         LivesyncUnreadable: it is no text in this form.
     """
-    return _open(encrypted.removeprefix(PREFIX), master)
+    return _open(from_base64(encrypted.removeprefix(PREFIX)), master)
 
 
 def decrypt_with_own_salt(encrypted: str, passphrase: str) -> str:
@@ -56,7 +56,7 @@ def decrypt_with_own_salt(encrypted: str, passphrase: str) -> str:
     """
     data = from_base64(encrypted.removeprefix(OWN_SALT_PREFIX))
     salt, rest = data[:SALT_BYTES], data[SALT_BYTES:]
-    return _open_parts(rest, master_key(passphrase, salt))
+    return _open(rest, master_key(passphrase, salt))
 
 
 def seal(data: bytes, key: bytes, iv: bytes) -> bytes:
@@ -119,18 +119,14 @@ def passphrase_bytes(passphrase: str) -> bytes:
         LivesyncPassphrase: it has half a character.
     """
     try:
-        return passphrase.encode("utf-8")
-    except UnicodeEncodeError:
+        return text_bytes(passphrase)
+    except LivesyncUnreadable:
         raise LivesyncPassphrase(
             "The passphrase is no valid text.", "Type it again, in a UTF-8 terminal."
         ) from None
 
 
-def _open(encoded: str, master: bytes) -> str:
-    return _open_parts(from_base64(encoded), master)
-
-
-def _open_parts(data: bytes, master: bytes) -> str:
+def _open(data: bytes, master: bytes) -> str:
     iv, salt = data[:IV_BYTES], data[IV_BYTES : IV_BYTES + SALT_BYTES]
     sealed = data[IV_BYTES + SALT_BYTES :]
     if len(salt) < SALT_BYTES:

@@ -13,7 +13,7 @@ import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from obsidian_rag.livesync.path_ids import splits_as_text
+from obsidian_rag.livesync.codec.path_ids import splits_as_text
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ import base64
 import zlib
 
 from obsidian_rag.errors import LivesyncUnreadable
-from obsidian_rag.livesync.chunk_ids import length16
+from obsidian_rag.livesync.codec.chunk_ids import length16
 
 # More than any device cuts: the largest pieces LiveSync knows have some 6 MB.
 EXPANDED_LIMIT_BYTES = 64 << 20

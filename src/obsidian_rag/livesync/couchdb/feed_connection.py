@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
-from obsidian_rag.livesync.couch_http import Trace
+from obsidian_rag.livesync.couchdb.http import Trace
 
 _LEAVE_S = 0.5
 _LOOK_S = 0.25

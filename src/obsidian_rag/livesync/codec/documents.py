@@ -4,17 +4,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from obsidian_rag.errors import LivesyncPassphrase, LivesyncUnreadable
-from obsidian_rag.livesync.chunk_ids import ChunkIds
-from obsidian_rag.livesync.compression import compress, expand
-from obsidian_rag.livesync.contents import join_pieces, pieces_of
-from obsidian_rag.livesync.document_encryption import Document, DocumentCipher, looks_encrypted
-from obsidian_rag.livesync.encryption import text_bytes
-from obsidian_rag.livesync.entries import BINARY, TEXT, Entry, read_entry, read_text
-from obsidian_rag.livesync.path_ids import is_text, normalise, path_to_id
-from obsidian_rag.livesync.spellings import forms_of
-from obsidian_rag.livesync.tweaks import Tweaks
-
-__all__ = ["Codec", "Encoded", "Entry", "MissingChunks"]
+from obsidian_rag.livesync.codec.chunk_ids import ChunkIds
+from obsidian_rag.livesync.codec.compression import compress, expand
+from obsidian_rag.livesync.codec.contents import join_pieces, pieces_of
+from obsidian_rag.livesync.codec.document_encryption import (
+    Document,
+    DocumentCipher,
+    looks_encrypted,
+)
+from obsidian_rag.livesync.codec.encryption import text_bytes
+from obsidian_rag.livesync.codec.entries import BINARY, TEXT, Entry, read_entry, read_text
+from obsidian_rag.livesync.codec.path_ids import forms_of, is_text, normalise, path_to_id
+from obsidian_rag.livesync.codec.tweaks import Tweaks
 
 _CHUNK = "leaf"
 

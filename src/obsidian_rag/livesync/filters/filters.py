@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.errors import IndexerFailed, LivesyncIncompatible
-from obsidian_rag.livesync.ignore_lines import IgnoreLines
-from obsidian_rag.livesync.js_regexp import JsRegExp, NotSupported
-from obsidian_rag.livesync.path_ids import normalise
-from obsidian_rag.livesync.tweaks import Tweaks
+from obsidian_rag.livesync.codec.path_ids import normalise
+from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.filters.ignore_lines import IgnoreLines
+from obsidian_rag.livesync.filters.js_regexp import JsRegExp, NotSupported
 from obsidian_rag.vault import read_ignore_file
 
 ONLY = "syncOnlyRegEx"
@@ -29,6 +29,15 @@ class FilterSettings:
     ignore: str = ""
     uses_ignore_files: bool | None = None
     ignore_files: str | None = None
+
+    def fields(self) -> dict[str, str | bool | None]:
+        """The filters under the names of the settings."""
+        return {
+            ONLY: self.only,
+            IGNORE: self.ignore,
+            "useIgnoreFiles": self.uses_ignore_files,
+            "ignoreFiles": self.ignore_files,
+        }
 
 
 class _Pattern:

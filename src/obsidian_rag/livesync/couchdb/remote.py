@@ -1,12 +1,13 @@
 """Where the database is and who we are to it, and how names become parts of an address."""
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync.couch_auth import Jwt, check_header
+from obsidian_rag.livesync.couchdb.auth import Jwt, check_header
 
 _NOT_IN_AN_ADDRESS = re.compile(r"[\\\s\x00-\x20\x7f\ud800-\udfff]")
 _HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
@@ -39,6 +40,12 @@ class Remote:
     def address(self) -> str:
         """Where the database is, without a slash at the end."""
         return f"{self.url.rstrip('/')}/{escaped(self.database)}"
+
+    @property
+    def key(self) -> str:
+        """The name under which we remember the database."""
+        place = f"{self.url.rstrip('/')}/{self.database}"
+        return hashlib.sha256(place.encode()).hexdigest()[:32]
 
     @property
     def who(self) -> str:

@@ -1,0 +1,1 @@
+"""Files as LiveSync keeps them, and back: to the byte what the other devices write."""

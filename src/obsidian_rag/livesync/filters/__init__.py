@@ -1,0 +1,1 @@
+"""Which paths LiveSync's own filters leave out."""
