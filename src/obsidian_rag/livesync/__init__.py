@@ -12,7 +12,8 @@ from obsidian_rag.livesync.care import (
     waiting_conflicts,
 )
 from obsidian_rag.livesync.case import Direction
-from obsidian_rag.livesync.codec.tweaks import NotEncrypted, Tweaks
+from obsidian_rag.livesync.codec import Tweaks
+from obsidian_rag.livesync.codec.tweaks import NotEncrypted
 from obsidian_rag.livesync.line_changes import find_hunks
 from obsidian_rag.livesync.loop import LivesyncLoop, run_until_stopped
 from obsidian_rag.livesync.options import Options

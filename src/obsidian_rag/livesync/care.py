@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from obsidian_rag.config import Config
 from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError
-from obsidian_rag.livesync.codec.documents import Codec
-from obsidian_rag.livesync.codec.tweaks import Tweaks
-from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.codec import Codec, Tweaks
+from obsidian_rag.livesync.couchdb import Couch
 from obsidian_rag.livesync.disk import Disk
-from obsidian_rag.livesync.filters.filters import Filters
+from obsidian_rag.livesync.filters import Filters
 from obsidian_rag.livesync.membership import Membership, rehearse, unlock
 from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.resolution import Resolved, Resolver, Version

@@ -7,7 +7,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from obsidian_rag.errors import LivesyncUnreadable, NoteChanged, NotFound
-from obsidian_rag.livesync.codec.entries import Entry
+from obsidian_rag.livesync.codec import Entry
 from obsidian_rag.livesync.codec.path_ids import in_form_of, normalise
 from obsidian_rag.livesync.decision import Conflicted, Live, Present
 from obsidian_rag.livesync.leaves import Leaves, merged_bytes

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.errors import NoteChanged, NotFound, ObsidianRagError
-from obsidian_rag.livesync.codec.documents import Codec
+from obsidian_rag.livesync.codec import Codec
 from obsidian_rag.livesync.codec.path_ids import (
     assign,
     folders_above,
@@ -15,7 +15,7 @@ from obsidian_rag.livesync.codec.path_ids import (
     warns,
 )
 from obsidian_rag.livesync.decision import Absent, Local, Present
-from obsidian_rag.livesync.filters.filters import Filters
+from obsidian_rag.livesync.filters import Filters
 from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import (
     FileEntry,

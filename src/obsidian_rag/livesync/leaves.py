@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from obsidian_rag.errors import LivesyncUnreadable
-from obsidian_rag.livesync.codec.entries import Entry
+from obsidian_rag.livesync.codec import Entry
 from obsidian_rag.livesync.codec.path_ids import next_mtime
 from obsidian_rag.livesync.decision import Conflicted
 from obsidian_rag.livesync.merge import merge_json, merge_text, merges_as_json, merges_as_text

@@ -16,10 +16,10 @@ from obsidian_rag.errors import (
     LivesyncRefused,
     LivesyncUnreachable,
 )
+from obsidian_rag.livesync.codec import Codec, Tweaks
 from obsidian_rag.livesync.codec.document_encryption import needs_salt
-from obsidian_rag.livesync.codec.documents import Codec
-from obsidian_rag.livesync.codec.tweaks import V2, Tweaks
-from obsidian_rag.livesync.couchdb.couch import Couch, Document
+from obsidian_rag.livesync.codec.tweaks import V2
+from obsidian_rag.livesync.couchdb import Couch, Document
 from obsidian_rag.livesync.milestone import (
     MILESTONE_NAME,
     SYNC_PARAMETERS_NAME,

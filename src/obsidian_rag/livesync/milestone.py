@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from obsidian_rag.errors import LivesyncIncompatible
-from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.codec import Tweaks
 
 Document = Mapping[str, object]
 

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from obsidian_rag.errors import LivesyncUnreachable, ObsidianRagError
 from obsidian_rag.livesync.case import Direction, Policy
 from obsidian_rag.livesync.codec.path_ids import is_file_id
-from obsidian_rag.livesync.couchdb.answers import Change
-from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb import Change, Couch
 from obsidian_rag.livesync.couchdb.feed import Backoff
 from obsidian_rag.livesync.disk import Disk
-from obsidian_rag.livesync.filters.filters import Filters, FilterSettings
+from obsidian_rag.livesync.filters import Filters, FilterSettings
 from obsidian_rag.livesync.membership import Rebuilt, check, join, refresh
 from obsidian_rag.livesync.milestone import VERSION_ID
 from obsidian_rag.livesync.reconcile import Reconciler

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from obsidian_rag.livesync.case import Direction
-from obsidian_rag.livesync.codec.tweaks import Tweaks
+from obsidian_rag.livesync.codec import Tweaks
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from obsidian_rag.errors import LivesyncUnreadable, ObsidianRagError
-from obsidian_rag.livesync.codec.documents import Encoded
+from obsidian_rag.livesync.codec import Encoded
 from obsidian_rag.livesync.codec.path_ids import next_mtime, normalise
-from obsidian_rag.livesync.couchdb.bulk import BulkRow
+from obsidian_rag.livesync.couchdb import BulkRow
 from obsidian_rag.livesync.decision import Action, Present
 from obsidian_rag.store import SyncedFile
 from obsidian_rag.vault import FileEntry

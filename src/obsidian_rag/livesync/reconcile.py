@@ -44,7 +44,7 @@ from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import FileEntry, content_hash, sweep
 
 if TYPE_CHECKING:
-    from obsidian_rag.livesync.couchdb.couch import Couch
+    from obsidian_rag.livesync.couchdb import Couch
 
 _log = logging.getLogger(__name__)
 _PAGE = 200

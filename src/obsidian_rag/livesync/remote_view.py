@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from obsidian_rag.errors import LivesyncPassphrase, LivesyncRefused, LivesyncUnreadable
+from obsidian_rag.livesync.codec import Codec, Entry, MissingChunks
 from obsidian_rag.livesync.codec.contents import LARGEST_UNTOLD
-from obsidian_rag.livesync.codec.documents import Codec, MissingChunks
-from obsidian_rag.livesync.codec.entries import FILE_TYPES, Entry
+from obsidian_rag.livesync.codec.entries import FILE_TYPES
 from obsidian_rag.livesync.codec.path_ids import (
     ENCRYPTED_CHUNK_PREFIX,
     LAST,
@@ -19,7 +19,7 @@ from obsidian_rag.livesync.codec.path_ids import (
     normalise,
     takes_part,
 )
-from obsidian_rag.livesync.couchdb.couch import Couch, Document
+from obsidian_rag.livesync.couchdb import Couch, Document
 from obsidian_rag.livesync.decision import (
     Conflicted,
     Deleted,

@@ -16,9 +16,8 @@ from obsidian_rag.errors import (
     NotFound,
     ReadOnly,
 )
-from obsidian_rag.livesync.codec.documents import Codec
-from obsidian_rag.livesync.codec.entries import Entry
-from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.codec import Codec, Entry
+from obsidian_rag.livesync.couchdb import Couch
 from obsidian_rag.livesync.remote_view import RemoteReader
 from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.store import Conflict

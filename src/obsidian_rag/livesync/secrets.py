@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from obsidian_rag.config import write_atomically
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync.couchdb.auth import Jwt
+from obsidian_rag.livesync.couchdb import Jwt
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend

@@ -12,8 +12,8 @@ from filelock import FileLock, Timeout
 from obsidian_rag.config import Config
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, ObsidianRagError
 from obsidian_rag.livesync.case import Direction, Policy
-from obsidian_rag.livesync.codec.tweaks import Tweaks
-from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.codec import Tweaks
+from obsidian_rag.livesync.couchdb import Couch
 from obsidian_rag.livesync.left_out import LeftOut
 from obsidian_rag.livesync.node import Listener, Node, Plan
 from obsidian_rag.livesync.options import Options

@@ -15,12 +15,12 @@ from obsidian_rag.errors import (
     LivesyncPassphrase,
     NotFound,
 )
+from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.codec.entries import FILE_TYPES
 from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX, LAST, is_file_id
-from obsidian_rag.livesync.codec.tweaks import NotEncrypted, Tweaks
-from obsidian_rag.livesync.couchdb.couch import Couch, Document
-from obsidian_rag.livesync.couchdb.remote import Remote
-from obsidian_rag.livesync.filters.filters import FilterSettings, check_filters
+from obsidian_rag.livesync.codec.tweaks import NotEncrypted
+from obsidian_rag.livesync.couchdb import Couch, Document, Remote
+from obsidian_rag.livesync.filters import FilterSettings, check_filters
 from obsidian_rag.livesync.membership import rehearse
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, preferred
 from obsidian_rag.livesync.options import Options

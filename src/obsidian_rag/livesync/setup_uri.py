@@ -16,12 +16,13 @@ from obsidian_rag.errors import (
     LivesyncPassphrase,
     LivesyncUnreadable,
 )
+from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.codec.encryption import OWN_SALT_PREFIX, decrypt_with_own_salt
 from obsidian_rag.livesync.codec.legacy_encryption import LegacyCipher
-from obsidian_rag.livesync.codec.tweaks import Tweaks
-from obsidian_rag.livesync.couchdb.auth import Jwt, parse_headers
-from obsidian_rag.livesync.couchdb.remote import Remote
-from obsidian_rag.livesync.filters.filters import IGNORE, ONLY, FilterSettings
+from obsidian_rag.livesync.couchdb import Jwt, Remote
+from obsidian_rag.livesync.couchdb.auth import parse_headers
+from obsidian_rag.livesync.filters import FilterSettings
+from obsidian_rag.livesync.filters.filters import IGNORE, ONLY
 from obsidian_rag.livesync.setup_qr import decode_settings_qr
 
 _URI = "obsidian://setuplivesync?settings="

@@ -16,9 +16,9 @@ from urllib.parse import unquote, urlsplit
 
 from obsidian_rag.config import Config, is_loopback
 from obsidian_rag.errors import ConfigInvalid, LivesyncRefused
-from obsidian_rag.livesync.codec.tweaks import Tweaks
-from obsidian_rag.livesync.couchdb.remote import Remote
-from obsidian_rag.livesync.filters.filters import FilterSettings
+from obsidian_rag.livesync.codec import Tweaks
+from obsidian_rag.livesync.couchdb import Remote
+from obsidian_rag.livesync.filters import FilterSettings
 from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.vault import configured_vault
