@@ -18,8 +18,7 @@ from obsidian_rag.transports.daemon_client import find_daemon
 SAMPLES = Path(__file__).parents[2] / "samples" / "vault"
 HERE = Path(__file__).parent
 SHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
-# Generous for a machine that does other things; a window that hangs for longer is broken.
-PATIENCE_MS = 60_000
+PATIENCE_MS = PATIENCE_S * 1000
 expect.set_options(timeout=PATIENCE_MS)
 # Tells of everything that the Content-Security-Policy has blocked.
 _WATCH = """
