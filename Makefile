@@ -84,8 +84,9 @@ livesync-tests: $(VENV)/dev
 check-page: page-tests
 	$(if $(shell command -v npm),tests/page/node_modules/.bin/tsc -p tests/page,@echo "no npm: types of the page are not checked")
 
+# Each of these takes long by itself and shares next to nothing, so the tests of a file may part.
 test-slow: $(VENV)/dev
-	$(BIN)/python -m pytest -m slow $(SIDE_BY_SIDE) --ignore=$(GENERATED) -p no:schemathesis
+	$(BIN)/python -m pytest -m slow -n logical --dist worksteal --ignore=$(GENERATED) -p no:schemathesis
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check src tests benchmarks docs plugins

@@ -36,11 +36,6 @@ def ollama() -> Iterator[FakeOllama]:
         yield fake
 
 
-@pytest.fixture
-def waits() -> list[float]:
-    return []
-
-
 embedder = embedders(OllamaEmbedder, "ollama", "tiny")
 
 

@@ -1,11 +1,9 @@
 """Health and Memory by clicking them: what is told, what can be done, what happens live."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, expect
-from tests.page.site import Site
 from tests.page.visits import Visit, served, visiting
 
 NOTES: dict[str, str | bytes] = {
@@ -14,18 +12,6 @@ NOTES: dict[str, str | bytes] = {
     "broken.md": b"\xff\xff\x00",
     "Private/diary.md": "---\nrag: false\n---\nsecret\n",
 }
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with served(tmp_path_factory.mktemp("health"), NOTES) as one:
-        yield one
-
-
-@pytest.fixture
-def visit(browser: Browser, site: Site) -> Iterator[Visit]:
-    with visiting(browser, site) as one:
-        yield one
 
 
 def test_health_tells_state_counts_and_every_file_that_is_left_out(visit: Visit) -> None:
@@ -44,12 +30,12 @@ def test_health_tells_state_counts_and_every_file_that_is_left_out(visit: Visit)
     visit.shoot("health")
 
 
-def test_a_sync_is_started_and_shows_in_the_chart(visit: Visit, site: Site) -> None:
+def test_a_sync_is_started_and_shows_in_the_chart(visit: Visit) -> None:
     page = visit.go("/health")
     bars = page.locator(".sync-bar")
     bars.first.wait_for()
     before = bars.count()
-    (site.vault / "Fresh.md").write_text("# Fresh\n\nnew\n")
+    (visit.site.vault / "Fresh.md").write_text("# Fresh\n\nnew\n")
     page.get_by_role("button", name="Sync now").click()
     expect(page.locator(".facts")).to_contain_text("3 searchable")
     expect(bars.nth(before)).to_be_visible()
@@ -88,15 +74,15 @@ def test_progress_never_goes_back_and_tells_the_time_left(visit: Visit) -> None:
     assert page.evaluate(script, told) == [["10%", "40%", "40%"], "30 of 100 x · 4 min left"]
 
 
-def test_the_background_pass_is_paused_and_goes_on(visit: Visit, site: Site) -> None:
-    file = site.home / "config.json"
+def test_the_background_pass_is_paused_and_goes_on(visit: Visit) -> None:
+    file = visit.site.home / "config.json"
     assert visit.ask("/page/meaning", {"is_paused": True}) == {"is_paused": True}
     assert json.loads(file.read_text())["meaning"] == {"paused": True}
     assert visit.ask("/page/meaning", {"is_paused": False}) == {"is_paused": False}
     assert json.loads(file.read_text())["meaning"] == {"paused": False}
 
 
-def test_a_fact_is_listed_found_and_forgotten(visit: Visit, site: Site) -> None:
+def test_a_fact_is_listed_found_and_forgotten(visit: Visit) -> None:
     page = visit.go("/memory")
     expect(page.locator(".state")).to_contain_text("Nothing is remembered yet")
     for key, value in (("debt", "I owe Sreenivas 200 dollars."), ("garden", "Dig in autumn.")):

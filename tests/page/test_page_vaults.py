@@ -1,13 +1,10 @@
 """Vaults by clicking them: link one, watch it, pause, resume, remove; nothing is written to it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 from tests.folders import write_notes
-from tests.page.site import Site
-from tests.page.visits import Visit, served, visiting
+from tests.page.visits import Visit
 
 NOTES = {"Pond.md": "# Pond\n\nfrogs and newts\n"}
 OTHER = {
@@ -15,19 +12,8 @@ OTHER = {
     "Recipes/Soup.md": "# Soup\n\nleeks\n",
     "Archive/Old.md": "# Old\n\nnothing\n",
 }
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with served(tmp_path_factory.mktemp("vaults"), NOTES) as one:
-        yield one
-
-
-@pytest.fixture
-def visit(browser: Browser, site: Site) -> Iterator[Visit]:
-    # A folder that cannot be linked is refused with 400, which a browser logs.
-    with visiting(browser, site, "400 (Bad Request)") as one:
-        yield one
+# A folder that cannot be linked is refused with 400, which a browser logs.
+EXPECTED = ("400 (Bad Request)",)
 
 
 def row(visit: Visit, name: str) -> Locator:
