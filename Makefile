@@ -24,9 +24,9 @@ SIDE_BY_SIDE := -n logical --dist loadfile --no-loadscope-reorder
 # Suites of few files, whose tests wait for a browser or a gateway.
 BY_TWO := -n 2 --dist loadfile
 # Bytecode is kept also where the environment forbids it: every worker imports every test.
-test test-generated test-slow test-openclaw test-obsidian: export PYTHONDONTWRITEBYTECODE =
+test test-generated test-slow test-openclaw test-obsidian compiled-tests: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: start stop stop-one stop-all test test-generated test-slow check fix bench bench-search bench-quality bench-meaning bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links page-tests livesync-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
+.PHONY: start stop stop-one stop-all test test-generated test-slow check fix bench bench-search bench-quality bench-meaning bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links page-tests livesync-tests compiled-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)" --model none $(if $(REPLACE),--replace)
@@ -61,13 +61,18 @@ stop-all:
 # First what keeps one core busy, side by side: what is checked without tests, what tests need, and
 # the generated requests, which every process that tests would generate anew.
 test:
-	@$(MAKE) --no-print-directory -j 3 check test-generated test-plugin page-tests livesync-tests
+	@$(MAKE) --no-print-directory -j 3 check test-generated test-plugin page-tests livesync-tests compiled-tests
 	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE) --ignore=$(GENERATED) -p no:schemathesis
 
 GENERATED := tests/contract/test_http_fuzz.py
 
 test-generated: $(VENV)/dev
 	$(BIN)/python -m pytest $(GENERATED)
+
+# The bytecode of the tests, which in a fresh clone every worker would compile for itself. What cannot
+# be imported is told by the tests.
+compiled-tests: $(VENV)/dev
+	@$(BIN)/python -m pytest --collect-only -qq --ignore=$(GENERATED) -p no:schemathesis >/dev/null 2>&1 || true
 
 # A browser, and what checks the page's accessibility and types; what cannot be had is skipped.
 page-tests: .cache/page-tests
@@ -84,8 +89,9 @@ livesync-tests: $(VENV)/dev
 check-page: page-tests
 	$(if $(shell command -v npm),tests/page/node_modules/.bin/tsc -p tests/page,@echo "no npm: types of the page are not checked")
 
+# Each of these takes long by itself and shares next to nothing, so the tests of a file may part.
 test-slow: $(VENV)/dev
-	$(BIN)/python -m pytest -m slow $(SIDE_BY_SIDE) --ignore=$(GENERATED) -p no:schemathesis
+	$(BIN)/python -m pytest -m slow -n logical --dist worksteal --ignore=$(GENERATED) -p no:schemathesis
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check src tests benchmarks docs plugins

@@ -33,6 +33,8 @@ class Crash(BaseException):
 
 
 Point = tuple[type | ModuleType, str, bool]
+# Of the index, and of what is known of related notes.
+Contents = tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]
 POINTS: dict[str, Point] = {
     "before the changes are owed": (Queue, "add", False),
     "with the manifest written but the queue not": (Manifest, "forget", True),
@@ -85,7 +87,7 @@ def run(home: Path, vault: Path, mode: Mode = Mode.SYNC, dimensions: int = 32) -
         opened.close()
 
 
-def contents(home: Path, vault: Path) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+def contents(home: Path, vault: Path) -> Contents:
     """What is in the index, and what is known of related notes."""
     opened = engine(home, vault)
     rows = opened.chunks.table.to_arrow().to_pylist()
@@ -135,18 +137,42 @@ def crash_once(monkeypatch: pytest.MonkeyPatch, point: Point) -> None:
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Path:
-    vault = tmp_path / "vault"
+    return new_vault(tmp_path / "vault")
+
+
+def new_vault(root: Path) -> Path:
     notes = {f"n{number:03}.md": f"# Note {number}\n\nwords {number}" for number in range(30)}
     folder = {f"folder/{name}.md": f"text of {name}" for name in "abc"}
-    write(vault, notes | folder)
-    return vault
+    write(root, notes | folder)
+    return root
+
+
+@pytest.fixture(scope="module")
+def unedited(tmp_path_factory: pytest.TempPathFactory) -> Contents:
+    """What one run that does not die makes of the vault; the same wherever the vault is."""
+    root = tmp_path_factory.mktemp("unedited")
+    run(root / "home", new_vault(root / "vault"))
+    return contents(root / "home", root / "vault")
+
+
+@pytest.fixture(scope="module")
+def edited(tmp_path_factory: pytest.TempPathFactory) -> Contents:
+    """What it makes of the edited vault."""
+    root = tmp_path_factory.mktemp("edited")
+    edit(new_vault(root / "vault"))
+    run(root / "home", root / "vault")
+    return contents(root / "home", root / "vault")
 
 
 @pytest.mark.parametrize(("point", "is_first"), CASES)
 def test_an_index_run_that_dies_anywhere_is_finished_by_the_next(
-    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, point: str, is_first: bool
+    home: Path,
+    vault: Path,
+    edited: Contents,
+    monkeypatch: pytest.MonkeyPatch,
+    point: str,
+    is_first: bool,
 ) -> None:
-    home = tmp_path / "home"
     if not is_first:
         run(home, vault)
         edit(vault)
@@ -156,16 +182,14 @@ def test_an_index_run_that_dies_anywhere_is_finished_by_the_next(
     if is_first:
         edit(vault)
     run(home, vault)
-    run(tmp_path / "clean", vault)
-    assert contents(home, vault) == contents(tmp_path / "clean", vault)
+    assert contents(home, vault) == edited
     run(home, vault, Mode.FULL)
-    assert contents(home, vault) == contents(tmp_path / "clean", vault)
+    assert contents(home, vault) == edited
 
 
 def test_a_first_run_that_dies_before_its_word_index_is_made_gets_one(
-    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = tmp_path / "home"
     crash_once(monkeypatch, (IndexRun, "_sweep", False))
     with pytest.raises(Crash):
         run(home, vault)
@@ -180,9 +204,14 @@ def test_a_first_run_that_dies_before_its_word_index_is_made_gets_one(
 
 @pytest.mark.parametrize("point", POINTS)
 def test_edits_taken_back_after_a_crash_are_seen_as_taken_back(
-    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, point: str
+    home: Path,
+    tmp_path: Path,
+    vault: Path,
+    unedited: Contents,
+    monkeypatch: pytest.MonkeyPatch,
+    point: str,
 ) -> None:
-    home, before = tmp_path / "home", tmp_path / "before"
+    before = tmp_path / "before"
     shutil.copytree(vault, before)
     run(home, vault)
     edit(vault)
@@ -192,21 +221,23 @@ def test_edits_taken_back_after_a_crash_are_seen_as_taken_back(
     shutil.rmtree(vault)
     shutil.copytree(before, vault)
     run(home, vault)
-    run(tmp_path / "clean", vault)
-    assert contents(home, vault) == contents(tmp_path / "clean", vault)
+    assert contents(home, vault) == unedited
 
 
 @pytest.mark.parametrize("next_mode", [Mode.SYNC, Mode.REINDEX])
 @pytest.mark.parametrize("point", REBUILD_POINTS)
 def test_a_rebuild_that_dies_anywhere_is_finished_by_the_next_run(
-    tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, point: str, next_mode: Mode
+    home: Path,
+    vault: Path,
+    edited: Contents,
+    monkeypatch: pytest.MonkeyPatch,
+    point: str,
+    next_mode: Mode,
 ) -> None:
-    home = tmp_path / "home"
     run(home, vault, dimensions=16)
     crash_once(monkeypatch, REBUILD_POINTS[point])
     with pytest.raises(Crash):
         run(home, vault, Mode.REINDEX)
     edit(vault)
     run(home, vault, next_mode)
-    run(tmp_path / "clean", vault)
-    assert contents(home, vault) == contents(tmp_path / "clean", vault)
+    assert contents(home, vault) == edited

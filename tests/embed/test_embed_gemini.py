@@ -19,11 +19,6 @@ def server() -> Iterator[FakeGemini]:
         assert fake.violations == []
 
 
-@pytest.fixture
-def waits() -> list[float]:
-    return []
-
-
 embedder = embedders(GeminiEmbedder, "gemini", "gemini-embedding-2")
 
 

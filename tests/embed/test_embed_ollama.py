@@ -15,6 +15,7 @@ from tests.embed.embedding_doubles import (
     error,
     fake_ollama,
 )
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.embed.embedder import InputsRejected
 from obsidian_rag.embed.ollama import OllamaEmbedder
@@ -33,11 +34,6 @@ PASSAGES = "Represent this sentence for searching relevant passages: "
 def ollama() -> Iterator[FakeOllama]:
     with fake_ollama() as fake:
         yield fake
-
-
-@pytest.fixture
-def waits() -> list[float]:
-    return []
 
 
 embedder = embedders(OllamaEmbedder, "ollama", "tiny")
@@ -180,7 +176,7 @@ def test_only_a_warm_server_is_held_to_the_timeout(ollama: FakeOllama, waits: li
     first_load_s = iter([0.2])
 
     def load_then_answer(request: dict[str, object]) -> Answer:
-        ollama.release.wait(next(first_load_s, 5))
+        ollama.release.wait(next(first_load_s, PATIENCE_S))
         return ollama.vectors(request)
 
     ollama.on_embed = load_then_answer

@@ -30,11 +30,6 @@ def server() -> Iterator[FakeOpenAI]:
         assert fake.violations == []
 
 
-@pytest.fixture
-def waits() -> list[float]:
-    return []
-
-
 embedder = embedders(OpenAIEmbedder, "openai", "tiny")
 
 

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.livesync.nodes import MakeNode
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.livesync.codec.documents import Codec
 from obsidian_rag.livesync.codec.tweaks import Tweaks
@@ -21,7 +21,6 @@ from obsidian_rag.vault import walk_files
 NOTES = 400
 # A handful of looks at one file and its folders, and none at any other.
 FEW = 25
-PATIENCE_S = 300.0
 
 
 class Costs:
@@ -63,14 +62,6 @@ class Costs:
             return call(root)
 
         return walked
-
-
-def until(is_so: Callable[[], object]) -> None:
-    """Wait for what another thread does."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.02)
 
 
 def test_an_edit_costs_what_one_file_costs(

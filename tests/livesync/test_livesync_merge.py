@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.livesync.vectors import VECTORS
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.livesync.line_changes import apply_hunks, find_hunks
 from obsidian_rag.livesync.merge import merge_json, merge_text
@@ -181,7 +182,7 @@ def test_changes_found_in_a_text_make_the_other_one(old: list[str], new: list[st
     assert all(hunk.start < hunk.end or hunk.lines for hunk in hunks)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(PATIENCE_S)
 @pytest.mark.parametrize("distinct", [1, 2, 10_000, 20_000, 40_000, 80_000])
 def test_texts_made_to_be_slow_are_merged_or_refused_soon(distinct: int) -> None:
     def shuffled(seed: int) -> str:

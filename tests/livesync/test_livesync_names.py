@@ -135,42 +135,35 @@ def test_decomposed_names_travel_in_every_configuration(name: str, make_node: Ma
     assert one.files() == {DECOMPOSED: b"edited"}
 
 
+def replace_file(make_node: MakeNode, third: ThirdClient, old: str, new: str) -> None:
+    """Let a device have `new` where it had `old`; the other one follows and keeps the old file."""
+    one, two = make_node("one"), make_node("two")
+    one.write(old, "old")
+    one.write("other.md", "x")
+    sync(one, two)
+    (one.root / old).unlink()
+    if (one.root / new).is_dir():
+        (one.root / new).rmdir()
+    one.write(new, "new")
+    assert not one.sync().owed
+    assert third.order().index(old.lower()) < third.order().index(new.lower())
+    assert not two.sync().owed
+    assert two.records.quarantined() == []
+    assert two.files() == {new: b"new", "other.md": b"x"}
+    assert two.trashed() == [b"old"]
+
+
 def test_a_file_that_becomes_a_folder_is_deleted_first(
     make_node: MakeNode, third: ThirdClient
 ) -> None:
-    one, two = make_node("one"), make_node("two")
-    one.write("Topic", "a file")
-    one.write("other.md", "x")
-    sync(one, two)
-    (one.root / "Topic").unlink()
-    one.write("Topic/note.md", "in a folder")
-    reconciler = one.sync()
-    assert not reconciler.owed
+    replace_file(make_node, third, "Topic", "Topic/note.md")
     assert third.entries()["topic"]["deleted"] is True
-    assert third.order().index("topic") < third.order().index("topic/note.md")
-    reconciler = two.sync()
-    assert not reconciler.owed and two.records.quarantined() == []
-    assert two.files() == {"Topic/note.md": b"in a folder", "other.md": b"x"}
-    assert two.trashed() == [b"a file"]
 
 
 def test_a_folder_that_becomes_a_file_is_deleted_first(
     make_node: MakeNode, third: ThirdClient
 ) -> None:
-    one, two = make_node("one"), make_node("two")
-    one.write("Topic/note.md", "in a folder")
-    one.write("other.md", "x")
-    sync(one, two)
-    (one.root / "Topic/note.md").unlink()
-    (one.root / "Topic").rmdir()
-    one.write("Topic", "a file")
-    reconciler = one.sync()
-    assert not reconciler.owed
-    assert third.order().index("topic/note.md") < third.order().index("topic")
-    reconciler = two.sync()
-    assert not reconciler.owed and two.records.quarantined() == []
-    assert two.files() == {"Topic": b"a file", "other.md": b"x"}
-    assert two.trashed() == [b"in a folder"]
+    replace_file(make_node, third, "Topic/note.md", "Topic")
 
 
 def test_a_file_in_the_way_of_a_folder_is_told_and_kept(

@@ -282,10 +282,16 @@ def test_the_lock_of_a_dead_process_does_not_count(config: Config) -> None:
 # -- a sync from end to end
 
 
-def test_a_sync_takes_and_sends(config: Config, device: TestNode, vault: Path) -> None:
+@pytest.fixture
+def a_note_each(device: TestNode, vault: Path) -> None:
+    """A note that only the device has, and one that only the vault has."""
     device.write("there.md", "from the device\n")
     device.sync()
     (vault / "here.md").write_text("from here\n")
+
+
+@pytest.mark.usefixtures("a_note_each")
+def test_a_sync_takes_and_sends(config: Config, device: TestNode) -> None:
     steps: list[tuple[str, int, int]] = []
     result = sync_once(config, listener=lambda *step: steps.append(step))
     assert (result.stats.pulled, result.stats.pushed, result.is_complete) == (1, 1, True)
@@ -294,12 +300,10 @@ def test_a_sync_takes_and_sends(config: Config, device: TestNode, vault: Path) -
     assert device.files() == {"here.md": b"from here\n", "there.md": b"from the device\n"}
 
 
+@pytest.mark.usefixtures("a_note_each")
 def test_each_direction_leaves_the_other_side_alone(
     config: Config, device: TestNode, vault: Path
 ) -> None:
-    device.write("there.md", "from the device\n")
-    device.sync()
-    (vault / "here.md").write_text("from here\n")
     sync_once(config, Options(direction=Direction.PUSH))
     assert [file.name for file in vault.iterdir()] == ["here.md"]
     (vault / "more.md").write_text("more\n")
@@ -319,12 +323,10 @@ def test_read_only_sends_nothing_by_setting_or_by_wish(
     assert device.files() == {}
 
 
+@pytest.mark.usefixtures("a_note_each")
 def test_a_dry_run_says_what_it_would_do_and_does_nothing(
     config: Config, device: TestNode, vault: Path
 ) -> None:
-    device.write("there.md", "x\n")
-    device.sync()
-    (vault / "here.md").write_text("y\n")
     result = sync_once(config, Options(is_dry=True))
     assert result.planned == ("push here.md", "write there.md")
     assert [file.name for file in vault.iterdir()] == ["here.md"]

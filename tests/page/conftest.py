@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.page.notes import NOTES
 from tests.page.site import Site, Window, new_window, sign_in
+from tests.page.visits import Visit, served, visiting
 
 
 # Not for the session: while Playwright runs, no other test of the process could use asyncio.
@@ -44,3 +45,19 @@ def window(visitor: Window) -> Window:
     """A window that is signed in."""
     sign_in(visitor)
     return visitor
+
+
+@pytest.fixture(scope="module")
+def own_site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """The module's NOTES, served for its tests alone."""
+    with served(tmp_path_factory.mktemp("own"), request.module.NOTES) as one:
+        yield one
+
+
+@pytest.fixture
+def visit(request: pytest.FixtureRequest, browser: Browser, own_site: Site) -> Iterator[Visit]:
+    """A visit to the module's own site; EXPECTED of the module are errors that it causes."""
+    with visiting(browser, own_site, *getattr(request.module, "EXPECTED", ())) as one:
+        yield one

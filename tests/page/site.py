@@ -11,22 +11,28 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.transports.daemon_client import find_daemon
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "vault"
 HERE = Path(__file__).parent
 SHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
-# Generous for a machine that does other things; a window that hangs for longer is broken.
-PATIENCE_MS = 60_000
+PATIENCE_MS = PATIENCE_S * 1000
 expect.set_options(timeout=PATIENCE_MS)
-# Tells of everything that the Content-Security-Policy has blocked.
+# Tells of everything that the Content-Security-Policy has blocked, and keeps what is shown for a
+# moment only.
 _WATCH = """
 window.violations = [];
 addEventListener('securitypolicyviolation', (event) => {
   window.violations.push(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`);
 });
+window.toasts = [];
+new MutationObserver((changes) => {
+  for (const node of changes.flatMap((change) => [...change.addedNodes])) {
+    if (node.classList?.contains('toast')) window.toasts.push(node.textContent);
+  }
+}).observe(document, { childList: true, subtree: true });
 """
 
 
@@ -122,6 +128,11 @@ def new_window(browser: Browser, site: Site, **options: Any) -> tuple[BrowserCon
     window.page.on("pageerror", lambda error: hear("error", str(error)))
     window.page.on("dialog", lambda dialog: hear("error", f"dialog {dialog.message}"))
     return context, window
+
+
+def expect_toast(page: Page, text: str) -> None:
+    """Wait for a message that goes by itself, perhaps before a busy machine looks at it."""
+    until(lambda: text in page.evaluate("window.toasts"), f"the message “{text}”")
 
 
 def sign_in(window: Window) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.livesync.nodes import TestNode
+from tests.page.site import expect_toast
 from tests.page.visits import OtherSite, Visit, visiting
 from tests.transports.command_line import Done
 from tests.transports.conftest import device, livesync_secrets, synced_vault
@@ -89,7 +90,7 @@ def test_what_was_deleted_elsewhere_is_restored(visit: Visit, synced_vault: Path
     page = visit.go("/livesync")
     assert not (synced_vault / "gone.md").exists()
     page.get_by_role("button", name="Restore gone.md").click()
-    expect(page.locator(".toast")).to_contain_text("gone.md is back")
+    expect_toast(page, "gone.md is back")
     assert (synced_vault / "gone.md").read_text() == "soon gone\n"
     expect(page.get_by_role("button", name="Restore gone.md")).to_have_count(0)
 

@@ -1,9 +1,7 @@
 """The map by clicking it: find, walk, colour, zoom, fit, and stay where one was."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.page.site import Site
 from tests.page.visits import Visit, served, visiting
@@ -21,18 +19,6 @@ NOTES = {
     "Bread.md": "# Bread\n\nrye flour, salt, water and time\n",
     "Rye.md": "# Rye bread\n\nrye flour, salt, water and more time\n",
 }
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with served(tmp_path_factory.mktemp("map"), NOTES) as one:
-        yield one
-
-
-@pytest.fixture
-def visit(browser: Browser, site: Site) -> Iterator[Visit]:
-    with visiting(browser, site) as one:
-        yield one
 
 
 def drawn(visit: Visit, path: str = "/map") -> Page:
@@ -177,9 +163,9 @@ def test_the_view_moves_by_keys_wheel_and_drag_and_is_remembered(visit: Visit) -
     assert camera() == first
 
 
-def test_an_edit_shows_on_the_open_map(visit: Visit, site: Site) -> None:
+def test_an_edit_shows_on_the_open_map(visit: Visit) -> None:
     page = drawn(visit)
-    new = site.vault / "Water" / "Spring.md"
+    new = visit.site.vault / "Water" / "Spring.md"
     new.write_text("# Spring\n\nsee [[Pond]]\n")
     expect(page.locator(".map-told")).to_contain_text("9 notes")
     new.unlink()
@@ -187,9 +173,9 @@ def test_an_edit_shows_on_the_open_map(visit: Visit, site: Site) -> None:
 
 
 def test_a_note_that_is_not_there_is_said_and_names_no_dead_end(
-    browser: Browser, site: Site
+    browser: Browser, own_site: Site
 ) -> None:
-    with visiting(browser, site, "404") as visit:
+    with visiting(browser, own_site, "404") as visit:
         page = visit.go("/map?note=Nowhere.md")
         expect(page.locator(".state.bad")).to_contain_text("NOT_FOUND")
 

@@ -1,7 +1,7 @@
 """Searching by typing, by keys and by filters."""
 
 from playwright.sync_api import Route, expect
-from tests.page.site import Window
+from tests.page.site import Window, expect_toast
 
 
 def test_answers_come_while_typing_and_the_address_follows(window: Window) -> None:
@@ -35,7 +35,7 @@ def test_keys_alone_find_open_and_return(window: Window) -> None:
     page.keyboard.press("ArrowDown")
     expect(page.locator(".hit-title").nth(1)).to_be_focused()
     page.keyboard.press("c")
-    expect(page.locator(".toast")).to_have_text("Link copied")
+    expect_toast(page, "Link copied")
     assert page.evaluate("() => navigator.clipboard.readText()").startswith("obsidian://open")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
@@ -133,7 +133,7 @@ def test_a_change_of_a_setting_is_tried_before_it_is_saved(window: Window) -> No
     policy.select_option("withhold")
     expect(bar).to_contain_text("Takes effect at once.")
     bar.get_by_role("button", name="Save").click()
-    expect(page.locator(".toast")).to_have_text("Saved")
+    expect_toast(page, "Saved")
     assert '"withhold"' in (window.site.home / "config.json").read_text()
     page.get_by_label("sensitive policy").select_option("flag")
     bar.get_by_role("button", name="Save").click()

@@ -3,6 +3,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag.notes import Chunk, ChunkLimits, chunk_note, parse_note, split_frontmatter
 from obsidian_rag.notes.frontmatter import read_frontmatter
@@ -149,13 +150,13 @@ def test_plain_yaml_means_what_the_real_parser_says(
         "[", "<", "`", "*", "#", "<a '", "](a (", "```\n", "> ```\n", "#t ", "漢",
     ],
 )  # fmt: skip
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(PATIENCE_S)
 def test_a_megabyte_of_anything_is_no_trap(unit: str) -> None:
     """Seconds when the work grows with the size, hours when it grows with its square."""
     chunk_all(unit, 1_000_000)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(PATIENCE_S)
 def test_a_note_of_five_megabytes_is_no_trap() -> None:
     chunk_all(
         "# Head\n\nSome words in a sentence. And [[a link]] with <b>HTML</b>.\n\n- item\n\n",

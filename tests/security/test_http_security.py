@@ -218,7 +218,7 @@ def test_more_requests_than_allowed_are_told_to_wait(
 def test_who_has_no_token_cannot_use_up_the_turns_of_who_has(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    slow = {"server.max_requests_per_s": 1}
+    slow = {"server.max_requests_per_s": 0.01}
     engine = installed(tmp_path_factory.mktemp("turns"), slow, is_indexed=False)
     with open_door(engine) as door:
         for _ in range(5):

@@ -17,13 +17,15 @@ from typing import Any
 import pytest
 from tests.embed.embedding_doubles import fake_ollama, tiny_model
 from tests.embed.provider_doubles import fake_gemini, fake_openai
-from tests.fixture_types import Configure, MakeEngine
+from tests.fixture_types import Configure
+from tests.folders import write_config
 from tests.integration.living import Living, living
 from tests.security.sockets import PROXIES, Audit, can_trace, is_outside
 from tests.transports.command_line import COMMAND
 from tests.waiting import PATIENCE_S
 
-from obsidian_rag.engine import run_index
+from obsidian_rag.config import load
+from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.transports.daemon_client import RunningDaemon, find_daemon
 
@@ -68,13 +70,30 @@ def vault(tmp_path: Path, configure: Configure) -> Path:
     return root
 
 
-@pytest.fixture
-def indexed(vault: Path, engine: MakeEngine) -> Path:
-    """The vault with an index, made before the audit."""
-    made = engine(vault, LOCAL)
+@pytest.fixture(scope="module")
+def first_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the vault and a data folder that has its index, which are copied."""
+    root = tmp_path_factory.mktemp("first")
+    shutil.copytree(SAMPLE, root / "vault")
+    write_config(root / "home", root / "vault", LOCAL)
+    made = Engine(load(environ={"OBSIDIAN_RAG_HOME": str(root / "home")}))
     assert run_index(made, Mode.FULL).exit_code == 0
     made.close()
-    return vault
+    return root
+
+
+@pytest.fixture
+def indexed(first_index: Path, home: Path) -> Path:
+    """A vault that all tests of this file have, and its index, made before the audit."""
+    shutil.copytree(first_index / "home", home)
+    return first_index / "vault"
+
+
+@pytest.fixture
+def bread(indexed: Path) -> Iterator[Path]:
+    """A note that a test writes, which the vault does not have for the others."""
+    yield indexed / "Bread.md"
+    (indexed / "Bread.md").unlink(missing_ok=True)
 
 
 def words(*arguments: str) -> list[str]:
@@ -97,7 +116,7 @@ def test_index_and_search_open_no_socket_outside(vault: Path, audit: Audit) -> N
 
 
 def test_serve_with_a_search_a_sync_and_an_edit_stays_on_this_machine(
-    indexed: Path, audit: Audit, home: Path
+    indexed: Path, audit: Audit, home: Path, bread: Path
 ) -> None:
     with serving(audit, home) as (process, door):
         daemon = Living(process, door)
@@ -105,7 +124,7 @@ def test_serve_with_a_search_a_sync_and_an_edit_stays_on_this_machine(
         daemon.index("sync")
         while not daemon.call("status")["data"]["is_watching"]:
             daemon.wait_for("health")
-        (indexed / "Bread.md").write_text("# Bread\nRye sourdough.\n")
+        bread.write_text("# Bread\nRye sourdough.\n")
         daemon.wait_for("changes")
         assert daemon.search("sourdough")[0] == "Bread.md"
         asked = audit.run(words("search", "sourdough", "--json"))

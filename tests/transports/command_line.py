@@ -7,7 +7,10 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -44,16 +47,20 @@ def in_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Done:
     """Quick, and enough where the operating system has no say."""
+    capsys.readouterr()
+    code = _main(arguments, monkeypatch)
+    out, err = capsys.readouterr()
+    return Done(code, out, err)
+
+
+def _main(arguments: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(sys, "argv", ["obsidian-rag", *arguments])
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    capsys.readouterr()
     try:
-        code = main()
+        return main()
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    out, err = capsys.readouterr()
-    return Done(code, out, err)
 
 
 def in_another_process(*arguments: str, stdout: int = subprocess.PIPE) -> Done:
@@ -75,7 +82,7 @@ def on_terminal(
     is_redirected: bool = False,
     command: Sequence[str] = COMMAND,
 ) -> Done:
-    """On a terminal, answering each awaited text with a line.
+    """On a terminal, answering each awaited text with a line, in another process.
 
     `err` has all that was shown; `out` is what went to a file if stdout `is_redirected`.
     """
@@ -89,25 +96,61 @@ def on_terminal(
         start_new_session=True,
     )
     os.close(far_end)
+    with process, os.fdopen(terminal, "rb+", buffering=0) as screen:
+        shown, written = _talk(screen, process.stdout, answers)
+        code = process.wait(PATIENCE_S)
+    return Done(code, written, shown)
+
+
+def on_terminal_in_process(
+    *arguments: str,
+    answers: Iterable[tuple[str, str]] = (),
+    is_redirected: bool = False,
+) -> Done:
+    """As `on_terminal`, in this process: enough for what is shown and asked.
+
+    Not for signals, nor for hidden questions, which go to the terminal of whoever runs the tests.
+    """
+    terminal, far_end = pty.openpty()
+    with (
+        os.fdopen(terminal, "rb+", buffering=0) as screen,
+        tempfile.TemporaryFile("w+", encoding="utf-8") as file,
+        ThreadPoolExecutor(1) as user,
+    ):
+        with ExitStack() as open_streams, pytest.MonkeyPatch.context() as patch:
+            for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+                stream = os.fdopen(os.dup(far_end), mode, buffering=1, encoding="utf-8")
+                open_streams.enter_context(stream)
+                patch.setattr(sys, name, stream)
+            os.close(far_end)
+            if is_redirected:
+                patch.setattr(sys, "stdout", file)
+            talk = user.submit(_talk, screen, None, answers)
+            code = _main(arguments, patch)
+        shown, _ = talk.result()
+        file.seek(0)
+        return Done(code, file.read(), shown)
+
+
+def _talk(
+    screen: IO[bytes], pipe: IO[bytes] | None, answers: Iterable[tuple[str, str]]
+) -> tuple[str, str]:
+    """All that is shown on a terminal and written to a pipe, to the end of both."""
     shown, written = b"", b""
     waiting = list(answers)
-    with process, os.fdopen(terminal, "rb+", buffering=0) as screen:
-        sources: list[IO[bytes]] = [screen]
-        if process.stdout is not None:
-            sources.append(process.stdout)
-        while sources and (ready := select.select(sources, [], [], PATIENCE_S)[0]):
-            for source in ready:
-                block = _block(source)
-                if not block:
-                    sources.remove(source)
-                elif source is screen:
-                    shown += block
-                else:
-                    written += block
-            if waiting and waiting[0][0].encode() in shown:
-                screen.write(waiting.pop(0)[1].encode() + b"\n")
-        code = process.wait(PATIENCE_S)
-    return Done(code, written.decode(), shown.decode().replace("\r\n", "\n"))
+    sources = [screen] if pipe is None else [screen, pipe]
+    while sources and (ready := select.select(sources, [], [], PATIENCE_S)[0]):
+        for source in ready:
+            block = _block(source)
+            if not block:
+                sources.remove(source)
+            elif source is screen:
+                shown += block
+            else:
+                written += block
+        if waiting and waiting[0][0].encode() in shown:
+            screen.write(waiting.pop(0)[1].encode() + b"\n")
+    return shown.decode().replace("\r\n", "\n"), written.decode()
 
 
 def _block(source: IO[bytes]) -> bytes:

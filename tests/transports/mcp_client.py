@@ -1,5 +1,6 @@
-"""The official MCP client, talking to `obsidian-rag mcp` in a process of its own."""
+"""The official MCP client, talking to `obsidian-rag mcp`: in a process of its own, or in ours."""
 
+import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable
@@ -11,6 +12,12 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp_types import CallToolResult, ErrorData, TextContent
 from tests.transports.command_line import COMMAND
 from tests.waiting import PATIENCE_S
+
+from obsidian_rag.config import load
+from obsidian_rag.transports.backend import ResidentBackend
+from obsidian_rag.transports.limits import NO_LIMITS
+from obsidian_rag.transports.mcp.answers import Answers
+from obsidian_rag.transports.mcp.handlers import Handlers
 
 SERVER = [*COMMAND, "mcp"]
 T = TypeVar("T")
@@ -35,6 +42,19 @@ def talk(
                 stdio_client(server, errlog=log), mode=mode, read_timeout_seconds=PATIENCE_S
             ) as client:
                 return await session(client)
+
+    return anyio.run(main)
+
+
+def talk_in_process(session: Callable[[Client], Awaitable[T]]) -> T:
+    """Do `session` with what a server answers, without the start of a process and its pipes."""
+
+    async def main() -> T:
+        with contextlib.closing(Answers(ResidentBackend(load(), NO_LIMITS))) as answers:
+            server = Handlers(lambda _: answers).server()
+            with anyio.fail_after(PATIENCE_S):
+                async with Client(server, mode="legacy", read_timeout_seconds=PATIENCE_S) as client:
+                    return await session(client)
 
     return anyio.run(main)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixture_types import Cli, Configure, MakeVault
-from tests.transports.command_line import on_terminal
+from tests.transports.command_line import on_terminal_in_process
 
 from obsidian_rag.search import Outcome, Question, Signals, report_of
 from obsidian_rag.search.measures import measure
@@ -248,7 +248,7 @@ def test_a_degraded_evaluation_says_why(cli: Cli, vault: Path, configure: Config
 
 
 def test_progress_goes_to_the_terminal_and_the_table_to_the_file(vault: Path) -> None:
-    done = on_terminal("eval", "--self", is_redirected=True)
+    done = on_terminal_in_process("eval", "--self", is_redirected=True)
     assert done.code == 0
     assert "questions" in done.err
     assert done.out.split()[:7] == MEASURES

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixture_types import Cli, Configure, MakeVault
-from tests.transports.command_line import on_terminal
+from tests.transports.command_line import on_terminal_in_process
 
 HEAD = ["notes", "links", "Hit@1", "Hit@5", "Hit@10", "Hit@20", "MRR"]
 NOTES = {
@@ -69,7 +69,7 @@ def test_links_are_measured_alone(cli: Cli, vault: Path, other: tuple[str, ...])
 
 
 def test_progress_goes_to_the_terminal_and_the_table_to_the_file(vault: Path) -> None:
-    done = on_terminal("eval", "--links", is_redirected=True)
+    done = on_terminal_in_process("eval", "--links", is_redirected=True)
     assert done.code == 0
     assert "links" in done.err
     assert done.out.split()[:7] == HEAD

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.fixture_types import Cli, Configure, MakeVault
-from tests.transports.command_line import on_terminal
+from tests.transports.command_line import on_terminal_in_process
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine, run_index
@@ -186,7 +186,7 @@ def test_init_with_the_same_vault_can_be_repeated(cli: Cli, vault: Path, tmp_pat
 @pytest.mark.parametrize(("answer", "code"), [("n", 2), ("y", 0)])
 def test_on_a_terminal_init_asks(vault: Path, second: Path, answer: str, code: int) -> None:
     answers = [("Replace it", answer), ("search by meaning", "n")]
-    done = on_terminal("init", "--vault", str(second), answers=answers)
+    done = on_terminal_in_process("init", "--vault", str(second), answers=answers)
     assert done.code == code, done.err
     assert load().vault_root == (second if code == 0 else vault)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixture_types import Cli
-from tests.transports.command_line import on_terminal
+from tests.transports.command_line import on_terminal_in_process
 
 from obsidian_rag.config import load
 
@@ -108,7 +108,7 @@ def test_without_a_terminal_and_without_obsidian_the_way_is_shown(cli: Cli) -> N
 
 
 def test_on_a_terminal_a_number_chooses(vaults: list[Path]) -> None:
-    done = on_terminal("init", answers=[("number or folder", "2"), NO_MODEL])
+    done = on_terminal_in_process("init", answers=[("number or folder", "2"), NO_MODEL])
     assert done.code == 0, done.err
     assert all(str(vault) in done.err for vault in vaults)
     assert load().vault_root == vaults[1]
@@ -116,7 +116,9 @@ def test_on_a_terminal_a_number_chooses(vaults: list[Path]) -> None:
 
 def test_on_a_terminal_a_folder_chooses_too(vaults: list[Path], tmp_path: Path) -> None:
     (tmp_path / "third").mkdir()
-    done = on_terminal("init", answers=[("number or folder", str(tmp_path / "third")), NO_MODEL])
+    done = on_terminal_in_process(
+        "init", answers=[("number or folder", str(tmp_path / "third")), NO_MODEL]
+    )
     assert done.code == 0, done.err
     assert load().vault_root == tmp_path / "third"
 
@@ -127,11 +129,13 @@ def test_on_a_terminal_the_model_is_offered_and_going_without_is_no_failure(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     monkeypatch.setenv("UV_OFFLINE", "1")
-    done = on_terminal("init", "--vault", str(vaults[0]), answers=[("search by meaning", "")])
+    done = on_terminal_in_process(
+        "init", "--vault", str(vaults[0]), answers=[("search by meaning", "")]
+    )
     assert done.code == 0, done.err
     assert "static vectors" in done.err
     assert load().vault_root == vaults[0]
-    silent = on_terminal("init", "--vault", str(vaults[1]), "--model", "none")
+    silent = on_terminal_in_process("init", "--vault", str(vaults[1]), "--model", "none")
     assert silent.code == 0 and "search by meaning" not in silent.err
 
 
@@ -146,6 +150,6 @@ def test_a_model_that_was_asked_for_and_cannot_be_had_is_a_failure(
 
 
 def test_a_number_that_was_not_offered_is_refused(vaults: list[Path], home: Path) -> None:
-    done = on_terminal("init", answers=[("number or folder", "7")])
+    done = on_terminal_in_process("init", answers=[("number or folder", "7")])
     assert done.code == 2
     assert not home.exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixture_types import Cli
-from tests.transports.command_line import COMMAND, on_terminal
+from tests.transports.command_line import COMMAND, on_terminal_in_process
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.index import report
@@ -65,10 +65,10 @@ def test_status_shows_local_time_to_the_minute_and_json_has_all_of_it(
 def test_status_has_colour_on_a_terminal_that_wants_it(
     vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = on_terminal("status").err
+    shown = on_terminal_in_process("status").err
     assert re.search(r"\x1b\[32m\S*healthy", shown)
     monkeypatch.setenv("NO_COLOR", "1")
-    plain = on_terminal("status").err
+    plain = on_terminal_in_process("status").err
     assert "\x1b" not in plain
     assert "healthy" in plain
 

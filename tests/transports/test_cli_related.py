@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from tests.fixture_types import Cli, Configure, MakeVault
 from tests.integration.living import QUICK, living
-from tests.transports.command_line import Done, in_another_process, on_terminal
+from tests.transports.command_line import Done, in_another_process, on_terminal_in_process
 
 from obsidian_rag.transports.cli.related_text import excerpt, plain, wrapped
 
@@ -160,14 +160,14 @@ def test_scores_have_the_colours_of_the_panel_on_a_terminal_only(
     vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ("related", "Rain garden", "--show-linked")
-    shown = re.findall(r"\x1b\[(\d+)m([01]\.\d\d)\x1b", on_terminal(*arguments).err)
+    shown = re.findall(r"\x1b\[(\d+)m([01]\.\d\d)\x1b", on_terminal_in_process(*arguments).err)
     assert shown
     for colour, score in shown:
         worth = float(score)
         assert colour == ("32" if worth > 0.7 else "33" if worth > 0.4 else "90")
     assert COLOUR not in in_another_process(*arguments).out
     monkeypatch.setenv("NO_COLOR", "1")
-    assert COLOUR not in on_terminal(*arguments).err
+    assert COLOUR not in on_terminal_in_process(*arguments).err
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixture_types import Cli, Configure
-from tests.transports.command_line import Done, in_another_process, on_terminal
+from tests.transports.command_line import Done, in_another_process, on_terminal_in_process
 
 NOTES = {
     "Finance/Debts.md": "# Debts\n\nI owe Sreenivas two hundred dollars.\n",
@@ -181,13 +181,13 @@ def test_a_degraded_answer_is_printed_with_its_reason(
 
 def test_matches_are_highlighted_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ("search", "sedge", "--top", "1")
-    shown = on_terminal(*arguments)
+    shown = on_terminal_in_process(*arguments)
     assert shown.code == 0
     assert re.search(r"\x1b\[\S*msedge\x1b\[0m", shown.err)
-    assert COLOUR not in on_terminal(*arguments, is_redirected=True).out
+    assert COLOUR not in on_terminal_in_process(*arguments, is_redirected=True).out
     assert COLOUR not in in_another_process(*arguments).out
     monkeypatch.setenv("NO_COLOR", "1")
-    plain = on_terminal(*arguments)
+    plain = on_terminal_in_process(*arguments)
     assert COLOUR not in plain.err
     assert "sedge" in plain.err
 

@@ -10,7 +10,7 @@ import pytest
 from tests.embed.provider_doubles import KEY, FakeOpenAI, fake_openai
 from tests.fixture_types import Cli
 from tests.integration.living import QUICK, Configure, MakeVault, living
-from tests.transports.command_line import on_terminal
+from tests.transports.command_line import on_terminal_in_process
 
 NOTES = {"Garden.md": "# Garden\n\nThe roses need water.\n", "Debt.md": "I owe Bo forty crowns.\n"}
 
@@ -53,14 +53,14 @@ def test_a_script_has_to_say_yes(cli: Cli, server: FakeOpenAI) -> None:
 
 def test_a_person_is_told_how_much_it_is_and_asked(server: FakeOpenAI) -> None:
     question = "Send the rest?"
-    refused = on_terminal("index", answers=[(question, "n")])
+    refused = on_terminal_in_process("index", answers=[(question, "n")])
     assert (refused.code, server.paths) == (2, [])
     assert "2 notes, about" in refused.err
     assert "cost about 0.00" in refused.err
-    done = on_terminal("index", answers=[(question, "y")])
+    done = on_terminal_in_process("index", answers=[(question, "y")])
     assert done.code == 0
     assert server.requests
-    assert question not in on_terminal("index").err
+    assert question not in on_terminal_in_process("index").err
 
 
 def test_the_key_is_nowhere_on_disk_or_on_screen(cli: Cli, server: FakeOpenAI, home: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixture_types import Cli, Configure, MakeVault
-from tests.transports.command_line import Done, in_another_process, on_terminal
+from tests.transports.command_line import Done, in_another_process, on_terminal_in_process
 
 BOG_ID = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 BREAD_ID = "f47ac10b-58cc-4372-a567-0e02b2c3d479"
@@ -37,7 +37,9 @@ def number_of(cli: Cli, note: str) -> str:
 
 def picking(*answers: str) -> Done:
     """The picker, answered line by line."""
-    return on_terminal("suggest", "Garden", answers=[(PROMPT, answer) for answer in answers])
+    return on_terminal_in_process(
+        "suggest", "Garden", answers=[(PROMPT, answer) for answer in answers]
+    )
 
 
 def test_in_a_pipe_suggestions_are_printed_and_nothing_is_written(vault: Path) -> None:
@@ -125,7 +127,7 @@ def test_a_number_picks_and_an_empty_line_ends(cli: Cli, vault: Path) -> None:
 def test_an_empty_answer_takes_the_offered_relation(cli: Cli, vault: Path) -> None:
     number = number_of(cli, "Peat bog.md")
     answers = [(PROMPT, answer) for answer in (number, "", "")]
-    done = on_terminal("suggest", "Garden", "--rel", "feeds", answers=answers)
+    done = on_terminal_in_process("suggest", "Garden", "--rel", "feeds", answers=answers)
     assert "How is it related? [feeds]" in done.err
     assert 'rel: "feeds"' in garden(vault)
 
@@ -193,13 +195,13 @@ def test_without_suggestions_the_picker_still_finds_notes_by_title(
     configure(vault, {"relations.vector_weight": 0})
     cli("index")
     answers = [(PROMPT, answer) for answer in ("rye", "1", "", "")]
-    done = on_terminal("suggest", "a", answers=answers)
+    done = on_terminal_in_process("suggest", "a", answers=answers)
     assert "Nothing to suggest" in done.err
     assert BOG_ID in (vault / "a.md").read_text()
 
 
 def test_a_terminal_whose_output_is_redirected_gets_the_list(vault: Path) -> None:
-    done = on_terminal("suggest", "Garden", is_redirected=True)
+    done = on_terminal_in_process("suggest", "Garden", is_redirected=True)
     assert done.code == 0
     assert "Peat bog.md" in done.out
     assert PROMPT not in done.err

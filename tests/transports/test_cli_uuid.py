@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.fixture_types import Cli, Configure, MakeVault
 from tests.folders import files_below
-from tests.transports.command_line import COMMAND, in_another_process, on_terminal
+from tests.transports.command_line import COMMAND, in_another_process, on_terminal_in_process
 from tests.waiting import PATIENCE_S
 
 V4 = "550e8400-e29b-41d4-a716-44665544000"
@@ -231,7 +231,7 @@ def test_the_owner_may_give_an_id_to_any_note_by_name(cli: Cli, vault: Path) -> 
 
 
 def test_progress_goes_to_the_terminal_and_the_summary_to_the_file(vault: Path) -> None:
-    done = on_terminal("uuid", "add", "--all", is_redirected=True)
+    done = on_terminal_in_process("uuid", "add", "--all", is_redirected=True)
     assert (done.code, done.out) == (1, "2 notes got an id\n")
     assert "━" in done.err
     assert "━" not in in_another_process("uuid", "check").err

@@ -25,7 +25,7 @@ from obsidian_rag.engine.events import EventKind
 from obsidian_rag.transports.http.answers import Refusal
 from obsidian_rag.transports.http.threads import ToolThreads
 
-QUICK_S = 0.4
+QUICK_S = 1.0
 SLOW = {"server.read_timeout_s": QUICK_S, "server.max_body_kb": 64}
 TOOL = "/tools/obsidian_rag_status"
 

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 from tests.fixture_types import Configure, MakeVault
 from tests.integration.living import QUICK, Living, living
-from tests.transports.mcp_client import envelope_of, talk
+from tests.transports.mcp_client import envelope_of, talk, talk_in_process
 
 NOTES = {"Garden.md": "# Rain garden\n\nIris and sedge.\n"}
 
@@ -62,7 +62,7 @@ def test_a_daemon_is_asked_for_as_long_as_it_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("vault")
-def test_a_daemon_that_was_killed_is_not_missed(tmp_path: Path) -> None:
+def test_a_daemon_that_was_killed_is_not_missed() -> None:
     with living() as daemon:
         daemon.index()
 
@@ -72,7 +72,7 @@ def test_a_daemon_that_was_killed_is_not_missed(tmp_path: Path) -> None:
             found = await client.call_tool("obsidian_rag_search", {"query": "iris"})
             return during, envelope_of(found)
 
-        during, found = talk(session, tmp_path / "stderr.txt")
+        during, found = talk_in_process(session)
     assert during["is_watching"]
     assert found["data"]["results"][0]["source_file"] == "Garden.md"
 
@@ -88,12 +88,12 @@ def test_a_daemon_with_other_settings_does_not_answer_for_us(
 
 
 @pytest.mark.usefixtures("vault")
-def test_a_name_that_is_no_tool_never_reaches_the_daemon(tmp_path: Path) -> None:
+def test_a_name_that_is_no_tool_never_reaches_the_daemon() -> None:
     with living() as daemon:
 
         async def session(client: Client) -> list[Any]:
             names = ("../shutdown", "obsidian_rag_status?", "obsidian_rag_status#")
             return [await client.call_tool(name, {}) for name in names]
 
-        assert [result.is_error for result in talk(session, tmp_path / "stderr.txt")] == [True] * 3
+        assert [result.is_error for result in talk_in_process(session)] == [True] * 3
         assert daemon.call("status")["data"]["is_watching"]

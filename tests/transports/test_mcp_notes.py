@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 from mcp_types import INVALID_PARAMS, ErrorData, TextResourceContents
 from tests.fixture_types import MakeEngine, MakeVault
-from tests.transports.mcp_client import failure_of, talk
+from tests.transports.mcp_client import failure_of, talk, talk_in_process
 
 from obsidian_rag.engine import run_index
 from obsidian_rag.index import Mode
@@ -57,7 +57,7 @@ def test_notes_are_listed_by_path_without_those_that_are_not_for_agents(
 
 
 def test_many_notes_come_in_pages_and_private_ones_leave_no_gap(
-    make_vault: MakeVault, engine: MakeEngine, said: Path
+    make_vault: MakeVault, engine: MakeEngine
 ) -> None:
     private = {f"Notes/{n:03}.md": "---\nrag: private\n---\nhidden\n" for n in range(40, 160)}
     public = {f"Notes/{n:03}.md": f"note {n}\n" for n in range(340) if not 40 <= n < 160}
@@ -71,13 +71,13 @@ def test_many_notes_come_in_pages_and_private_ones_leave_no_gap(
             if (cursor := page.next_cursor) is None:
                 return pages
 
-    pages = talk(session, said)
+    pages = talk_in_process(session)
     assert [len(page) for page in pages] == [100, 100, 20]
     assert [path for page in pages for path in page] == sorted(public)
 
 
 def test_a_note_is_read_with_its_text_and_its_facts(
-    make_vault: MakeVault, engine: MakeEngine, said: Path
+    make_vault: MakeVault, engine: MakeEngine
 ) -> None:
     long = "".join(f"line {n} {'x' * 90}\n" for n in range(1200))
     run_index(engine(make_vault({**NOTES, "Long.md": long})), Mode.FULL)
@@ -86,7 +86,7 @@ def test_a_note_is_read_with_its_text_and_its_facts(
         uris = [note.uri for note in (await client.list_resources()).resources]
         return [(await client.read_resource(uri)).contents for uri in uris]
 
-    board, debts, cut, oil = talk(session, said)
+    board, debts, cut, oil = talk_in_process(session)
     assert [block.text for block in board] == [CANVAS]
     assert board[0].mime_type == "application/json"
     assert debts[0].text.endswith("I owe Sreenivas two hundred dollars.")
@@ -113,7 +113,7 @@ REFUSED = {
 
 
 def test_a_refused_note_is_a_protocol_error_with_our_code(
-    make_vault: MakeVault, engine: MakeEngine, said: Path
+    make_vault: MakeVault, engine: MakeEngine
 ) -> None:
     run_index(engine(make_vault(NOTES)), Mode.FULL)
 
@@ -121,7 +121,7 @@ def test_a_refused_note_is_a_protocol_error_with_our_code(
         refusals = [await failure_of(client.read_resource(uri)) for uri in REFUSED]
         return refusals, await failure_of(client.list_resources(cursor="not ours"))
 
-    refusals, bad_cursor = talk(session, said)
+    refusals, bad_cursor = talk_in_process(session)
     assert {error.data["code"] for error in refusals if error.code != INVALID_PARAMS} == set()
     assert [error.data["code"] for error in refusals] == list(REFUSED.values())
     assert (bad_cursor.code, bad_cursor.data["code"]) == (INVALID_PARAMS, "INVALID_ARGUMENT")
@@ -130,12 +130,12 @@ def test_a_refused_note_is_a_protocol_error_with_our_code(
 
 
 def test_without_an_index_there_are_no_resources_and_no_data_folder_is_made(
-    make_vault: MakeVault, said: Path, home: Path, configure: Callable[..., None]
+    make_vault: MakeVault, home: Path, configure: Callable[..., None]
 ) -> None:
     configure(make_vault(NOTES), {})
 
     async def session(client: Client) -> Any:
         return await client.list_resources()
 
-    assert talk(session, said).resources == []
+    assert talk_in_process(session).resources == []
     assert not (home / "state.db").exists()

@@ -1,12 +1,11 @@
 """The prompts, which carry the protocol of asking to a model."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 from mcp_types import INVALID_PARAMS, ErrorData, TextContent
-from tests.transports.mcp_client import failure_of, talk
+from tests.transports.mcp_client import failure_of, talk_in_process
 
 from obsidian_rag.tools import TOOLS
 from obsidian_rag.transports.mcp.prompts import INSTRUCTIONS, get_prompt, offered_prompts
@@ -18,7 +17,7 @@ GIVEN: dict[str, dict[str, str]] = {
 }
 
 
-def test_the_client_lists_and_gets_each_prompt(tmp_path: Path) -> None:
+def test_the_client_lists_and_gets_each_prompt() -> None:
     async def session(client: Client) -> tuple[Any, dict[str, Any], list[ErrorData]]:
         listed = await client.list_prompts()
         got = {name: await client.get_prompt(name, given) for name, given in GIVEN.items()}
@@ -29,7 +28,7 @@ def test_the_client_lists_and_gets_each_prompt(tmp_path: Path) -> None:
         ]
         return listed, got, refused
 
-    listed, got, refused = talk(session, tmp_path / "stderr.txt")
+    listed, got, refused = talk_in_process(session)
     offers = {prompt.name: prompt for prompt in listed.prompts}
     assert {name: [a.name for a in offer.arguments] for name, offer in offers.items()} == {
         name: list(given) for name, given in GIVEN.items()

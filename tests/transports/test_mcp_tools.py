@@ -7,7 +7,7 @@ import pytest
 from mcp import Client
 from tests.embed.embedding_doubles import fake_ollama
 from tests.fixture_types import Configure, MakeEngine, MakeVault
-from tests.transports.mcp_client import Mode, envelope_of, talk
+from tests.transports.mcp_client import Mode, envelope_of, talk, talk_in_process
 
 from obsidian_rag import __version__
 from obsidian_rag.engine import run_index
@@ -94,11 +94,11 @@ def test_the_server_introduces_itself_and_offers_every_tool(mode: Mode, said: Pa
 
 
 @pytest.mark.usefixtures("vault")
-def test_the_list_of_tools_is_short_enough_to_be_read_in_every_conversation(said: Path) -> None:
+def test_the_list_of_tools_is_short_enough_to_be_read_in_every_conversation() -> None:
     async def session(client: Client) -> str:
         return (await client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
 
-    listed = talk(session, said)
+    listed = talk_in_process(session)
     assert len(listed.encode()) <= 12_000
 
 
@@ -168,18 +168,18 @@ FAILURES: list[tuple[str, dict[str, object], str]] = [
 
 
 @pytest.mark.usefixtures("vault")
-def test_a_failure_is_an_error_with_the_envelope(said: Path) -> None:
+def test_a_failure_is_an_error_with_the_envelope() -> None:
     async def session(client: Client) -> list[Any]:
         return [await client.call_tool(tool, arguments) for tool, arguments, _ in FAILURES]
 
-    for result, (_, _, code) in zip(talk(session, said), FAILURES, strict=True):
+    for result, (_, _, code) in zip(talk_in_process(session), FAILURES, strict=True):
         envelope = envelope_of(result)
         assert (result.is_error, envelope["data"], envelope["error"]["code"]) == (True, None, code)
         assert "Traceback" not in result.content[0].text
 
 
 def test_without_a_vault_or_an_index_the_envelope_says_what_to_do(
-    make_vault: MakeVault, configure: Configure, said: Path
+    make_vault: MakeVault, configure: Configure
 ) -> None:
     async def session(client: Client) -> tuple[Any, Any]:
         nowhere = await client.call_tool("obsidian_rag_status")
@@ -187,7 +187,7 @@ def test_without_a_vault_or_an_index_the_envelope_says_what_to_do(
         return nowhere, await client.call_tool("obsidian_rag_search", {"query": "garden"})
 
     for result, code in zip(
-        talk(session, said), ("CONFIG_INVALID", "INDEX_NOT_FOUND"), strict=True
+        talk_in_process(session), ("CONFIG_INVALID", "INDEX_NOT_FOUND"), strict=True
     ):
         envelope = envelope_of(result)
         assert (result.is_error, envelope["status"]) == (True, "unavailable")
@@ -196,7 +196,7 @@ def test_without_a_vault_or_an_index_the_envelope_says_what_to_do(
 
 
 def test_a_degraded_answer_is_no_error_and_passes_with_its_cause(
-    make_vault: MakeVault, engine: MakeEngine, said: Path
+    make_vault: MakeVault, engine: MakeEngine
 ) -> None:
     async def search(client: Client) -> Any:
         asked = {"query": "garden", "max_results": 1}
@@ -218,7 +218,7 @@ def test_a_degraded_answer_is_no_error_and_passes_with_its_cause(
             "embedding.base_url": ollama.url,
         }
         run_index(engine(make_vault(NOTES), settings), IndexMode.FULL)
-        degraded, healed = talk(session, said)
+        degraded, healed = talk_in_process(session)
     envelope = envelope_of(degraded)
     assert not degraded.is_error
     assert (envelope["status"], envelope["error"]["code"]) == ("degraded", "OLLAMA_UNREACHABLE")
@@ -228,7 +228,7 @@ def test_a_degraded_answer_is_no_error_and_passes_with_its_cause(
 
 @pytest.mark.usefixtures("vault")
 def test_stricter_settings_hold_for_a_server_that_runs_already(
-    vault: Path, configure: Configure, said: Path
+    vault: Path, configure: Configure
 ) -> None:
     async def session(client: Client) -> tuple[Any, Any, Any]:
         read = {"note": "Finance/Debts.md"}
@@ -238,7 +238,7 @@ def test_stricter_settings_hold_for_a_server_that_runs_already(
         (vault.parent / "home" / "config.json").write_text("{")
         return before, after, await client.call_tool("obsidian_rag_status")
 
-    before, after, broken = talk(session, said)
+    before, after, broken = talk_in_process(session)
     assert envelope_of(before)["data"]["sensitive_detected"]
     assert (after.is_error, envelope_of(after)["error"]["code"]) == (True, "SENSITIVE_FILTERED")
     told = envelope_of(broken)

@@ -737,7 +737,7 @@ def test_when_the_system_cannot_watch_any_more_the_vault_is_polled_and_the_user_
         (root / "seen.md").write_text("x")
         assert news.wait(300)
         stop.set()
-        thread.join(10)
+        thread.join(300)
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script), str(vault)],
