@@ -54,7 +54,7 @@ def test_a_reindex_asks_first(visit: Visit) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.get_by_role("button", name="Reindex…").click()
     page.get_by_role("dialog").get_by_role("button", name="Reindex", exact=True).click()
-    expect_toast(page, "Reindex started; search goes on with the old index")
+    expect_toast(page, "Reindex started; search still uses the old index")
     # A sync may come after it, and then the last one that is told in words is that.
     expect(page.locator(".sync-bar[aria-label^='Reindex']").first).to_be_visible()
 
