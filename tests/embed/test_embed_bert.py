@@ -24,7 +24,13 @@ from tests.embed.tiny_bert import (
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.config import Settings
-from obsidian_rag.embed import add_model, list_models, make_meaning_embedder, model_use
+from obsidian_rag.embed import (
+    add_model,
+    list_models,
+    make_meaning_embedder,
+    model_use,
+    runtime,
+)
 from obsidian_rag.embed.bert import NumpyBert, quantised, read_float_weights, read_shape
 from obsidian_rag.embed.bert_graph import write_graph
 from obsidian_rag.embed.meaning import TransformerEmbedder
@@ -300,3 +306,14 @@ made.embed_query("the dog")
         timeout=PATIENCE_S,
     )
     assert done.stdout.splitlines() == ["set()", "import 1"], done.stderr
+
+
+def test_the_quicker_sums_of_int8_are_taken_only_where_they_are_exact(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What a processor can do cannot be had otherwise: both answers are tried on this one.
+    made = []
+    for is_exact in {False, runtime._has_exact_int8()}:
+        monkeypatch.setattr(runtime, "_has_exact_int8", lambda is_exact=is_exact: is_exact)
+        made.append(installed(home / str(is_exact)).embed_documents(TEXTS))
+    assert all(np.array_equal(made[0], vectors) for vectors in made)

@@ -52,6 +52,18 @@ def test_what_is_put_is_found_by_cosine_best_first(home: Path) -> None:
     assert MeaningStore(home / "meaning", "onnx:tiny").nearest(question, 5) == found
 
 
+def test_many_vectors_are_compared_like_few(home: Path) -> None:
+    store, named, vectors = MeaningStore(home / "meaning", "onnx:tiny"), rows(33_001), []
+    for start in range(0, len(named), 10_000):
+        vectors.append(unit_vectors(len(named[start : start + 10_000]), start, width=8))
+        store.put(named[start : start + 10_000], vectors[-1])
+    whole = np.concatenate(vectors)
+    for place in (0, 16_499, 16_500, 33_000):  # at both ends of either half
+        found = store.nearest(whole[place], 20)
+        assert found[named[place][0]] == pytest.approx(1.0, abs=0.01)
+        assert min(found.values()) > np.sort(whole @ whole[place])[-20] - 0.03
+
+
 def test_nearest_among_some_chunks_knows_no_others(home: Path) -> None:
     store, named, vectors = filled(home)
     some = [named[3][0], named[9][0], str(uuid.uuid4()), "no id at all"]

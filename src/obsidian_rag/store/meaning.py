@@ -16,6 +16,7 @@ import errno
 import os
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from io import FileIO
 from pathlib import Path
 
@@ -47,6 +48,8 @@ _SUFFIX = ".vectors"
 _PART = ".part"
 # Rows that are multiplied at once: as float32 they fit into a core's cache.
 _BLOCK = 1024
+# From here on two threads take half the time; below, starting them takes longer.
+_MANY = 32_768
 # Compacted when one record in four is waste, and there is something to gain.
 _WASTE_SHARE = 4
 _LEAST_WASTE = 64
@@ -311,12 +314,21 @@ def _scores(
     scores = np.empty(total, dtype=np.float32)
     scales = np.array(records["scale"]) if rows is None else records["scale"][rows]
     vectors = records["vector"]
-    room = np.empty((min(_BLOCK, total), len(question)), dtype=np.float32)
-    for start in range(0, total, _BLOCK):
-        end = min(total, start + _BLOCK)
-        block = room[: end - start]
-        block[:] = vectors[start:end] if rows is None else vectors[rows[start:end]]
-        np.dot(block, question, out=scores[start:end])
+
+    def multiply(first: int, last: int) -> None:
+        room = np.empty((min(_BLOCK, last - first), len(question)), dtype=np.float32)
+        for start in range(first, last, _BLOCK):
+            end = min(last, start + _BLOCK)
+            block = room[: end - start]
+            block[:] = vectors[start:end] if rows is None else vectors[rows[start:end]]
+            np.dot(block, question, out=scores[start:end])
+
+    if total < _MANY:
+        multiply(0, total)
+    else:  # numpy lets other threads work meanwhile
+        half = total // 2
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(multiply, (0, half), (half, total)))
     with np.errstate(all="ignore"):
         is_there = is_scale(scales)
         scores *= np.where(is_there, scales, 0)
