@@ -181,8 +181,15 @@ def fill(engine: Engine) -> tuple[int, int]:
         vectors = [
             chance.standard_normal((size, embedder.dimensions), dtype=np.float32) for size in sizes
         ]
+        lacking = np.flatnonzero(store.lacking(rows))  # an earlier run may have given them
         with store.writing():
-            store.put(rows, [some / np.linalg.norm(some, axis=1)[:, None] for some in vectors])
+            store.put(
+                [rows[place] for place in lacking],
+                [
+                    vectors[place] / np.linalg.norm(vectors[place], axis=1)[:, None]
+                    for place in lacking
+                ],
+            )
         chunks, records = chunks + len(rows), records + sum(sizes)
     return chunks, records
 
