@@ -211,7 +211,8 @@ export class Connection {
   /** A burst of events is one question about the status. */
   private askStatusSoon(): void {
     window.clearTimeout(this.calmTimer);
-    this.calmTimer = window.setTimeout(() => void this.connect(), CALM_MS);
+    // An answer that is under way may be older than the event.
+    this.calmTimer = window.setTimeout(() => void Promise.resolve(this.connecting).then(() => this.connect()), CALM_MS);
   }
 
   private goOff(reason: "absent" | "refused" | "slow" | "foreign"): void {

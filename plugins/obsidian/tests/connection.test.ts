@@ -101,6 +101,30 @@ test("a refusal keeps its code, and the engine stays ready", async () => {
   await daemon.close();
 });
 
+test("news that come while the status is asked for are asked about again", async () => {
+  const responses: import("http").ServerResponse[] = [];
+  let stream: import("http").ServerResponse | undefined;
+  const daemon = await stage((path, body, response) => {
+    if (path === "/events") stream = response;
+    if (path !== "/tools/obsidian_rag_status") return engine()(path, body, response);
+    responses.push(response);
+    if (responses.length === 2) return undefined; // answered late, below
+    return envelope({ ...STATUS, total_docs: responses.length });
+  });
+  const connection = connect(() => daemon.address);
+  await connection.connect();
+  await until(() => stream !== undefined);
+  void connection.connect();
+  await until(() => responses.length === 2);
+  stream?.write("id: 1\nevent: job\ndata: {}\n\n");
+  const later = Date.now() + 1500; // until the news were asked about, which waits for a calm second
+  await until(() => Date.now() > later);
+  responses[1]?.writeHead(200).end(JSON.stringify(envelope({ ...STATUS, total_docs: 2 })));
+  await until(() => connection.state.kind === "ready" && connection.state.status.notes === 3);
+  connection.close();
+  await daemon.close();
+});
+
 test("progress and changes are told to those who listen", async () => {
   let stream: import("http").ServerResponse | undefined;
   const answers = engine();
