@@ -199,3 +199,14 @@ def test_the_chunks_of_notes_are_those_of_the_version_that_is_read(chunks: Chunk
     chunks.replace("one", ["a.md"], [], np.empty((0, 8), dtype=np.float32))
     chunks.close()
     assert Lookup(chunks).chunks_of_notes(notes, 10) == {("one", "b.md"): ["id-1"]}
+
+
+def test_what_was_cut_short_is_not_remembered(chunks: ChunkStore) -> None:
+    note = NoteRow("one", "long.md", "Long", (), None, False, "", "")
+    parts = [Chunk(text, "", None, (), 1, 2, ()) for text in ("first half", "second half")]
+    rows = [ChunkRow(note, part, f"long-{at}", at, 2, f"h-{at}") for at, part in enumerate(parts)]
+    chunks.replace("one", [], rows, np.stack([unit(5), unit(6)]))
+    chunks.close()
+    key = ("one", "long.md")
+    assert len(Lookup(chunks).chunks_of_notes([key], 1)[key]) == 1
+    assert len(Lookup(chunks).chunks_of_notes([key], 10)[key]) == 2

@@ -122,7 +122,8 @@ class Searcher:
         fixed = condition(filters, self._database)
         span = self._span(request, query, filters)
         asked = _spelt_right(_Asked(lookup, request, query, fixed, visible(filters)), span)
-        span = span or self._span(request, asked.query, filters)
+        if span is None and asked.query is not query:  # a slip may have hidden it
+            span = self._span(request, asked.query, filters)
         if span is not None and asked.uses("date"):
             answer = self._in_span(asked, span)
             if answer is not None:

@@ -387,6 +387,15 @@ def of_notes(link_id: str, paths: list[str]) -> Iterator[str]:
         yield f"source_file IN ({names}) AND link_id = {quoted(link_id)}"
 
 
+def of_several_vaults(notes: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The same for notes of several vaults, given as (link id, path)."""
+    by_vault: dict[str, list[str]] = {}
+    for link_id, path in notes:
+        by_vault.setdefault(link_id, []).append(path)
+    for link_id, paths in by_vault.items():
+        yield from of_notes(link_id, paths)
+
+
 def quoted(text: str) -> str:
     """`text` as an SQL string of LanceDB's filters."""
     return "'" + text.replace("'", "''") + "'"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from obsidian_rag.notes import embedding_head
-from obsidian_rag.store.chunks import ChunkStore, of_notes
+from obsidian_rag.store.chunks import ChunkStore, of_several_vaults
 from obsidian_rag.store.lance import explained
 
 _AT_ONCE = 4096
@@ -40,21 +40,13 @@ def embedded_chunks(
     chunks: ChunkStore, notes: Iterable[tuple[str, str]] | None = None
 ) -> Iterator[list[EmbeddedChunk]]:
     """Every chunk with its text, or those of some notes, given as (link id, path)."""
-    for condition in [None] if notes is None else _conditions(notes):
+    for condition in [None] if notes is None else of_several_vaults(notes):
         for batch in _batches(chunks, _PLACE + _TEXT, condition):
             yield [
                 EmbeddedChunk(ChunkPlace(*place), head + text, len(head))
                 for *place, title, headings, text in batch
                 for head in [embedding_head(title, headings or ())]
             ]
-
-
-def _conditions(notes: Iterable[tuple[str, str]]) -> Iterator[str]:
-    by_vault: dict[str, list[str]] = {}
-    for link_id, path in notes:
-        by_vault.setdefault(link_id, []).append(path)
-    for link_id, paths in by_vault.items():
-        yield from of_notes(link_id, paths)
 
 
 def _batches(

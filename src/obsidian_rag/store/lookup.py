@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from obsidian_rag.errors import IndexCorrupted
-from obsidian_rag.store.chunks import ChunkStore, of_notes, quoted
+from obsidian_rag.store.chunks import ChunkStore, of_notes, of_several_vaults, quoted
 from obsidian_rag.store.lance import explained, has_no_word_index, wait_for
 from obsidian_rag.store.rows import FoundRow, found_row
 
@@ -106,11 +106,7 @@ class Lookup:
         """
         known = _chunks.setdefault(self._table, {})
         there = {note: known[note] for note in notes if note in known}
-        files: dict[str, list[str]] = {}
-        for link_id, path in notes:
-            if (link_id, path) not in there:
-                files.setdefault(link_id, []).append(path)
-        conditions = [one for link_id, paths in files.items() for one in of_notes(link_id, paths)]
+        conditions = list(of_several_vaults(note for note in notes if note not in there))
         found: dict[Note, list[str]] = {}
         if conditions:
             columns = ["link_id", "source_file", "chunk_id"]
@@ -119,9 +115,10 @@ class Lookup:
             values = (rows[name].to_pylist() for name in columns)
             for link_id, path, chunk_id in zip(*values, strict=True):
                 found.setdefault((link_id, path), []).append(chunk_id)
-        if len(known) > _MOST_REMEMBERED:
-            known.clear()
-        known.update(found)
+            if len(rows) < limit:  # what was cut short would show in the next answer
+                if len(known) > _MOST_REMEMBERED:
+                    known.clear()
+                known.update(found)
         return there | found
 
     def admitted(self, condition: str | None, limit: int) -> dict[int, float]:
