@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.page.site import expect_toast
 from tests.page.visits import Visit, served, visiting
+from tests.waiting import until
 
 NOTES: dict[str, str | bytes] = {
     "Debts.md": "# Debts\n\nI owe Sreenivas two hundred dollars.\n",
@@ -118,3 +119,20 @@ def test_a_vault_that_is_away_is_told_with_the_reason(
         expect(page.locator(".health-head")).to_contain_text("VAULT_AWAY")
         expect(page.locator(".health-state")).to_contain_text("Degraded")
         visit.shoot("health-away")
+
+
+def test_the_dot_tells_what_changed_while_nobody_looked(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with (
+        served(tmp_path_factory.mktemp("unseen"), {"a.md": "# A\n\ntext\n"}) as site,
+        visiting(browser, site) as visit,
+    ):
+        page = visit.go("/search")
+        dot = page.locator("#health-dot")
+        expect(dot).to_have_attribute("data-health", "healthy")
+        visit.look(is_away=True)
+        site.vault.rename(site.vault.with_name("elsewhere"))
+        until(lambda: visit.ask("/tools/obsidian_rag_status")["plugin_health"] == "degraded")
+        visit.look(is_away=False)
+        expect(dot).to_have_attribute("data-health", "degraded")

@@ -21,12 +21,6 @@ NOTES = {
     "other.md": "b\n",
     "gone.md": "soon gone\n",
 }
-LOOK_AWAY_AND_BACK = """() => {
-  for (const hidden of [true, false]) {
-    Object.defineProperty(document, 'hidden', { configurable: true, value: hidden });
-    document.dispatchEvent(new Event('visibilitychange'));
-  }
-}"""
 pytestmark = pytest.mark.usefixtures("no_keyring")
 
 
@@ -68,7 +62,8 @@ def test_conflicts_are_seen_side_by_side_and_settled(
     visit.shoot("livesync")
     # Whoever looks away and back is told anew, and goes on reading where they were.
     with page.expect_response("**/page/conflicts"):
-        page.evaluate(LOOK_AWAY_AND_BACK)
+        visit.look(is_away=True)
+        visit.look(is_away=False)
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert sides.count() == 1
     page.get_by_role("button", name="Merge…").click()

@@ -41,6 +41,16 @@ class Visit(Window):
         assert daemon is not None
         return daemon.post(path, body or {}, is_owner=True)["data"]
 
+    def look(self, *, is_away: bool) -> None:
+        """Hide the tab or show it again."""
+        self.page.evaluate(
+            """(hidden) => {
+              Object.defineProperty(document, 'hidden', { configurable: true, value: hidden });
+              document.dispatchEvent(new Event('visibilitychange'));
+            }""",
+            is_away,
+        )
+
     def violations(self) -> list[str]:
         """What axe calls serious."""
         if not AXE.exists():

@@ -205,7 +205,8 @@ export class Connection {
       this.set({ kind: "ready", status: { ...this.state.status, job } });
       return;
     }
-    if (event.kind !== "ready") this.askStatusSoon();
+    // "ready" too: what happened before the stream began was not heard.
+    this.askStatusSoon();
   }
 
   /** A burst of events is one question about the status. */

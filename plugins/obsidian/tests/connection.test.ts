@@ -125,6 +125,20 @@ test("news that come while the status is asked for are asked about again", async
   await daemon.close();
 });
 
+test("a job that ended before the stream began is not shown for good", async () => {
+  let asked = 0;
+  const busy = { ...STATUS, active_job: { mode: "sync", progress: {} } };
+  const daemon = await stage((path, body, response) =>
+    path === "/tools/obsidian_rag_status" ? envelope(asked++ ? STATUS : busy) : engine()(path, body, response),
+  );
+  const connection = connect(() => daemon.address);
+  await connection.connect();
+  assert.ok(connection.state.kind === "ready" && connection.state.status.job);
+  await until(() => connection.state.kind === "ready" && !connection.state.status.job);
+  connection.close();
+  await daemon.close();
+});
+
 test("progress and changes are told to those who listen", async () => {
   let stream: import("http").ServerResponse | undefined;
   const answers = engine();

@@ -19,6 +19,6 @@ await build({
   logLevel: "warning",
 });
 const files = tests.map((name) => join(folder, name.replace(/ts$/, "js")));
-const { status } = spawnSync(process.execPath, ["--test", ...files], { stdio: "inherit" });
+const { status } = spawnSync(process.execPath, ["--test", "--test-force-exit", ...files], { stdio: "inherit" });
 rmSync(folder, { recursive: true });
 process.exit(status ?? 1);

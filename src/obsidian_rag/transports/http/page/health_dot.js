@@ -1,5 +1,6 @@
 // The dot beside Health in the rail: filled, half or hollow, and a word.
 
+import { get } from './api.js';
 import { listen } from './events.js';
 
 const WORDS = /** @type {Record<string, string>} */ ({
@@ -12,11 +13,19 @@ const WORDS = /** @type {Record<string, string>} */ ({
 
 /** Show the health of now and of later. @param {{state: string, error: any}} health */
 export function watchHealth(health) {
-  let last = health.state;
+  let news = 0;
   show(health.state, health.error?.message);
-  listen('health', (data) => show((last = data.state), data.message));
+  listen('health', (data) => {
+    news += 1;
+    show(data.state, data.message);
+  });
   listen('away', () => show('away'));
-  listen('ready', () => show(last));
+  // What happened while nobody listened; news of meanwhile are younger than the answer.
+  listen('ready', async () => {
+    const before = news;
+    const now = await get('start').then(({ data }) => data.health, () => null);
+    if (now && news === before) show(now.state, now.error?.message);
+  });
 }
 
 /** @param {string} state @param {string} [reason] */
