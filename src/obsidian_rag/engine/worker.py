@@ -48,9 +48,8 @@ from obsidian_rag.index import (
     record_failure,
     tidy_up,
 )
-from obsidian_rag.process import DiscreetFormatter, ParentPipe, begin_process, give_back
+from obsidian_rag.process import DiscreetFormatter, ParentPipe, begin_process, give_back, give_way
 
-_NICENESS = 10
 # A run may hang on an embedder that does not answer; whatever it was doing, a later run goes on.
 _FAREWELL_S = 5.0
 # A transformer may have been installed meanwhile.
@@ -75,8 +74,7 @@ def serve() -> None:
     logging.basicConfig(handlers=[lines])
     parent = ParentPipe()
     commands = parent.messages()
-    if hasattr(os, "nice"):
-        os.nice(_NICENESS)
+    give_way()
     configuration = next(commands, None)
     if configuration is not None:
         _Worker(_config(configuration), parent).work(commands)
