@@ -26,7 +26,7 @@ BY_TWO := -n 2 --dist loadfile
 # Bytecode is kept also where the environment forbids it: every worker imports every test.
 test test-generated test-slow test-openclaw test-obsidian compiled-tests: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: start stop stop-one stop-all test test-generated test-slow check fix bench bench-search bench-quality bench-meaning bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links page-tests livesync-tests compiled-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
+.PHONY: start stop stop-one stop-all test test-generated test-slow check fix bench bench-search bench-quality bench-meaning bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links bench-versions page-tests livesync-tests compiled-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)" --model none $(if $(REPLACE),--replace)
@@ -162,6 +162,10 @@ $(OBSIDIAN)/node_modules/ready: $(OBSIDIAN)/package-lock.json
 
 bench-links: $(VENV)/dev
 	$(BIN)/python -m benchmarks.links --write docs/performance.md
+
+# OLD is a checkout of the code before, with a .venv of its own.
+bench-versions: $(VENV)/dev
+	$(BIN)/python -m benchmarks.versions --old "$(OLD)" --write docs/performance.md
 
 bench-livesync: $(VENV)/dev
 	$(BIN)/python -m benchmarks.livesync --write docs/performance.md

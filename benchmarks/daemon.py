@@ -115,11 +115,13 @@ def configure(home: Path, root: Path, watcher: dict[str, int]) -> None:
 
 
 @contextmanager
-def daemon(home: Path) -> Iterator[tuple[RunningDaemon, psutil.Process, float]]:
+def daemon(
+    home: Path, python: str = sys.executable
+) -> Iterator[tuple[RunningDaemon, psutil.Process, float]]:
     """A daemon in a process of its own, and how long it took to be ready."""
     started = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "obsidian_rag", "serve"],
+        [python, "-m", "obsidian_rag", "serve"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

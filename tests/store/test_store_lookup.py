@@ -106,7 +106,7 @@ def test_clauses_add_up_by_their_weight(chunks: ChunkStore) -> None:
 def test_the_nearest_vector_comes_with_its_similarity(chunks: ChunkStore) -> None:
     lookup = Lookup(chunks)
     question = (unit(1) * 3 + unit(2)).astype(np.float32)
-    scores = lookup.by_all((), question, (), None, 2).nearest
+    scores = lookup.by_all((), question, None, 2).result().nearest
     assert found(lookup, scores) == ["b.md", "c.md"]
     assert sorted(scores.values()) == pytest.approx([1 / 10**0.5, 3 / 10**0.5], abs=1e-5)
 
@@ -125,7 +125,7 @@ def test_a_condition_holds_before_ranking(
     chunks: ChunkStore, condition: str, expected: set[str]
 ) -> None:
     lookup = Lookup(chunks)
-    vector = lookup.by_all((), unit(0), (), condition, 1).nearest
+    vector = lookup.by_all((), unit(0), condition, 1).result().nearest
     assert set(found(lookup, vector)) <= expected
     assert bool(vector) is bool(expected), "the limit counts only rows that fit"
     words = lookup.by_words([Clause("other", "names")], condition, 10)
@@ -137,7 +137,7 @@ def test_a_condition_holds_before_ranking(
 def test_limits_are_kept(chunks: ChunkStore) -> None:
     lookup = Lookup(chunks)
     assert len(lookup.by_words([Clause("other", "names")], None, 2)) == 2
-    assert len(lookup.by_all((), unit(0), (), None, 3).nearest) == 3
+    assert len(lookup.by_all((), unit(0), None, 3).result().nearest) == 3
 
 
 def test_rows_are_whole(chunks: ChunkStore) -> None:
@@ -178,7 +178,7 @@ def test_rows_that_cannot_be_read_are_damage(chunks: ChunkStore) -> None:
     chunks.close()
     fresh = ChunkStore(chunks.uri)
     with pytest.raises(IndexCorrupted):
-        Lookup(fresh).by_all((), unit(0), (), None, 3)
+        Lookup(fresh).by_all((), unit(0), None, 3).result()
 
 
 def test_a_table_of_another_version_is_said_to_be_one(chunks: ChunkStore) -> None:

@@ -260,13 +260,14 @@ class Searcher:
             return Found(words={"text": lookup.admitted(asked.where, limit)}), None
         clauses = _clauses(asked)
         static = self._static_vector(asked, text)
+        # The store works in threads of its own while the meaning vectors are compared here.
+        looking = lookup.by_all([clause for _, clause in clauses], static, asked.where, limit)
         vector, near = self._nearest(asked, text)
-        asking = [clause for _, clause in clauses]
-        looked = lookup.by_all(asking, static, list(near), asked.where, limit)
-        numbers = looked.numbers
+        numbers = lookup.numbers(list(near), asked.where)
         if vector is not None and asked.where and len(numbers) < _NEAREST // 2:
             near = self._admitted(asked, vector)
-            numbers = lookup.by_all([], None, list(near), asked.where, limit).numbers
+            numbers = lookup.numbers(list(near), asked.where)
+        looked = looking.result()
         words: dict[str, dict[int, float]] = {}
         for (name, _), values in zip(clauses, looked.by_clause, strict=True):
             words[name] = summed([(1.0, words.get(name, {})), (1.0, values)])

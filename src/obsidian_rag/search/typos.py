@@ -55,7 +55,7 @@ def _likely(
     lookup: Lookup, word: str, where: str | None, admits: Callable[[str, str], bool] | None
 ) -> str | None:
     exact = [Clause(word, column) for column in ("names", "words_only")]
-    if any(lookup.by_all(exact, None, [], where, 1).by_clause):
+    if lookup.by_words(exact, where, 1):
         return None
     # The store's words are stemmed and this one is not, which costs a letter by itself.
     near = [Clause(word, column, 1.0, 2) for column in ("names", "chunk_text")]

@@ -30,6 +30,7 @@ from obsidian_rag.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
 REINDEX = "Run `obsidian-rag reindex` to build it anew."
 _FILE_NAME = re.compile(r"[\w-]+\.(?:lance|manifest|txn|arrow|bin|idx)\b")
@@ -86,7 +87,12 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
     All threads that search share one loop: its work is handing over questions and answers.
     """
-    return asyncio.run_coroutine_threadsafe(work, _loop()).result()
+    return begin(work).result()
+
+
+def begin(work: Coroutine[Any, Any, T]) -> "Future[T]":
+    """Let it run while the caller does something else."""
+    return asyncio.run_coroutine_threadsafe(work, _loop())
 
 
 @cache

@@ -12,10 +12,12 @@ from weakref import WeakKeyDictionary
 
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.store.chunks import ChunkStore, of_notes, of_several_vaults, quoted
-from obsidian_rag.store.lance import explained, has_no_word_index, wait_for
+from obsidian_rag.store.lance import begin, explained, has_no_word_index, wait_for
 from obsidian_rag.store.rows import FoundRow, found_row
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -42,11 +44,10 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was found: scores of rows by clause and by vector, and the numbers of chunks by id."""
+    """What was found: scores of rows by clause and by vector."""
 
     by_clause: list[dict[int, float]]
     nearest: dict[int, float]
-    numbers: dict[str, int]
 
 
 class Lookup:
@@ -74,24 +75,22 @@ class Lookup:
         self,
         clauses: Sequence[Clause],
         vector: "NDArray[np.float32] | None",
-        chunk_ids: Sequence[str],
         condition: str | None,
         limit: int,
-    ) -> Looked:
-        """Rows by each clause, by vector and by their ids, looked up side by side.
+    ) -> "Future[Looked]":
+        """Begin to look up rows by each clause and by vector, side by side.
 
         The rows nearest to the vector come with their cosine similarity.
         """
 
         async def look() -> Looked:
-            found, nearest, numbers = await asyncio.gather(
+            found, nearest = await asyncio.gather(
                 asyncio.gather(*(self._matches(one, condition, limit) for one in clauses)),
                 self._by_vector(vector, condition, limit),
-                self._numbers(chunk_ids, condition),
             )
-            return Looked(found, nearest, numbers)
+            return Looked(found, nearest)
 
-        return wait_for(look())
+        return begin(look())
 
     def chunk_ids(self, condition: str, limit: int) -> list[str]:
         """The ids of the chunks that a condition admits, as many as that at most."""
@@ -156,13 +155,14 @@ class Lookup:
         rows = await self._matching(clause, condition, most)
         return 0 if rows is None else len(rows)
 
-    async def _numbers(self, chunk_ids: Sequence[str], condition: str | None) -> dict[str, int]:
+    def numbers(self, chunk_ids: Sequence[str], condition: str | None) -> dict[str, int]:
+        """The numbers of those of these chunks that the condition admits."""
         if not chunk_ids:
             return {}
         ids = f"chunk_id IN ({', '.join(map(quoted, chunk_ids))})"
         query = self._table.query().select(["chunk_id"])
         wanted = f"{ids} AND {condition}" if condition else ids
-        rows = await _fetched(query, wanted, len(chunk_ids))
+        rows = wait_for(_fetched(query, wanted, len(chunk_ids)))
         return dict(zip(rows["chunk_id"].to_pylist(), rows["_rowid"].to_pylist(), strict=True))
 
     async def _by_words(
