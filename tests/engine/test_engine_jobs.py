@@ -429,6 +429,17 @@ def test_the_worker_stays_between_jobs(live: Live, make_vault: MakeVault) -> Non
     assert workers() == before
 
 
+def test_an_interrupt_at_the_terminal_is_not_for_the_worker_and_its_niceness_counts(
+    live: Live, make_vault: MakeVault
+) -> None:
+    living = live(make_vault({"a.md": "text"}))
+    living.done(living.jobs.request(Mode.FULL))
+    [worker] = workers()
+    assert os.getpgid(worker.pid) != os.getpgid(0)
+    # Linux shares its time among sessions first, and among the processes of each by niceness.
+    assert os.getsid(worker.pid) == os.getsid(0)
+
+
 @pytest.fixture
 def broken_python(tmp_path: Path) -> Path:
     """An interpreter that writes down when it is started, and ends."""

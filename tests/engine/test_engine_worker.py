@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pytest
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
 from tests.engine.soundness import assert_sound, stored_files
 from tests.search.indexed import indexed
@@ -98,7 +97,6 @@ def working(made: config.Config, program: str = SERVE) -> Iterator[Worker]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
     )
     watchdog = threading.Timer(PATIENCE_S, process.kill)
     watchdog.start()
@@ -295,22 +293,6 @@ def test_searches_go_first(engine: MakeEngine, make_vault: MakeVault) -> None:
     with working(made.config) as worker:
         theirs = psutil.Process(worker.process.pid).nice()
         assert theirs == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
-
-
-def test_searches_go_first_where_linux_shares_its_time_among_sessions(
-    engine: MakeEngine, make_vault: MakeVault
-) -> None:
-    trial = [sys.executable, "-c", "open('/proc/self/autogroup', 'w').write('10')"]
-    if subprocess.run(trial, start_new_session=True, check=False, capture_output=True).returncode:
-        pytest.skip("sessions have no niceness here")
-    made = engine(make_vault({"a.md": "text"}))
-
-    def is_behind() -> bool:
-        with working(made.config) as worker:
-            group = Path(f"/proc/{worker.process.pid}/autogroup")
-            return group.read_text().endswith("nice 10\n")
-
-    until(is_behind)  # the kernel takes only so many changes a second
 
 
 def test_a_run_whose_parent_goes_ends_tidily(engine: MakeEngine, make_vault: MakeVault) -> None:

@@ -48,8 +48,9 @@ from obsidian_rag.index import (
     record_failure,
     tidy_up,
 )
-from obsidian_rag.process import DiscreetFormatter, ParentPipe, begin_process, give_back, give_way
+from obsidian_rag.process import DiscreetFormatter, ParentPipe, begin_process, give_back
 
+_NICENESS = 10
 # A run may hang on an embedder that does not answer; whatever it was doing, a later run goes on.
 _FAREWELL_S = 5.0
 # A transformer may have been installed meanwhile.
@@ -74,7 +75,8 @@ def serve() -> None:
     logging.basicConfig(handlers=[lines])
     parent = ParentPipe()
     commands = parent.messages()
-    give_way()
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
     configuration = next(commands, None)
     if configuration is not None:
         _Worker(_config(configuration), parent).work(commands)

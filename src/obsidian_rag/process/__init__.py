@@ -17,7 +17,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import IO
 
 from obsidian_rag.process.child import ChildGone, ChildProcess
@@ -30,7 +29,6 @@ __all__ = [
     "begin_process",
     "discreet_traceback",
     "give_back",
-    "give_way",
     "use_few_arenas",
 ]
 
@@ -38,7 +36,6 @@ _PRIVATE = 0o077
 _SHARE_OF_MEMORY = 0.6
 _LEAST_BYTES = 4 << 30
 _ARENA_MAX = -8  # from malloc.h
-_NICENESS = 10
 
 
 def begin_process() -> None:
@@ -85,17 +82,6 @@ def _trim() -> Callable[[int], int] | None:
     except (OSError, TypeError, AttributeError):
         return None  # another system, which has other ways
     return found
-
-
-def give_way() -> None:
-    """Let other processes go first when there is not enough time for all."""
-    if not hasattr(os, "nice"):
-        return
-    os.nice(_NICENESS)
-    # Linux may share its time among sessions before it looks at niceness.
-    if os.getsid(0) == os.getpid():
-        with contextlib.suppress(OSError):
-            Path("/proc/self/autogroup").write_text(str(_NICENESS), "ascii")
 
 
 def discreet_traceback(raised: BaseException | None) -> str:

@@ -202,8 +202,9 @@ class ChildProcess:
                     stderr=log,
                     # The working folder may be a vault: its files must not pass for modules.
                     env={**os.environ, "PYTHONSAFEPATH": "1"},
-                    # An interrupt at the terminal is for the parent, which then decides.
-                    start_new_session=True,
+                    # An interrupt at the terminal is for the parent, which then decides. A session
+                    # of its own would get as much time as ours, however nice it is.
+                    process_group=0,
                 )
         except OSError as error:
             _log.warning("a process cannot be started: %s", error)
