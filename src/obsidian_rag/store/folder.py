@@ -54,30 +54,33 @@ def make_private(folder: Path) -> None:
     if hasattr(os, "getuid"):
         for path, found in _below(folder):
             if found.st_mode & _OTHERS and found.st_uid == os.getuid():
-                _take_rights(path)
+                _take_rights(Path(path))
 
 
 def open_to_others(folder: Path) -> list[str]:
     """What in the folder others have rights to, or own; nothing on Windows."""
     if not hasattr(os, "getuid") or not folder.exists():
         return []
-    entries = [(folder, folder.stat()), *_below(folder)]
+    entries = [(str(folder), folder.stat()), *_below(folder)]
     return [
-        str(path.relative_to(folder))
+        str(Path(path).relative_to(folder))
         for path, found in entries
         if found.st_mode & _OTHERS or found.st_uid != os.getuid()
     ]
 
 
-def _below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+def _below(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
     """Files and folders, no links: a link's rights are those of what it leads to."""
-    for where, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            path = Path(where) / name
-            with contextlib.suppress(OSError):  # gone meanwhile
-                found = path.lstat()
-                if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
-                    yield path, found
+    waiting = [str(folder)]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):  # gone meanwhile
+                    found = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(found.st_mode):
+                        waiting.append(entry.path)
+                    if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
+                        yield entry.path, found
 
 
 def _foreign(folder: Path) -> list[str]:
