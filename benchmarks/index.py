@@ -117,12 +117,12 @@ def chunks_of(engine: Engine, root: Path) -> list[str]:
     return texts
 
 
-def command(home: Path, *arguments: str) -> float:
+def command(home: Path, *arguments: str, python: str = sys.executable) -> float:
     """The time of one run of the installed command, start-up included."""
     environment = {**os.environ, "OBSIDIAN_RAG_HOME": str(home)}
     started = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "obsidian_rag", *arguments],
+        [python, "-m", "obsidian_rag", *arguments],
         env=environment,
         stdout=subprocess.DEVNULL,
         check=True,

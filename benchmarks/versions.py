@@ -9,7 +9,6 @@ import argparse
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,7 +29,7 @@ from benchmarks.daemon import (
     timed,
     while_indexing,
 )
-from benchmarks.index import CACHE, bytes_below, put_between, shared_vaults
+from benchmarks.index import CACHE, bytes_below, command, put_between, shared_vaults
 
 MARKS = ("<!-- versions benchmark -->", "<!-- end of versions benchmark -->")
 COMMANDS, QUESTIONS, NOTES, EDITS = 3, 100, 50, 7
@@ -76,17 +75,17 @@ def turn(python: str, root: Path, home: Path, taken: Values) -> None:
     asked = questions(root)[:QUESTIONS]
     notes = [str(note.relative_to(root)) for note in sorted(root.rglob("*.md"))]
     try:
-        add(taken, "full index, s", [command(python, "index")])
+        add(taken, "full index, s", [command(home, "index", python=python)])
         add(taken, "data folder, MB", [bytes_below(home) / 1e6])
         for words in (("sync",), ("status",), ("search", "how to ask")):
-            again = [command(python, *words) for _ in range(COMMANDS)]
+            again = [command(home, *words, python=python) for _ in range(COMMANDS)]
             add(taken, f"`obsidian-rag {words[0]}`, whole process, s", again)
         with daemon(home, python) as (door, process, ready_s):
             settled(door)
             add(taken, "daemon ready after the start, s", [ready_s])
             search = timed(lambda question: door.call(TOOL, {"query": question}), asked)
             pair(taken, "search over HTTP", search)
-            chosen = notes[:: len(notes) // NOTES][:NOTES]
+            chosen = notes[:: max(1, len(notes) // NOTES)][:NOTES]
             related = timed(lambda note: door.call("obsidian_rag_related", {"note": note}), chosen)
             pair(taken, "related notes over HTTP", related)
             edits = [edit(door, root, number) for number in range(EDITS)]
@@ -101,15 +100,6 @@ def turn(python: str, root: Path, home: Path, taken: Values) -> None:
         shutil.rmtree(home, ignore_errors=True)
         for note in root.glob("Benchmark *.md"):
             note.unlink()
-
-
-def command(python: str, *words: str) -> float:
-    """Seconds of a command, beginning with the process."""
-    started = time.perf_counter()
-    subprocess.run(
-        [python, "-m", "obsidian_rag", *words], check=True, capture_output=True, text=True
-    )
-    return time.perf_counter() - started
 
 
 def add(taken: Values, name: str, values: Sequence[float]) -> None:

@@ -1,6 +1,8 @@
 """Health and Memory by clicking them: what is told, what can be done, what happens live."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -107,32 +109,34 @@ def test_a_fact_is_listed_found_and_forgotten(visit: Visit) -> None:
     expect(page.locator(".facts-list")).to_contain_text("garden")
 
 
-def test_a_vault_that_is_away_is_told_with_the_reason(
-    browser: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+@pytest.fixture
+def leaving(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
+    """A visit to a site whose vault may go away."""
     with (
         served(tmp_path_factory.mktemp("away"), {"a.md": "# A\n\ntext\n"}) as site,
         visiting(browser, site) as visit,
     ):
-        site.vault.rename(site.vault.with_name("elsewhere"))
-        page = visit.go("/health")
-        expect(page.locator(".health-head")).to_contain_text("VAULT_AWAY")
-        expect(page.locator(".health-state")).to_contain_text("Degraded")
-        visit.shoot("health-away")
+        yield visit
 
 
-def test_the_dot_tells_what_changed_while_nobody_looked(
-    browser: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    with (
-        served(tmp_path_factory.mktemp("unseen"), {"a.md": "# A\n\ntext\n"}) as site,
-        visiting(browser, site) as visit,
-    ):
-        page = visit.go("/search")
-        dot = page.locator("#health-dot")
-        expect(dot).to_have_attribute("data-health", "healthy")
-        visit.look(is_away=True)
-        site.vault.rename(site.vault.with_name("elsewhere"))
-        until(lambda: visit.ask("/tools/obsidian_rag_status")["plugin_health"] == "degraded")
-        visit.look(is_away=False)
-        expect(dot).to_have_attribute("data-health", "degraded")
+def take_away(vault: Path) -> None:
+    vault.rename(vault.with_name("elsewhere"))
+
+
+def test_a_vault_that_is_away_is_told_with_the_reason(leaving: Visit) -> None:
+    take_away(leaving.site.vault)
+    page = leaving.go("/health")
+    expect(page.locator(".health-head")).to_contain_text("VAULT_AWAY")
+    expect(page.locator(".health-state")).to_contain_text("Degraded")
+    leaving.shoot("health-away")
+
+
+def test_the_dot_tells_what_changed_while_nobody_looked(leaving: Visit) -> None:
+    page = leaving.go("/search")
+    dot = page.locator("#health-dot")
+    expect(dot).to_have_attribute("data-health", "healthy")
+    leaving.look(is_away=True)
+    take_away(leaving.site.vault)
+    until(lambda: leaving.ask("/tools/obsidian_rag_status")["plugin_health"] == "degraded")
+    leaving.look(is_away=False)
+    expect(dot).to_have_attribute("data-health", "degraded")
