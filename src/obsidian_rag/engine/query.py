@@ -1,7 +1,7 @@
 """A question as the outside asks it: the full answer if possible, a degraded one if not."""
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from obsidian_rag.embed import SERVED
@@ -19,6 +19,7 @@ from obsidian_rag.errors import (
 from obsidian_rag.index import (
     FINGERPRINT,
     MAINTAINED,
+    HealthAnswer,
     ListedNote,
     assess,
     embedder_choice,
@@ -41,12 +42,17 @@ _VECTORS_LOST = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An answer, and the caveat that goes with it."""
+    """An answer, and the health that it was given with."""
 
     answer: Answer
-    trouble: ObsidianRagError | None
+    health: HealthAnswer
     # Why another embedder than the wanted one made the vectors.
     embedder_notice: str | None = None
+
+    @property
+    def trouble(self) -> ObsidianRagError | None:
+        """What is wrong, if anything."""
+        return self.health.error
 
 
 def ask(engine: Engine, request: Request) -> Asked:
@@ -69,7 +75,7 @@ def ask(engine: Engine, request: Request) -> Asked:
         facts = replace(facts, settings=trouble)
     elif trouble is not None:
         facts = replace(facts, embedder=trouble)
-    return Asked(answer, assess(facts).error, embedder_choice(engine.config).notice)
+    return Asked(answer, assess(facts), embedder_choice(engine.config).notice)
 
 
 def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | None]:
@@ -111,6 +117,7 @@ def _search(engine: Engine, request: Request) -> Answer:
     # Folders may have been denied since; the next sync takes their notes out of the index.
     vaults = {vault.link_id: vault.rules for vault in engine.vaults}
 
+    @cache
     def admits(link_id: str, path: str) -> bool:
         rules = vaults.get(link_id)
         return rules is not None and rules.admits_file(path)

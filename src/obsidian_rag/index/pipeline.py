@@ -110,7 +110,6 @@ class Pipeline:
             for item in ready:
                 listener(Progress(Phase.EMBEDDING, done + item.group.files, total))
                 self._store(item)
-                self._stored()
                 done += item.group.files
                 listener(Progress(Phase.STORING, done, total))
         self._tally.is_cancelled |= done < total
@@ -195,6 +194,8 @@ class Pipeline:
             self.commits += 1 + bool(stale)
         self._target.commit(item.group)
         self._count(item)
+        # Questions need not wait for the consumer.
+        self._stored()
         self._hand_over(item)
 
     def _hand_over(self, item: _Embedded) -> None:

@@ -37,8 +37,8 @@ class Vaults:
         self._config = config
         self._database = database
         self._chunks = chunks
-        # The rows that were read last, of which database, and what told of its state then.
-        self._read: tuple[tuple[Database, object], list[Link]] | None = None
+        # What was read last, of which settings and database, and what told of its state then.
+        self._read: tuple[tuple[Config, Database, object], tuple[Vault, ...]] | None = None
 
     @property
     def configured(self) -> Vault:
@@ -51,16 +51,7 @@ class Vaults:
         return next(iter(self))
 
     def __iter__(self) -> Iterator[Vault]:
-        configured = self.configured
-        known = self._known()
-        primary = next((link for link in known if link.is_primary), None)
-        if primary is not None:
-            yield replace(configured, link_id=primary.link_id, name=primary.name)
-        else:
-            yield replace(configured, name=self._free_name(configured.name, known))
-        for link in known:
-            if not link.is_primary and link.enabled:
-                yield self._linked(link)
+        return iter(self._known())
 
     def within(self, scope: Scope) -> list[Vault]:
         """The vaults that are there for somebody with this scope, in their order."""
@@ -165,27 +156,36 @@ class Vaults:
             vault = replace(vault, link_id=link.link_id, name=link.name)
         return vault
 
-    def _known(self) -> list[Link]:
+    def _known(self) -> tuple[Vault, ...]:
+        config = self._config()
         # A question makes no file: without a database there are no links.
-        if not self._config().database.exists():
-            return []
+        if not config.database.exists():
+            return self._of_links([])
         try:
             database = self._database()
             stamp, read = database.stamp, self._read
-            if stamp is None or read is None or read[0] != (database, stamp):
-                read = self._read = (database, stamp), Links(database).all()
+            if stamp is None or read is None or read[0] != (config, database, stamp):
+                vaults = self._of_links(Links(database).all())
+                read = self._read = (config, database, stamp), vaults
             return read[1]
         except IndexCorrupted:
             # A note can be read without the database; whatever needs it meets the damage there.
-            return []
+            return self._of_links([])
+
+    def _of_links(self, known: list[Link]) -> tuple[Vault, ...]:
+        vault = self.configured
+        primary = next((link for link in known if link.is_primary), None)
+        if primary is not None:
+            vault = replace(vault, link_id=primary.link_id, name=primary.name)
+        elif known:
+            vault = replace(vault, name=self.links.free_name(vault.name))
+        linked = (link for link in known if not link.is_primary and link.enabled)
+        return vault, *map(self._linked, linked)
 
     @property
     def links(self) -> Links:
         """The rows that are kept of all vaults."""
         return Links(self._database())
-
-    def _free_name(self, wanted: str, known: list[Link]) -> str:
-        return self.links.free_name(wanted) if known else wanted
 
     def _linked(self, link: Link) -> Vault:
         """A linked vault; the folders that the settings allow are those of the primary one."""

@@ -10,6 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from obsidian_rag.notes import MARKS
 from obsidian_rag.search.telling import rarity_of
 from obsidian_rag.search.words import is_unspaced, root
@@ -17,6 +20,9 @@ from obsidian_rag.search.words import is_unspaced, root
 _K1 = 1.2
 _B = 0.75
 _SIZE = 4
+# Bytes of a group in UTF-16; one with letters beyond the first 65,536 has more.
+_WHOLE = 2 * _SIZE
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _PREFIX = 3
 _WORD_WEIGHT = 3.0
 # Groups beyond that tell little, and each costs a look at every candidate.
@@ -112,22 +118,58 @@ def letter_scores(
     if not groups or not texts:
         return {}
     counts = word_counts(words, texts) if counts is None else counts
-    found = {number: [*map(text.count, groups), *counts[number]] for number, text in texts.items()}
-    weights = [1.0] * len(groups) + [_WORD_WEIGHT] * len(words)
-    rarity = [
-        weight * rarity_of(len(texts), sum(map(bool, column)))
-        for weight, column in zip(weights, zip(*found.values(), strict=True), strict=True)
-    ]
-    mean = sum(map(len, texts.values())) / len(texts)
-    scores = {}
-    for number, row in found.items():
-        damping = _K1 * (1 - _B + _B * len(texts[number]) / mean)
-        scores[number] = sum(
-            weight * count * (_K1 + 1) / (count + damping)
-            for count, weight in zip(row, rarity, strict=True)
-            if count
-        )
-    return scores
+    found = np.hstack(
+        (group_counts(groups, list(texts.values())), [counts[number] for number in texts])
+    )
+    rarity = np.array([rarity_of(len(texts), int(having)) for having in np.sum(found > 0, axis=0)])
+    rarity[len(groups) :] *= _WORD_WEIGHT
+    lengths = np.array([[len(text)] for text in texts.values()])
+    damping = _K1 * (1 - _B + _B * lengths / np.mean(lengths))
+    scores = (found * (_K1 + 1) / (found + damping)) @ rarity
+    return dict(zip(texts, scores.tolist(), strict=True))
+
+
+def group_counts(groups: Sequence[str], texts: Sequence[str]) -> NDArray[np.int64]:
+    """How often each group occurs in each text: a row for each text, a column for each group.
+
+    Four letters are one number of 64 bits, and all texts are one array of such numbers, which is
+    much quicker than to look for each group in each text.
+    """
+    counts = np.zeros((len(texts), len(groups)), np.int64)
+    codes = {}
+    for at, group in enumerate(groups):
+        if len(units := _units(group)) == _WHOLE:
+            codes[int.from_bytes(units, "little")] = at
+        else:
+            counts[:, at] = [text.count(group) for text in texts]
+    if not codes:
+        return counts
+    joined = [_units(text) for text in texts]
+    ends = np.cumsum([len(units) for units in joined])
+    whole = b"".join(joined) + bytes(_WHOLE)
+    wanted = np.array(sorted(codes), "<u8")
+    columns = np.array([codes[code] for code in sorted(codes)])
+    is_likely = np.zeros(1 << 16, bool)
+    is_likely[_short(wanted)] = True
+    for offset in range(0, _WHOLE, 2):
+        seen = np.frombuffer(whole, "<u8", (len(whole) - offset) // _WHOLE, offset)
+        places = np.flatnonzero(is_likely[_short(seen)])
+        nearest = np.searchsorted(wanted, seen[places]).clip(max=len(wanted) - 1)
+        is_same = wanted[nearest] == seen[places]
+        at = places[is_same] * _WHOLE + offset
+        # Not one that begins in a text and ends in the next: a group has no two spaces in a row.
+        rows = np.searchsorted(ends, at, side="right")
+        np.add.at(counts, (rows, columns[nearest[is_same]]), 1)
+    return counts
+
+
+def _units(text: str) -> bytes:
+    return text.encode("utf-16-le", errors="surrogatepass")
+
+
+def _short(codes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Sixteen bits of each, by which next to all that is not wanted is told apart."""
+    return (codes * _SPREAD) >> np.uint64(48)
 
 
 def _start(word: str, form: str) -> str:

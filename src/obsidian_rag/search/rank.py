@@ -195,10 +195,10 @@ def _signals(
     beside = _STATIC_BESIDE_MEANING * case.meaning_share if found.meaning else 0.0
     rest = 1 - (vector + beside if static or meaning else 0.0)
     by_letters = _LETTERS if case.knows_forms else _LETTERS_ELSEWHERE
-    titles = {
-        number: max(map(case.telling.likeness, (row.title, _file_name(row), *row.aliases)))
-        for number, row in rows.items()
-    }
+    # A note's passages have its title all alike.
+    called = {number: (row.title, _file_name(row), *row.aliases) for number, row in rows.items()}
+    nearness = {names: max(map(case.telling.likeness, names)) for names in set(called.values())}
+    titles = {number: nearness[names] for number, names in called.items()}
     signals: dict[str, tuple[float, Mapping[int, float]]] = {
         name: (rest * (1 - by_letters), values) for name, values in words.items()
     }

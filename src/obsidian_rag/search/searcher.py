@@ -270,7 +270,7 @@ class Searcher:
         looked = looking.result()
         words: dict[str, dict[int, float]] = {}
         for (name, _), values in zip(clauses, looked.by_clause, strict=True):
-            words[name] = summed([(1.0, words.get(name, {})), (1.0, values)])
+            words[name] = summed([(1.0, words[name]), (1.0, values)]) if name in words else values
         meaning = {numbers[key]: near[key] for key in near if key in numbers}
         return Found(words, looked.nearest, meaning), vector if meaning else None
 

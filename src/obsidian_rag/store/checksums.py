@@ -110,6 +110,7 @@ def find_damage(folder: Path, verified: dict[str, Stamp], most_bytes: int) -> st
         except Unreadable:
             return f"{NAME} is not what was written"
         if found is None:
+            verified.clear()
             return None
         damage = _compare(folder, found, verified, most_bytes)
         # The writer may have swept or swapped the files meanwhile.

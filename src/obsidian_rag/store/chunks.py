@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from operator import attrgetter
@@ -65,6 +65,8 @@ class ChunkStore:
         self._reader: Any = None
         # The files that were hashed and found right, as they were then.
         self._verified: dict[str, checksums.Stamp] = {}
+        # Whether its files were looked at since it was let go.
+        self._is_checked = False
         # Whether we have recorded all that we wrote.
         self._is_recorded = False
 
@@ -112,8 +114,7 @@ class ChunkStore:
         """
         handle = self._handle  # another thread may let go of it at any moment
         if handle is None:
-            self.must_exist()
-            self.check()
+            self._check_once()
             with explained():
                 handle = self._handle = _connect(self.uri).open_table(self.name)
         return handle
@@ -128,8 +129,7 @@ class ChunkStore:
         """
         reader = self._reader
         if reader is None:
-            self.must_exist()
-            self.check()
+            self._check_once()
             with explained():
                 reader = self._reader = wait_for(_open_reader(self.uri, self.name))
         return reader
@@ -146,7 +146,7 @@ class ChunkStore:
     def close(self) -> None:
         """Let go of the table; it is opened again when needed."""
         self._handle = self._reader = None
-        self._is_recorded = False
+        self._is_checked = self._is_recorded = False
 
     def look_up(self, read: Callable[[], T]) -> T:
         """What is read of the table, also if another process drops its version or swaps it."""
@@ -292,6 +292,12 @@ class ChunkStore:
         """
         if (damage := self.damage()) is not None:
             raise IndexCorrupted(f"The index is damaged: {damage}.", REINDEX)
+        self._is_checked = True
+
+    def _check_once(self) -> None:
+        self.must_exist()
+        if not self._is_checked:
+            self.check()
 
     def damage(self, *, is_deep: bool = False) -> str | None:
         """What a look at the files from outside shows to be broken, if anything.
@@ -306,7 +312,7 @@ class ChunkStore:
             self._verified.clear()
         most = sys.maxsize if is_deep else _HASHED_AT_ONCE
         found = checksums.find_damage(self.folder, self._verified, most)
-        found = found or _cut_off(self.folder)
+        found = found or _cut_off(self.folder, self._verified)
         if found is not None:
             self.close()
         return found
@@ -356,12 +362,14 @@ async def _open_reader(uri: str, name: str) -> Any:
     return await connection.open_table(name)
 
 
-def _cut_off(folder: Path) -> str | None:
-    """What is broken at first sight, also where no checksums were recorded."""
+def _cut_off(folder: Path, verified: Collection[str]) -> str | None:
+    """What is broken at first sight in files that were not hashed, or have no checksums."""
     versions = list(folder.glob("_versions/*.manifest"))
     if not versions:
         return "it has no version that can be opened"
     for file in (*versions, *folder.glob("data/*.lance")):
+        if f"{file.parent.name}/{file.name}" in verified:
+            continue
         with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
             stream.seek(0, os.SEEK_END)
             stream.seek(max(0, stream.tell() - len(_MAGIC)))

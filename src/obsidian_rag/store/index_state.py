@@ -134,9 +134,10 @@ class IndexState:
 
     def troubled(self, link_id: str) -> list[FileState]:
         """Every file of a vault that is not searchable, or only in part, with its reason."""
+        # The sign keeps SQLite from the primary key, by which it would look at every file.
         rows = self._database.rows(
             "SELECT rel_path, embedding_status, index_hash, chunk_count, reason, parse_error"
-            f" FROM {self._table} WHERE link_id = ?"
+            f" FROM {self._table} WHERE +link_id = ?"
             " AND (embedding_status <> 'indexed' OR parse_error IS NOT NULL) ORDER BY rel_path",
             (link_id,),
         )

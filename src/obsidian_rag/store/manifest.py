@@ -29,13 +29,14 @@ class Manifest:
 
     def known_at(self, link_id: str, paths: Iterable[str]) -> dict[str, KnownFile]:
         """The same for these paths and everything below them."""
+        ours = 'link_id = ? AND "exists" AND'
         found: dict[str, KnownFile] = {}
         for path in paths:
+            # As one condition with OR it would look at every file of the vault.
+            found |= self._known(f"{ours} rel_path = ?", (link_id, path))
             # "0" follows "/": all names below a folder lie between the two.
-            found |= self._known(
-                'link_id = ? AND "exists" AND (rel_path = ? OR (rel_path > ? AND rel_path < ?))',
-                (link_id, path, f"{path}/", f"{path}0"),
-            )
+            below = (link_id, f"{path}/", f"{path}0")
+            found |= self._known(f"{ours} rel_path > ? AND rel_path < ?", below)
         return found
 
     def ends(self, link_id: str, most: int) -> dict[str, KnownFile]:

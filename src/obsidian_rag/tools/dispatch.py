@@ -59,7 +59,7 @@ class Tool(Generic[P]):
     is_read_only: bool
     # It tells of, or changes, more than some notes: nothing for a caller that is limited to them.
     is_of_installation: bool = False
-    # Its answer is about health, from a closer look than other answers take.
+    # Its answer has the health already: it needed it, or took a closer look than others.
     tells_health: bool = False
 
     @property

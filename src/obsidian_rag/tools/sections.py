@@ -7,9 +7,9 @@ a path, its tags, a title that was taken from it) stays back with it.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Protocol
 
@@ -80,8 +80,8 @@ class NoteSections:
     def verdict(self, first: int, last: int) -> Verdict:
         """What is to be done with these lines: the strictest answer for a section they touch."""
         return joined(
-            verdict
-            for section, verdict in self._judged
+            self._judge(section)
+            for section in self.sections
             if section.first <= last and first <= section.last
         )
 
@@ -96,7 +96,7 @@ class NoteSections:
     @cached_property
     def hides_any(self) -> bool:
         """Whether a part of the note is withheld from the caller."""
-        return self.caller.misses(self.whole())
+        return self._may_hide and self.caller.misses(self.whole())
 
     def open_headings(self, path: Sequence[str]) -> list[str]:
         """The headings of a path without those of withheld sections."""
@@ -132,21 +132,26 @@ class NoteSections:
         return parse_date(self.path, {}) if self._hides_properties else date
 
     @cached_property
+    def _may_hide(self) -> bool:
+        """Whether anything could be withheld; if not, no section is judged to find out."""
+        return (self.is_private or self.settings.is_withholding) and not self.caller.sees_private
+
+    @cached_property
     def _judged(self) -> tuple[tuple[Section, Verdict], ...]:
+        return tuple((section, self._judge(section)) for section in self.sections)
+
+    @cached_property
+    def _judge(self) -> Callable[[Section], Verdict]:
         own = () if self.title == file_title(self.path) else (self.title,)
-        return tuple(
-            (
-                section,
-                judge(
-                    section.text,
-                    section.name,
-                    (*own, *section.heading_path),
-                    (*self.note_tags, *section.tags),
-                    self.is_private,
-                    self.settings,
-                ),
+        return cache(
+            lambda section: judge(
+                section.text,
+                section.name,
+                (*own, *section.heading_path),
+                (*self.note_tags, *section.tags),
+                self.is_private,
+                self.settings,
             )
-            for section in self.sections
         )
 
     @cached_property
@@ -156,6 +161,8 @@ class NoteSections:
 
     @cached_property
     def _hidden_paths(self) -> frozenset[tuple[str, ...]]:
+        if not self._may_hide:
+            return frozenset()
         judged = ((s, v) for s, v in self._judged if s.heading_path and self.caller.misses(v))
         return frozenset(section.heading_path for section, _ in judged)
 
