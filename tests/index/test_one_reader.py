@@ -104,6 +104,27 @@ def test_a_line_that_becomes_a_templates_costs_no_other_note_a_parse(
     assert parsed == {"new.md": 1}
 
 
+def test_questions_do_not_wait_for_the_related_notes_of_what_was_saved(
+    world: "World", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write(NOTES)
+    world.run("full")
+    seen: list[str] = []
+    take = RelationsConsumer.take
+
+    def looking(*given: Any) -> bool:
+        with closing(world.engine()) as engine:
+            seen.append(engine.index_version)
+        return take(*given)
+
+    with closing(world.engine()) as engine:
+        before = engine.index_version
+    monkeypatch.setattr(RelationsConsumer, "take", looking)
+    world.write({"03.md": "# Bread\nrye flour\n"})
+    world.run("sync", paths=["03.md"])
+    assert seen == [str(int(before) + 1)]
+
+
 def test_what_is_owed_to_related_notes_alone_is_all_that_is_done(
     world: "World", parsed: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from obsidian_rag.search.letters import (
+    group_counts,
     letter_groups,
     letter_scores,
     spaced,
@@ -25,6 +26,27 @@ def test_groups_are_of_four_letters_and_the_ends_of_a_word_count() -> None:
 
 def test_a_long_question_has_not_more_groups_than_can_be_looked_for() -> None:
     assert len(letter_groups([f"{number:08}" for number in range(500)])) == 160
+
+
+def test_groups_are_counted_as_if_each_were_looked_for() -> None:
+    beyond = "\U0001d4b3\U0001d4b4"
+    texts = (
+        "die Kette, Ketten und Kettenhemden",
+        "",
+        "京都で京都駅へ",
+        "протекает крыша",
+        f"the letters {beyond} twice: {beyond}",
+        "ซ่อมหลังคาบ้าน",
+        "a lone \ud800",
+    )
+    groups = letter_groups(("kette", "a", "京都", "крыша", beyond, "หลังคา"))
+    plain = list(texts_of(*texts).values())
+    assert group_counts(groups, plain).tolist() == [[*map(text.count, groups)] for text in plain]
+    assert group_counts((" ket", "ette"), [" a ", " kette ", " ket "]).tolist() == [
+        [0, 0],
+        [1, 1],
+        [1, 0],
+    ]
 
 
 @pytest.mark.parametrize(
