@@ -22,39 +22,14 @@ from obsidian_rag.engine.query import ask
 from obsidian_rag.engine.scheduler import Scheduler
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.index import settings_for_runs
-from obsidian_rag.livesync import LivesyncLoop, synced_root
-from obsidian_rag.process import use_few_arenas
+from obsidian_rag.livesync import LivesyncLoop, settings_for_syncing, shares_vault
+from obsidian_rag.process import Threads, use_few_arenas
 from obsidian_rag.relations import EarlyRelations, VaultMap
 from obsidian_rag.search import Request
 from obsidian_rag.vault import Listener, OnChange, Vault, Watcher, configured_vault, watch_files
 
-_JOIN_S = 5.0
 _SETTINGS_EVERY_S = 1.0
 _log = logging.getLogger(__name__)
-
-
-class _Thread:
-    """A thread that can be ended apart from the others; `wake` makes it look at its event."""
-
-    def __init__(
-        self,
-        name: str,
-        run: Callable[[threading.Event], None],
-        wake: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._stop = threading.Event()
-        self._wake = wake
-        self._thread = threading.Thread(target=run, args=(self._stop,), name=name, daemon=True)
-        self._thread.start()
-
-    def tell(self) -> None:
-        """Say that it shall end."""
-        self._stop.set()
-        self._wake()
-
-    def join(self) -> None:
-        """Wait for its end."""
-        self._thread.join(_JOIN_S)
 
 
 class Daemon:
@@ -97,7 +72,7 @@ class Daemon:
         self._settings_changed = threading.Event()
         self._is_stopping = False
         # By name; those of the watchers of linked vaults are their link ids.
-        self._threads: dict[str, _Thread] = {}
+        self._threads = Threads()
         self._active_links: set[str] = set()
         self._links_lock = threading.Lock()
 
@@ -108,20 +83,20 @@ class Daemon:
         self.live.jobs.start()
         self._watch(config, is_behind=False)
         self._follow_links()
-        self._begin("early relations", self._early.run, self._early.wake)
-        self._begin("map", self._map.run, self._map.wake)
-        self._begin("scheduler", self._scheduler.run, self._scheduler.wake)
+        self._threads.begin("early relations", self._early.run, self._early.wake)
+        self._threads.begin("map", self._map.run, self._map.wake)
+        self._threads.begin("scheduler", self._scheduler.run, self._scheduler.wake)
         self._sync(config)
         follow = functools.partial(self._follow_settings, config)
-        self._begin("settings", follow, self._settings_changed.set)
+        self._threads.begin("settings", follow, self._settings_changed.set)
         # Not joined: it may hang on a model that takes a minute to load.
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
 
     def stop(self) -> None:
         """Stop the watcher, let the running job finish within its limit, let go of files."""
         self._is_stopping = True
-        self._end("settings", "scheduler", "early relations", "map")
-        self._end("watcher", *self._active_links)
+        self._threads.end("settings", "scheduler", "early relations", "map")
+        self._threads.end("watcher", *self._active_links)
         self._end_syncing()
         self.live.jobs.stop(self.engine.config.settings.server.shutdown_wait_s)
         self.engine.close()
@@ -144,11 +119,11 @@ class Daemon:
         """Start anew what the change concerns."""
         _log.info("the settings have changed")
         if _for_watching(before) != _for_watching(after):
-            self._end("watcher")
+            self._threads.end("watcher")
             self._watch(after, is_behind=True)
-            self._end(*self._active_links)
+            self._threads.end(*self._active_links)
             self._follow_links(is_behind=True)
-        if _for_syncing(before) != _for_syncing(after):
+        if settings_for_syncing(before) != settings_for_syncing(after):
             self._end_syncing()
             self._sync(after)
         self._scheduler.settings_changed()
@@ -172,15 +147,15 @@ class Daemon:
                 ),
                 Listener(lambda paths: self._early.changed(paths), rules, early_s),
             ]
-        if _shares_vault(config):
+        if shares_vault(config):
             sync_s = settings.livesync.debounce_s
             listeners += [Listener(lambda paths: self._livesync_changed(paths), debounce_s=sync_s)]
         return Watcher(configured_vault(config).root, *listeners)
 
     def _watch(self, config: Config, *, is_behind: bool) -> None:
         watcher = self.watcher = self._made_watcher(config)
-        if config.settings.watcher.enabled or _shares_vault(config):
-            self._begin("watcher", functools.partial(watcher.run, is_behind=is_behind))
+        if config.settings.watcher.enabled or shares_vault(config):
+            self._threads.begin("watcher", functools.partial(watcher.run, is_behind=is_behind))
 
     def _follow_links(self, *, is_behind: bool = False) -> None:
         """Watch each linked vault that is not paused, and no other."""
@@ -189,11 +164,12 @@ class Daemon:
             active = {link_id for link_id, vault in linked.items() if not vault.is_paused}
             if active == self._active_links and not is_behind:
                 return
-            self._end(*self._active_links - active)
+            self._threads.end(*self._active_links - active)
             self._active_links = active
             if self._is_indexing_edits and not self._is_stopping:
-                for link_id in active - set(self._threads):
-                    self._watch_link(linked[link_id], is_behind)
+                for link_id in active:
+                    if link_id not in self._threads:
+                        self._watch_link(linked[link_id], is_behind)
             self._scheduler.links_changed(active)
 
     def _watch_link(self, vault: Vault, is_behind: bool) -> None:
@@ -201,17 +177,17 @@ class Daemon:
         told = functools.partial(self._scheduler.changed, link_id=vault.link_id)
         listener = Listener(told, vault.rules, settings.debounce_s, settings.collect_s)
         watcher = Watcher(vault.root, listener)
-        self._begin(vault.link_id, functools.partial(watcher.run, is_behind=is_behind))
+        self._threads.begin(vault.link_id, functools.partial(watcher.run, is_behind=is_behind))
 
     def _sync(self, config: Config) -> None:
         if config.settings.livesync.enabled:
             watch = functools.partial(self._watch_for_livesync, config)
             self._livesync = LivesyncLoop(config, watch, self._tell_livesync)
-            self._begin("livesync", self._livesync.run, self._livesync.wake)
+            self._threads.begin("livesync", self._livesync.run, self._livesync.wake)
 
     def _end_syncing(self) -> None:
         if self._livesync is not None:
-            self._end("livesync")
+            self._threads.end("livesync")
             self._livesync = None
             self._tell_livesync(None)
 
@@ -220,7 +196,7 @@ class Daemon:
         self, config: Config, root: Path, debounce_s: float, changed: OnChange
     ) -> Iterator[Callable[[float], bool]]:
         """Tell LiveSync of changes by the vault's watcher, if that sees all that is synced."""
-        if not _shares_vault(config):
+        if not shares_vault(config):
             with watch_files(root, debounce_s, changed) as is_watched:
                 yield is_watched
             return
@@ -239,23 +215,6 @@ class Daemon:
         if self._livesync is not None:
             self._livesync.look_soon()
 
-    def _begin(
-        self,
-        name: str,
-        run: Callable[[threading.Event], None],
-        wake: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._threads[name] = _Thread(name, run, wake)
-
-    def _end(self, *names: str) -> None:
-        """End these threads, side by side; those that are not there have ended."""
-        found = [self._threads.pop(name, None) for name in names]
-        ended = [thread for thread in found if thread is not None]
-        for thread in ended:
-            thread.tell()
-        for thread in ended:
-            thread.join()
-
     def _warm_up(self) -> None:
         """Load what the first question would wait for."""
         with contextlib.suppress(ObsidianRagError):
@@ -265,24 +224,9 @@ class Daemon:
 def _for_watching(config: Config) -> tuple[object, ...]:
     settings = config.settings
     debounce_ms = settings.relations.debounce_ms
-    livesync_s = settings.livesync.debounce_s if _shares_vault(config) else None
+    livesync_s = settings.livesync.debounce_s if shares_vault(config) else None
     vault = configured_vault(config)
     return vault, settings.indexing, settings.watcher, debounce_ms, livesync_s
-
-
-def _for_syncing(config: Config) -> tuple[object, ...]:
-    return configured_vault(config).root, config.settings.livesync, _shares_vault(config)
-
-
-def _shares_vault(config: Config) -> bool:
-    """Whether LiveSync syncs the folder that the vault's watcher sees.
-
-    With `allow_dirs` an index may reach a folder by a link only, and knows its files by that path
-    alone; a watcher of all files would tell of them by another.
-    """
-    settings = config.settings
-    is_alike = settings.livesync.enabled and not settings.indexing.allow_dirs
-    return is_alike and synced_root(config) == configured_vault(config).root
 
 
 def _ignore(_paths: frozenset[str] | None) -> None:

@@ -33,7 +33,12 @@ from obsidian_rag.livesync.setup import (
     needs_password,
     set_up,
 )
-from obsidian_rag.livesync.site import PASSPHRASE_VARIABLE, PASSWORD_VARIABLE, synced_root
+from obsidian_rag.livesync.site import (
+    PASSPHRASE_VARIABLE,
+    PASSWORD_VARIABLE,
+    settings_for_syncing,
+    shares_vault,
+)
 from obsidian_rag.livesync.state import LivesyncState
 from obsidian_rag.livesync.status import livesync_status, synced_link
 
@@ -66,9 +71,10 @@ __all__ = [
     "restore_trashed",
     "run_until_stopped",
     "set_up",
+    "settings_for_syncing",
+    "shares_vault",
     "sync_once",
     "synced_link",
-    "synced_root",
     "take_held_deletions",
     "trashed_files",
     "unlock_database",

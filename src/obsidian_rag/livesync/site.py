@@ -71,6 +71,22 @@ def synced_root(config: Config) -> Path | None:
         return None
 
 
+def shares_vault(config: Config) -> bool:
+    """Whether the synced folder is the one that the vault's watcher sees.
+
+    With `allow_dirs` an index may reach a folder by a link only, and knows its files by that path
+    alone; a watcher of all files would tell of them by another.
+    """
+    settings = config.settings
+    is_alike = settings.livesync.enabled and not settings.indexing.allow_dirs
+    return is_alike and synced_root(config) == configured_vault(config).root
+
+
+def settings_for_syncing(config: Config) -> tuple[object, ...]:
+    """The settings that a running node depends on."""
+    return configured_vault(config).root, config.settings.livesync, shares_vault(config)
+
+
 def place_of(config: Config, options: Options | None = None) -> Site:
     """The database and the folder, without what opens the database.
 

@@ -20,12 +20,14 @@ from collections.abc import Callable, Iterator
 from typing import IO
 
 from obsidian_rag.process.child import ChildGone, ChildProcess
+from obsidian_rag.process.threads import Threads
 
 __all__ = [
     "ChildGone",
     "ChildProcess",
     "DiscreetFormatter",
     "ParentPipe",
+    "Threads",
     "begin_process",
     "discreet_traceback",
     "give_back",
