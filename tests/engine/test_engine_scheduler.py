@@ -101,7 +101,7 @@ def test_threads_may_meet_a_replaced_database_together(
 ) -> None:
     made = engine(make_vault({"a.md": "text"}))
     run_index(made, Mode.FULL)
-    made._database_file = Meeting()  # type: ignore[assignment]  # as if the file were replaced
+    made._database._identity = Meeting()  # type: ignore[assignment]  # as if the file were replaced
     failures: list[BaseException] = []
 
     def follow() -> None:

@@ -53,7 +53,7 @@ class Clumsy(embed.HashEmbedder):
 embed.HashEmbedder = Clumsy
 """
 # One that has not to wait long until it is quiet.
-QUICK = "import obsidian_rag.engine.worker as worker; worker.QUIET_S = 0.05; worker.serve()"
+QUICK = f"import obsidian_rag.index.upkeep as upkeep; upkeep.QUIET_S = 0.05; {SERVE}"
 
 
 class Worker:

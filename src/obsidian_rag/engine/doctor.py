@@ -2,13 +2,19 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.health import look
-from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
-from obsidian_rag.index import Finding, Verdict, assess, changed_files, checks_of
+from obsidian_rag.errors import IndexCorrupted
+from obsidian_rag.index import (
+    Finding,
+    assess,
+    changed_files,
+    checks_of,
+    found_by,
+    health_finding,
+)
 from obsidian_rag.relations import check_relations, differing_relations
 
 _WALK_S = 60.0
@@ -17,26 +23,11 @@ _WALK_S = 60.0
 def examine(engine: Engine, *, deep: bool = False) -> Iterator[Finding]:
     """Run every check, cheap ones first; `deep` reads all files, chunks and notes again."""
     checks: list[tuple[str, Callable[[], Finding]]] = [
-        ("health", partial(_health, engine)),
+        ("health", lambda: health_finding(assess(look(engine)))),
         *checks_of(engine, partial(_related, engine, deep=deep), deep=deep),
         *([("relations", partial(_relations, engine))] if deep else []),
     ]
-    for name, check in checks:
-        try:
-            yield replace(check(), check=name)
-        except ObsidianRagError as error:
-            message = f"{error.code}: {error.message}"
-            yield Finding("problem", message, error.suggestion, error, check=name)
-
-
-def _health(engine: Engine) -> Finding:
-    """What every door says; the other checks look closer."""
-    answer = assess(look(engine))
-    if answer.error is None:
-        return Finding("ok", "healthy")
-    verdict: Verdict = "problem" if answer.state == "unavailable" else "warning"
-    message = f"{answer.error.code}: {answer.error.message}"
-    return Finding(verdict, message, answer.error.suggestion, answer.error)
+    return found_by(checks)
 
 
 def _related(engine: Engine, *, deep: bool) -> Finding:

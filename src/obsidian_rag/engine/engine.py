@@ -9,7 +9,6 @@ from obsidian_rag.config import Config
 from obsidian_rag.config_follow import SettingsFile
 from obsidian_rag.embed import Embedder
 from obsidian_rag.index import (
-    INDEX_VERSION,
     CurrentParts,
     Mode,
     Sending,
@@ -17,11 +16,12 @@ from obsidian_rag.index import (
     Vaults,
     catch_up,
     hand_over,
+    index_version,
 )
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations import KeptIndex, RelationsConsumer, refresh_meanings
 from obsidian_rag.search import Facts
-from obsidian_rag.store import ChunkStore, Database, MeaningStore, file_identity, writer_lock
+from obsidian_rag.store import ChunkStore, Database, FollowedDatabase, MeaningStore, writer_lock
 from obsidian_rag.vault import Vault
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ class Engine:
         self._parts = CurrentParts(config)
         self.vaults = Vaults(lambda: self.config, lambda: self.database, lambda: self.chunks)
         self._lock = threading.RLock()
-        self._database: Database | None = None
-        self._database_file: tuple[int, int] | None = None
-        self._abandoned: list[Database] = []
+        self._database = FollowedDatabase(config.database)
 
     @property
     def config(self) -> Config:
@@ -83,11 +81,7 @@ class Engine:
     @property
     def database(self) -> Database:
         """The SQLite file."""
-        with self._lock:
-            if self._database is None:
-                self._database = Database(self.config.database)
-                self._database_file = file_identity(self.config.database)
-            return self._database
+        return self._database.now
 
     @property
     def chunks(self) -> ChunkStore:
@@ -105,12 +99,7 @@ class Engine:
 
     def follow_database(self) -> None:
         """Let go of a database whose file another process has replaced, or the user removed."""
-        identity = file_identity(self.config.database)
-        with self._lock:
-            if self._database is not None and identity != self._database_file:
-                # Not closed: SQLite would delete the journal of that name, which is the new file's.
-                self._abandoned.append(self._database)
-                self._database = None
+        self._database.follow()
 
     @property
     def query_vector(self) -> "Callable[[str], NDArray[np.float32]]":
@@ -154,7 +143,7 @@ class Engine:
     @property
     def index_version(self) -> str:
         """A name for the present state of the index; it changes when the index does."""
-        return self.database.get(INDEX_VERSION) or "0"
+        return index_version(self)
 
     def relations_consumer(self) -> RelationsConsumer:
         """The indexes of related notes, for a run to keep in line; to be closed by the caller."""
@@ -182,10 +171,7 @@ class Engine:
     def close(self) -> None:
         """Let go of files and connections."""
         self.relations.let_go()
-        with self._lock:
-            database, self._database = self._database, None
-        if database is not None:
-            database.close()
+        self._database.close()
         self.chunks.close()
         self._parts.now.embedding.close()
         self.transformer.close()

@@ -13,11 +13,9 @@ from obsidian_rag.index import (
     Progress,
     RunOrder,
     Stop,
-    add_meaning,
     carry_out,
-    meaning_state,
+    meaning_after_run,
     paced,
-    settle_meaning,
 )
 from obsidian_rag.process import give_back
 from obsidian_rag.store import now
@@ -81,10 +79,6 @@ def index_in_foreground(
         result = run_index(engine, Mode.SYNC, paced(listen), stop, link_id=link_id)
     else:
         result = run_index(engine, mode, paced(listen), stop, accepts_removals=accepts_removals)
-    if waits_for_meaning and not stop():
-        state = add_meaning(engine, count, stop)
-    else:
-        if result.tally.touched:
-            settle_meaning(engine, started)
-        state = meaning_state(engine)
+    since = started if result.tally.touched else None
+    state = meaning_after_run(engine, count, stop, since, waits=waits_for_meaning)
     return result.fields, state.shown if state is not None else None

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections import deque
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from obsidian_rag.engine.engine import Engine
@@ -11,9 +11,11 @@ from obsidian_rag.engine.events import Bus, EventKind
 from obsidian_rag.errors import ObsidianRagError, Status
 from obsidian_rag.index import (
     HealthAnswer,
+    HealthChange,
     HealthFacts,
     JobFacts,
     assess,
+    change_of,
     known_facts,
     newest_note,
     probed_facts,
@@ -21,17 +23,6 @@ from obsidian_rag.index import (
 from obsidian_rag.store import now
 
 _KEPT = 50
-
-
-@dataclass(frozen=True, slots=True)
-class HealthChange:
-    """A state that followed another, why and when."""
-
-    state: Status
-    before: Status | None
-    code: str | None
-    reason: str
-    at: str
 
 
 class Health:
@@ -79,18 +70,10 @@ class Health:
         """Take in all facts; the only way the state changes."""
         with self._lock:
             self._facts = facts
-            answer = assess(facts)
             before = self._changes[-1] if self._changes else None
-            code = answer.error.code if answer.error else None
-            if before is not None and (before.state, before.code) == (answer.state, code):
+            change = change_of(before, assess(facts), now())
+            if change is None:
                 return
-            change = HealthChange(
-                answer.state,
-                before.state if before else None,
-                code,
-                answer.error.message if answer.error else "Everything works.",
-                now(),
-            )
             self._changes.append(change)
             # Inside the lock: two changes must not be told in the wrong order.
             self._bus.publish(EventKind.HEALTH, asdict(change))

@@ -464,9 +464,7 @@ class Jobs:
                     return failed(job, error_from(*told))
 
     def _move_on(self, job: Job, line: Mapping[str, object]) -> Job:
-        progress = Progress(
-            Phase(str(line["phase"])), int(str(line["current"])), int(str(line["total"]))
-        )
+        progress = Progress.read(line)
         with self._changed:
             stored = progress if progress.phase is Phase.STORING else job.stored
             job = self._running = replace(job, progress=progress, stored=stored)

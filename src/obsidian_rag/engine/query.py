@@ -1,10 +1,7 @@
 """A question as the outside asks it: the full answer if possible, a degraded one if not."""
 
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import TYPE_CHECKING
 
-from obsidian_rag.embed import SERVED
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.health import facts_of
 from obsidian_rag.errors import (
@@ -18,23 +15,19 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.index import (
     FINGERPRINT,
-    MAINTAINED,
     HealthAnswer,
     ListedNote,
     assess,
     embedder_choice,
     fingerprint,
+    fitting,
     has_fitting_vectors,
-    other_width,
+    take_up_changes,
 )
 from obsidian_rag.notes import EVERYTHING, Scope
 from obsidian_rag.search import Answer, Filters, Meanings, Request, Searcher, Signals, fits_any
 from obsidian_rag.store import IndexState
 from obsidian_rag.vault import check_relative
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 # What word search can do without.
 _VECTORS_LOST = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
@@ -110,18 +103,12 @@ def _search(engine: Engine, request: Request) -> Answer:
     searcher = Searcher(
         engine.chunks,
         engine.database,
-        partial(_query_vector, engine),
+        lambda question: fitting(engine.query_vector(question), engine.embedder, engine.chunks),
         engine.embedder.provider,
         _meanings(engine),
     )
     # Folders may have been denied since; the next sync takes their notes out of the index.
-    vaults = {vault.link_id: vault.rules for vault in engine.vaults}
-
-    @cache
-    def admits(link_id: str, path: str) -> bool:
-        rules = vaults.get(link_id)
-        return rules is not None and rules.admits_file(path)
-
+    admits = engine.vaults.admission()
     request = replace(request, filters=replace(request.filters, admits=admits))
     try:
         return engine.chunks.look_up(lambda: searcher.search(request))
@@ -130,35 +117,11 @@ def _search(engine: Engine, request: Request) -> Answer:
         return searcher.search(replace(request, use_dates=False))
 
 
-def _query_vector(engine: Engine, question: str) -> "NDArray[np.float32]":
-    """The vector of a question, if it fits: a server may have another model by now."""
-    vector = engine.query_vector(question)
-    if engine.embedder.provider in SERVED and len(vector) != engine.chunks.dimensions:
-        raise other_width(len(vector), engine.chunks.dimensions)
-    return vector
-
-
 def _meanings(engine: Engine) -> Meanings | None:
     embedder, store = engine.transformer.embedder, engine.meaning_store
     if embedder is None or store is None or store.count() == 0:
         return None
     return Meanings(engine.meaning_vector, store, "multilingual" in embedder.model.lower())
-
-
-def take_up_changes(engine: Engine) -> None:
-    """See what another process has written since the last question.
-
-    Raises:
-        IndexNotFound: there is no index, or none any more.
-    """
-    engine.follow_database()
-    if not engine.chunks.exists() or engine.database.get(FINGERPRINT) is None:
-        raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
-    # A sweep changes no row, but what the words of the rows count for.
-    version = f"{engine.index_version} {engine.database.get(MAINTAINED)}"
-    if engine.seen_version != version:
-        engine.chunks.close()
-        engine.seen_version = version
 
 
 def known_folder(

@@ -4,17 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.health import HealthChange, look
+from obsidian_rag.engine.health import look
 from obsidian_rag.engine.job import Job, job_fields
 from obsidian_rag.errors import ObsidianRagError, Status
 from obsidian_rag.index import (
     FileNotice,
+    HealthChange,
     Share,
     VaultReport,
     assess,
     embedder_choice,
     file_notices,
     meaning_state,
+    ollama_status,
     read_outcome,
     recent_outcomes,
     unindexed_files,
@@ -91,7 +93,7 @@ def report_status(engine: Engine, scope: Scope = EVERYTHING) -> StatusReport:
         last_sync=str(last["last_sync"]) if last.get("last_sync") else None,
         unindexed_files=unindexed,
         unindexed_checked=is_checked,
-        ollama_status=_ollama(engine, found.embedder),
+        ollama_status=ollama_status(engine, found),
         active_job=_shown(active, "id", "mode", "status", "attempt", "progress"),
         last_job=last_job,
         is_watching=engine.live.is_watching() if engine.live else None,
@@ -114,12 +116,6 @@ def report_status(engine: Engine, scope: Scope = EVERYTHING) -> StatusReport:
 def _meaning(engine: Engine) -> Mapping[str, object] | None:
     state = meaning_state(engine, engine.live.jobs.meaning if engine.live else None)
     return state.shown if state is not None else None
-
-
-def _ollama(engine: Engine, trouble: ObsidianRagError | None) -> str:
-    if engine.embedder.provider != "ollama":
-        return "not_used"
-    return "up" if trouble is None else "down"
 
 
 def _shown(job: Job | None, *names: str) -> dict[str, object] | None:

@@ -9,11 +9,10 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock
+from pydantic import BaseModel, ConfigDict, Field
 
 from obsidian_rag.config import write_atomically
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument, NotFound
@@ -26,14 +25,26 @@ _PREFIX = "orag_"
 _LONGEST_NAME = 60
 
 
-@dataclass(frozen=True, slots=True)
-class AgentToken:
-    """A token that was given out, without the token itself."""
+class AgentToken(BaseModel):
+    """A token that was given out, as the file has it: without the token itself."""
+
+    model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
 
     name: str
-    scope: Scope
-    is_read_only: bool
+    sha256: str
+    vaults: tuple[str, ...] | None
+    folders: tuple[str, ...] | None
+    is_read_only: bool = Field(alias="read_only")
     created_at: str
+
+    @property
+    def scope(self) -> Scope:
+        """The vaults and folders that it opens."""
+        return Scope(self.vaults, self.folders)
+
+
+class _TokenFile(BaseModel):
+    tokens: tuple[AgentToken, ...]
 
 
 class Tokens:
@@ -89,7 +100,14 @@ class Tokens:
                     f"There is a token called '{name}' already.",
                     f"Choose another name, or run `obsidian-rag token revoke {name}` first.",
                 )
-            known[_digest(token)] = AgentToken(name, scope, is_read_only, now())
+            known[_digest(token)] = AgentToken(
+                name=name,
+                sha256=_digest(token),
+                vaults=scope.vaults,
+                folders=scope.folders,
+                is_read_only=is_read_only,
+                created_at=now(),
+            )
         return token
 
     def revoke(self, name: str) -> None:
@@ -112,17 +130,17 @@ class Tokens:
         with FileLock(self._home / _LOCK):
             known = self._read()
             yield known
-            written = [_written(digest, one) for digest, one in known.items()]
+            written = _TokenFile(tokens=tuple(known.values())).model_dump(by_alias=True)
             # The temporary file is made with mode 0600, and the rename keeps it.
-            write_atomically(self._file, json.dumps({"tokens": written}, indent=2) + "\n")
+            write_atomically(self._file, json.dumps(written, indent=2) + "\n")
 
     def _read(self) -> dict[str, AgentToken]:
         try:
-            found = json.loads(self._file.read_text(encoding="utf-8"))
-            return dict(_token(one) for one in found["tokens"])
+            found = _TokenFile.model_validate_json(self._file.read_bytes())
+            return {one.sha256: one for one in found.tokens}
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError):
             # Not an empty list: what is written next would forget every token.
             raise ConfigInvalid(
                 f"{self._file} cannot be read.", "Remove it, and make the tokens anew."
@@ -131,29 +149,3 @@ class Tokens:
 
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def _written(digest: str, one: AgentToken) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "sha256": digest,
-        "vaults": one.scope.vaults,
-        "folders": one.scope.folders,
-        "read_only": one.is_read_only,
-        "created_at": one.created_at,
-    }
-
-
-def _token(found: Mapping[str, Any]) -> tuple[str, AgentToken]:
-    scope = Scope(*(_names(found[key]) for key in ("vaults", "folders")))
-    return str(found["sha256"]), AgentToken(
-        str(found["name"]), scope, bool(found["read_only"]), str(found["created_at"])
-    )
-
-
-def _names(found: Any) -> tuple[str, ...] | None:
-    if found is None:
-        return None
-    if not isinstance(found, list):
-        raise TypeError("a list of names is needed")
-    return tuple(map(str, found))

@@ -17,7 +17,6 @@ While there is nothing to do it adds meaning vectors, and stops between two text
 The end of its stdin means that the parent has gone or wants it to go.
 """
 
-import contextlib
 import logging
 import os
 import queue
@@ -30,23 +29,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from obsidian_rag.config import Config, Settings
-from obsidian_rag.embed import SERVED
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.errors import IndexerFailed, ObsidianRagError, ProviderFailed
+from obsidian_rag.errors import ObsidianRagError, ProviderFailed
 from obsidian_rag.index import (
-    MOST_ROUNDS,
-    QUIET_S,
-    QUIET_SHARE,
-    ROUNDS_APART_S,
     MeaningPass,
     MeaningState,
-    Mode,
     Progress,
     RunOrder,
+    Upkeep,
     carry_out,
     paced,
-    record_failure,
-    tidy_up,
+    record_unexpected,
+    reopen,
+    warm_up,
 )
 from obsidian_rag.process import DiscreetFormatter, ParentPipe, begin_process, give_back
 
@@ -100,7 +95,7 @@ class _Worker:
         self._engine = Engine(config)
         self._tasks: queue.SimpleQueue[_Task | Config | None] = queue.SimpleQueue()
         self._latest: _Task | None = None
-        self._quiet_s = QUIET_S
+        self._upkeep = Upkeep()
         self._last_job: str | None = None
         self._meaning = self._new_pass()
 
@@ -110,13 +105,12 @@ class _Worker:
         self._warm_up()
         self._parent.say(type="ready")
         give_back()
-        rounds, tidy_at = 0, 0.0
-        self._add_meaning(tidy_at)
+        self._add_meaning()
         while True:
             try:
-                task = self._next(tidy_at if rounds else None)
+                task = self._next()
             except queue.Empty:
-                rounds, tidy_at = self._tidy_up(rounds), time.monotonic() + ROUNDS_APART_S
+                self._tidy_up()
                 continue
             if task is None:
                 break
@@ -128,19 +122,20 @@ class _Worker:
                 self._carry_out(task)
                 self._last_job = task.job_id
             give_back()
-            rounds, tidy_at = MOST_ROUNDS, time.monotonic() + self._quiet_s
-            self._add_meaning(tidy_at)
+            self._upkeep.put_off()
+            self._add_meaning()
         self._engine.close()
 
-    def _next(self, due: float | None) -> _Task | Config | None:
+    def _next(self) -> _Task | Config | None:
         """Wait for a task, adding meaning vectors meanwhile.
 
         Raises:
             queue.Empty: it is time for something else.
         """
+        due = self._upkeep.due
         while True:
             if self._meaning.is_due():
-                self._add_meaning(due or 0.0)
+                self._add_meaning()
             left = _LOOK_EVERY_S if due is None else due - time.monotonic()
             try:
                 return self._tasks.get(timeout=min(_LOOK_EVERY_S, max(0.0, left)))
@@ -148,11 +143,12 @@ class _Worker:
                 if due is not None and time.monotonic() >= due:
                     raise
 
-    def _add_meaning(self, due: float) -> None:
+    def _add_meaning(self) -> None:
         """Add meaning vectors until all are there, a command comes, or something else is due."""
 
         def is_called() -> bool:
-            return not self._tasks.empty() or 0 < due <= time.monotonic()
+            due = self._upkeep.due
+            return not self._tasks.empty() or (due is not None and due <= time.monotonic())
 
         if is_called():
             return
@@ -172,23 +168,14 @@ class _Worker:
 
         return MeaningPass(self._engine, tell)
 
-    def _tidy_up(self, rounds: int) -> int:
-        """Use the quiet to refresh the search indexes and to give disk space back.
-
-        Returns how many more rounds there may be.
-        """
-        begun = time.monotonic()
+    def _tidy_up(self) -> None:
+        """Use the quiet to refresh the search indexes and to give disk space back."""
         try:
-            self._take_up_changes()
-            engine = self._engine
-            is_tidy = tidy_up(engine.config.home, engine.database, engine.chunks)
+            self._upkeep.run(self._engine)
         except Exception as error:  # noqa: BLE001  (the outer edge: the next run tells what is wrong)
             _log.warning("tidying up failed: %s", type(error).__name__)
-            return 0
-        # A large index takes long: then the next time comes later.
-        self._quiet_s = max(QUIET_S, QUIET_SHARE * (time.monotonic() - begun))
-        give_back()
-        return 0 if is_tidy else rounds - 1
+        else:
+            give_back()
 
     def _listen(self, commands: Iterator[dict[str, object]]) -> None:
         try:
@@ -213,22 +200,14 @@ class _Worker:
             self._latest.stop.set()
 
     def _warm_up(self) -> None:
-        """Load what the first run would load; a trouble is that run's to tell."""
         try:
-            self._take_up_changes()
-            engine = self._engine
-            with contextlib.suppress(ObsidianRagError):
-                if engine.chunks.folder is not None:
-                    engine.chunks.count()
-            with contextlib.suppress(ObsidianRagError):
-                if engine.embedder.provider not in SERVED:
-                    engine.embedder.embed_query("ready")
+            warm_up(self._engine)
         except Exception:  # noqa: BLE001  (the outer edge: a worker that is cold is still a worker)
             _log.exception("warming up failed")
 
     def _carry_out(self, task: _Task) -> None:
         try:
-            self._take_up_changes()
+            reopen(self._engine)
             result = carry_out(self._engine, task.order, paced(self._tell), task.stop.is_set)
         except ObsidianRagError as error:
             self._parent.say(type="error", **error.body)
@@ -236,27 +215,11 @@ class _Worker:
             raise  # the parent starts a new worker, with a clean slate
         except Exception as error:  # noqa: BLE001  (the outer edge: the worker lives on)
             _log.exception("a %s failed", task.order.mode)
-            self._parent.say(type="error", **self._failure(task.order.mode, error).body)
+            self._engine.close()
+            failure = record_unexpected(self._engine.config, task.order.mode, error)
+            self._parent.say(type="error", **failure.body)
         else:
             self._parent.say(type="complete", **result.fields)
 
     def _tell(self, progress: Progress) -> None:
         self._parent.say(type="progress", **asdict(progress))
-
-    def _failure(self, mode: Mode, error: Exception) -> IndexerFailed:
-        """What to tell of a failure that nobody expected; its text may quote a note."""
-        self._engine.close()
-        failure = IndexerFailed(
-            f"The indexer failed unexpectedly ({type(error).__name__}).",
-            "Try again; if it happens again, logs/worker.log has the details to report.",
-        )
-        with contextlib.suppress(OSError):
-            record_failure(self._engine.config, mode, failure)
-        return failure
-
-    def _take_up_changes(self) -> None:
-        """Another process may have written the index since our last run, or replaced its files."""
-        # A kept table extends what it was when it was opened: if another process has made the
-        # table anew meanwhile, that would refer to files that are gone.
-        self._engine.chunks.close()
-        self._engine.follow_database()

@@ -6,8 +6,8 @@ from are made once more and compared.
 
 import os
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -15,6 +15,7 @@ from typing import Literal
 from obsidian_rag.errors import IndexCorrupted, IndexIncomplete, ObsidianRagError, ReadOnly
 from obsidian_rag.index.embedding import embedder_choice
 from obsidian_rag.index.fingerprint import check, fingerprint
+from obsidian_rag.index.health import HealthAnswer
 from obsidian_rag.index.meaning import meaning_state
 from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.prepare import chunk_hash
@@ -63,6 +64,25 @@ def checks_of(place: IndexPlace, related: Check, *, deep: bool) -> list[tuple[st
     if deep:
         checks += [("chunks", _chunks), ("notes", _notes)]
     return [(name, partial(check, place)) for name, check in checks]
+
+
+def found_by(checks: Iterable[tuple[str, Check]]) -> Iterator[Finding]:
+    """What each check finds, one after another; one that raises has found a problem."""
+    for name, check_it in checks:
+        try:
+            yield replace(check_it(), check=name)
+        except ObsidianRagError as error:
+            message = f"{error.code}: {error.message}"
+            yield Finding("problem", message, error.suggestion, error, check=name)
+
+
+def health_finding(answer: HealthAnswer) -> Finding:
+    """What every door says of the health; the other checks look closer."""
+    if answer.error is None:
+        return Finding("ok", "healthy")
+    verdict: Verdict = "problem" if answer.state == "unavailable" else "warning"
+    message = f"{answer.error.code}: {answer.error.message}"
+    return Finding(verdict, message, answer.error.suggestion, answer.error)
 
 
 def _config(place: IndexPlace) -> Finding:

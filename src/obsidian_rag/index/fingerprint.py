@@ -3,11 +3,16 @@
 import json
 import re
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from obsidian_rag.embed import Embedder
+from obsidian_rag.embed import SERVED, Embedder
 from obsidian_rag.errors import EmbeddingMismatch, IndexIncomplete
 from obsidian_rag.notes import ChunkLimits
-from obsidian_rag.store import SCHEMA_VERSION
+from obsidian_rag.store import SCHEMA_VERSION, ChunkStore
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 CHUNKER_VERSION = 2
 _EMBEDDER = "embedder"
@@ -87,6 +92,19 @@ def other_width(made: int, stored: int | None) -> EmbeddingMismatch:
         f"The embedder makes vectors of width {made} now, but the index has {stored}.",
         "Run `obsidian-rag reindex`. Until then, search goes by words only.",
     )
+
+
+def fitting(
+    vector: "NDArray[np.float32]", embedder: Embedder, chunks: ChunkStore
+) -> "NDArray[np.float32]":
+    """The vector of a question, if it fits: a server may have another model by now.
+
+    Raises:
+        EmbeddingMismatch: it does not.
+    """
+    if embedder.provider in SERVED and len(vector) != chunks.dimensions:
+        raise other_width(len(vector), chunks.dimensions)
+    return vector
 
 
 def _parts(text: str) -> Mapping[str, object]:

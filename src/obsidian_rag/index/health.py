@@ -71,6 +71,26 @@ class HealthAnswer:
     share: Share | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class HealthChange:
+    """A state that followed another, why and when."""
+
+    state: Status
+    before: Status | None
+    code: str | None
+    reason: str
+    at: str
+
+
+def change_of(before: HealthChange | None, answer: HealthAnswer, at: str) -> HealthChange | None:
+    """What changed with an answer that is given now; None if nothing did."""
+    code = answer.error.code if answer.error else None
+    if before is not None and (before.state, before.code) == (answer.state, code):
+        return None
+    reason = answer.error.message if answer.error else "Everything works."
+    return HealthChange(answer.state, before.state if before else None, code, reason, at)
+
+
 def assess(facts: HealthFacts) -> HealthAnswer:
     """Say whether everything is searchable, and if not, what is the matter; the gravest first."""
     share = _share(facts)

@@ -408,3 +408,22 @@ def add_meaning(
     if state is None or state.trouble is not None:
         return state
     return meaning_state(place)
+
+
+def meaning_after_run(
+    place: IndexPlace,
+    listener: MeaningListener,
+    stop: Callable[[], bool],
+    since: str | None,
+    *,
+    waits: bool,
+) -> MeaningState | None:
+    """How far the vectors are after a run that began at `since`; None if it changed nothing.
+
+    If the user `waits` for them, those that are missing are added first.
+    """
+    if waits and not stop():
+        return add_meaning(place, listener, stop)
+    if since is not None:
+        settle_meaning(place, since)
+    return meaning_state(place)

@@ -1,10 +1,11 @@
 """sync-result.json: how the last index run ended, for everyone who asks later."""
 
+import contextlib
 import json
 from collections.abc import Mapping
 
 from obsidian_rag.config import Config, write_atomically
-from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.errors import IndexerFailed, ObsidianRagError
 from obsidian_rag.index.progress import Mode
 from obsidian_rag.store import now
 
@@ -49,3 +50,14 @@ def record_failure(config: Config, mode: Mode, error: ObsidianRagError) -> None:
     """Leave word of a run that could not finish, also when it could not say so itself."""
     failure = {"code": error.code, "message": error.message}
     record_outcome(config, {"status": "failed", "mode": mode.value, "error": failure})
+
+
+def record_unexpected(config: Config, mode: Mode, error: Exception) -> IndexerFailed:
+    """Leave word of a failure that nobody expected, and tell it; its text may quote a note."""
+    failure = IndexerFailed(
+        f"The indexer failed unexpectedly ({type(error).__name__}).",
+        "Try again; if it happens again, logs/worker.log has the details to report.",
+    )
+    with contextlib.suppress(OSError):
+        record_failure(config, mode, failure)
+    return failure

@@ -21,6 +21,8 @@ class IndexPlace(Protocol):
 
     # When a look for changed files was last made, and whether there were any.
     looked_for_changes: tuple[float, bool] | None
+    # The state of the index that the last question met.
+    seen_version: str | None
 
     @property
     def config(self) -> Config: ...
@@ -43,6 +45,10 @@ class IndexPlace(Protocol):
 
     def relate_meanings(self, notes: "Collection[tuple[str, str]] | None") -> None:
         """Take up vectors that were added to these notes, or to any, into the related notes."""
+        ...
+
+    def follow_database(self) -> None:
+        """Let go of a database whose file another process has replaced, or the user removed."""
         ...
 
     def close(self) -> None:

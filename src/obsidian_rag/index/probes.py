@@ -24,6 +24,7 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.index.changed import changed_files
 from obsidian_rag.index.fingerprint import check, fingerprint
+from obsidian_rag.index.freshness import no_index
 from obsidian_rag.index.health import HealthAnswer, HealthFacts, Unfinished, assess_vault
 from obsidian_rag.index.outcome import read_outcome
 from obsidian_rag.index.place import IndexPlace
@@ -70,7 +71,7 @@ def known_facts(
     """
     facts = seen or HealthFacts()
     if not place.config.database.exists():  # a question makes no file
-        return replace(facts, store=_no_index())
+        return replace(facts, store=no_index())
     try:
         books = place.database.facts()
         facts = replace(
@@ -146,12 +147,8 @@ def _missing_index(
     """No index, or the damage that the last look found."""
     is_local = place.chunks.folder is not None
     if FINGERPRINT not in books or (is_local and not place.chunks.exists()):
-        return _no_index()
+        return no_index()
     return None if isinstance(before, IndexNotFound) else before
-
-
-def _no_index() -> IndexNotFound:
-    return IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
 
 
 def _with_progress(

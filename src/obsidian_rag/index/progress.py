@@ -2,10 +2,10 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 _TOLD_PER_S = 10
 
@@ -41,6 +41,12 @@ class Progress:
     phase: Phase
     current: int
     total: int
+
+    @classmethod
+    def read(cls, message: Mapping[str, object]) -> Self:
+        """The progress that a message with its fields tells."""
+        current, total = int(str(message["current"])), int(str(message["total"]))
+        return cls(Phase(str(message["phase"])), current, total)
 
     @property
     def fields(self) -> dict[str, object]:

@@ -132,6 +132,13 @@ def file_notices(place: IndexPlace) -> tuple[FileNotice, ...]:
     )
 
 
+def ollama_status(place: IndexPlace, found: HealthFacts) -> str:
+    """Whether Ollama answers, if it is the embedder."""
+    if place.embedder.provider != "ollama":
+        return "not_used"
+    return "up" if found.embedder is None else "down"
+
+
 def unindexed_files(place: IndexPlace, found: HealthFacts, indexed: int) -> tuple[int, bool]:
     """How many files differ from the index, and whether the vaults themselves were asked."""
     owed = Queue(place.database).size()

@@ -1,9 +1,12 @@
 """While nothing else is to be done: refresh the search indexes, merge files, drop old versions."""
 
 import contextlib
+import time
 from pathlib import Path
 
 from obsidian_rag.errors import Busy
+from obsidian_rag.index.freshness import reopen
+from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.run import compact
 from obsidian_rag.store import READER_WINDOW_S, ChunkStore, Database, writer_lock
 
@@ -14,6 +17,40 @@ QUIET_SHARE = 30.0
 # Versions that readers may still use are dropped by a later round.
 ROUNDS_APART_S = READER_WINDOW_S + 5.0
 MOST_ROUNDS = 5
+
+
+class Upkeep:
+    """When the next round is due: some time after the last change, a few times at most."""
+
+    def __init__(self) -> None:
+        self._due = 0.0
+        self._rounds = 0
+        self._quiet_s = QUIET_S
+
+    @property
+    def due(self) -> float | None:
+        """When to call `run`, by the monotonic clock; None if nothing is left to do."""
+        return self._due if self._rounds else None
+
+    def put_off(self) -> None:
+        """The index may have changed: wait until it is quiet."""
+        self._rounds, self._due = MOST_ROUNDS, time.monotonic() + self._quiet_s
+
+    def run(self, place: IndexPlace) -> None:
+        """One round; after a failure there is none until the next change.
+
+        Raises:
+            IndexCorrupted: the index is damaged.
+            IndexerFailed: the disk is full.
+        """
+        begun, left = time.monotonic(), self._rounds - 1
+        self._rounds = 0
+        reopen(place)
+        is_tidy = tidy_up(place.config.home, place.database, place.chunks)
+        # A large index takes long: then the next time comes later.
+        self._quiet_s = max(QUIET_S, QUIET_SHARE * (time.monotonic() - begun))
+        self._rounds = 0 if is_tidy else left
+        self._due = time.monotonic() + ROUNDS_APART_S
 
 
 def tidy_up(

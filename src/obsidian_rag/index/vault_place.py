@@ -4,10 +4,19 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from obsidian_rag.index.brake import Away, MadeOf, Root, away_before, compare_roots, is_away
+from obsidian_rag.index.brake import (
+    REPLACE_WITH,
+    Away,
+    MadeOf,
+    Root,
+    away_before,
+    compare_roots,
+    is_away,
+)
+from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.run import FINGERPRINT
 from obsidian_rag.index.vault_check import indexed_vault, is_replacing
-from obsidian_rag.store import Database, LinkFacts, Manifest
+from obsidian_rag.store import Database, IndexState, LinkFacts, Manifest
 from obsidian_rag.vault import Vault, find_files, root_identity
 
 _NOTES_LOOKED_AT = 100
@@ -41,6 +50,15 @@ class VaultFacts:
     indexed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class IndexedVault:
+    """A vault that an index was made of, its searchable notes, and the vault that replaces it."""
+
+    path: str
+    notes: int
+    replaced_by: str
+
+
 def vault_facts(vault: Vault, database: Database) -> VaultFacts:
     """Where a vault is: its folder, and a few of its notes where the folder leaves a doubt."""
     root, books = vault.root, LinkFacts(database, vault.link_id).all()
@@ -63,6 +81,25 @@ def vault_facts(vault: Vault, database: Database) -> VaultFacts:
     if identity == made.identity and _has_notes(database, root, vault.link_id):
         return facts
     return _compared(database, facts, made, vault.link_id)
+
+
+def vault_to_replace(place: IndexPlace) -> IndexedVault | None:
+    """The vault whose index a run with the settings of now would replace; None if it replaces none.
+
+    A vault that was moved, copied or renamed is not another one.
+    """
+    vault = place.vaults.primary
+    seen = vault_facts(vault, place.database)
+    notes = IndexState(place.database).total_of(vault.link_id)[0]
+    if seen.place is VaultPlace.OTHER and notes:
+        return IndexedVault(seen.made_of, notes, str(vault.root))
+    return None
+
+
+def allow_replacement(place: IndexPlace, *, is_allowed: bool) -> None:
+    """Remember, or forget, that the next run may replace the index by one of this vault."""
+    root = str(place.vaults.configured.root)
+    place.database.put(REPLACE_WITH, root if is_allowed else None)
 
 
 def is_worth_a_try(vault: Vault, database: Database) -> bool:

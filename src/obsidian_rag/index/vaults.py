@@ -105,6 +105,17 @@ class Vaults:
         manifest = Manifest(self._database())
         return any(manifest.has_folder(vault.link_id, folder) for vault in self.within(scope))
 
+    def admission(self) -> Callable[[str, str], bool]:
+        """Whether a file, by link id and path, may be known by the settings of now."""
+        rules = {vault.link_id: vault.rules for vault in self}
+
+        @functools.cache
+        def admits(link_id: str, path: str) -> bool:
+            found = rules.get(link_id)
+            return found is not None and found.admits_file(path)
+
+        return admits
+
     def scope_of(self, vaults: tuple[str, ...] | None, folders: tuple[str, ...] | None) -> Scope:
         """A scope by link ids and folders as they are written in the index.
 

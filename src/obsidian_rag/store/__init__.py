@@ -15,6 +15,7 @@ from obsidian_rag.store.chunks import (
 from obsidian_rag.store.database import Database, file_identity, now
 from obsidian_rag.store.embedded import ChunkPlace, EmbeddedChunk, chunk_places, embedded_chunks
 from obsidian_rag.store.folder import make_private, open_to_others, own_folder
+from obsidian_rag.store.followed import FollowedDatabase
 from obsidian_rag.store.index_state import LIVE, REBUILD, EmbeddingStatus, FileState, IndexState
 from obsidian_rag.store.links import Link, LinkFacts, Links
 from obsidian_rag.store.livesync import (
@@ -56,6 +57,7 @@ __all__ = [
     "EmbeddingStatus",
     "Fact",
     "FileState",
+    "FollowedDatabase",
     "FoundRow",
     "IndexState",
     "KnownFile",
