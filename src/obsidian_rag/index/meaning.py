@@ -418,9 +418,10 @@ def meaning_after_run(
     *,
     waits: bool,
 ) -> MeaningState | None:
-    """How far the vectors are after a run that began at `since`; None if it changed nothing.
+    """How far the vectors are after an index run; None where there is no transformer.
 
-    If the user `waits` for them, those that are missing are added first.
+    `since` is when the run began, or None if it touched no note. If somebody `waits` for the
+    vectors, those that are missing are added first.
     """
     if waits and not stop():
         return add_meaning(place, listener, stop)
