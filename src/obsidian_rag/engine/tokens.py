@@ -31,7 +31,7 @@ class AgentToken(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
 
     name: str
-    sha256: str
+    sha256: str = Field(repr=False)
     vaults: tuple[str, ...] | None
     folders: tuple[str, ...] | None
     is_read_only: bool = Field(alias="read_only")
