@@ -18,11 +18,9 @@ endif
 # The model for meaning vectors; MODEL=none goes without.
 MODEL ?= minilm
 
-# One more than there are cores: many tests wait for a process of their own.
-WORKERS := $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 # The tests of a file share their daemons and stay together. Files in order of their names: by
 # themselves those with few tests, which are the slow ones, would be kept for the end.
-SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE := -n logical --dist loadfile --no-loadscope-reorder
 # Suites of few files, whose tests wait for a browser or a gateway.
 BY_TWO := -n 2 --dist loadfile
 # Bytecode is kept also where the environment forbids it: every worker imports every test.

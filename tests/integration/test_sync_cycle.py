@@ -98,6 +98,7 @@ def test_many_files_at_once_like_a_checkout(daemon: Living, vault: Path, tmp_pat
     assert daemon.search("word1234")[0] == "Many/Note 1234.md"
 
 
+@pytest.mark.slow
 def test_ten_files_saved_together_are_one_sync(
     make_vault: MakeVault, configure: Configure, cli: Cli
 ) -> None:

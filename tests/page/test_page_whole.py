@@ -79,6 +79,7 @@ def test_the_page_is_small(window: Window) -> None:
     assert 20_000 < weight < 250_000
 
 
+@pytest.mark.slow
 def test_200_wild_actions_break_nothing(window: Window) -> None:
     chance = random.Random(7)
     page = window.open("/search")
