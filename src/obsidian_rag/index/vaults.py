@@ -171,45 +171,46 @@ class Vaults:
         config = self._config()
         # A question makes no file: without a database there are no links.
         if not config.database.exists():
-            return self._of_links([])
+            return self._of_links(config, [])
         try:
             database = self._database()
             stamp, read = database.stamp, self._read
             if stamp is None or read is None or read[0] != (config, database, stamp):
-                vaults = self._of_links(Links(database).all())
+                vaults = self._of_links(config, Links(database).all())
                 read = self._read = (config, database, stamp), vaults
             return read[1]
         except IndexCorrupted:
             # A note can be read without the database; whatever needs it meets the damage there.
-            return self._of_links([])
+            return self._of_links(config, [])
 
-    def _of_links(self, known: list[Link]) -> tuple[Vault, ...]:
-        vault = self.configured
+    def _of_links(self, config: Config, known: list[Link]) -> tuple[Vault, ...]:
+        vault = configured_vault(config)
         primary = next((link for link in known if link.is_primary), None)
         if primary is not None:
             vault = replace(vault, link_id=primary.link_id, name=primary.name)
         elif known:
             vault = replace(vault, name=self.links.free_name(vault.name))
         linked = (link for link in known if not link.is_primary and link.enabled)
-        return vault, *map(self._linked, linked)
+        indexing = config.settings.indexing
+        return vault, *(_linked(link, indexing) for link in linked)
 
     @property
     def links(self) -> Links:
         """The rows that are kept of all vaults."""
         return Links(self._database())
 
-    def _linked(self, link: Link) -> Vault:
-        """A linked vault; the folders that the settings allow are those of the primary one."""
-        indexing = self._config().settings.indexing
-        return Vault(
-            link.root_path,
-            _rules_of_link(indexing, link.include, link.exclude),
-            link_id=link.link_id,
-            name=link.name,
-            mode=VaultMode(link.mode),
-            is_primary=False,
-            is_paused=link.is_paused,
-        )
+
+def _linked(link: Link, indexing: IndexingSettings) -> Vault:
+    """A linked vault; the folders that the settings allow are those of the primary one."""
+    return Vault(
+        link.root_path,
+        _rules_of_link(indexing, link.include, link.exclude),
+        link_id=link.link_id,
+        name=link.name,
+        mode=VaultMode(link.mode),
+        is_primary=False,
+        is_paused=link.is_paused,
+    )
 
 
 def _named(wanted: str, vaults: Sequence[V]) -> V:
