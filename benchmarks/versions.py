@@ -1,8 +1,9 @@
-"""This code beside an older checkout of it, in turns, through the doors that both have.
+"""This code beside an older checkout of it, through the doors that both have.
 
-One run of each says little: the same code differs from itself by a fifth from one minute to the
-next. So both take turns, and the medians are compared. The checkout needs a `.venv` of its own.
-Run by `make bench-versions OLD=folder`.
+A machine that is shared changes its speed within seconds, by half and more. So both daemons live
+at once and answer each question one after the other, every command runs for both in turn, and a
+fixed piece of work is clocked between them: where its row does not say 1.00, the machine speaks.
+The checkout needs a `.venv` of its own. Run by `make bench-versions OLD=folder`.
 """
 
 import argparse
@@ -12,9 +13,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from benchmarks.daemon import (
     QUICK,
     TOOL,
@@ -26,17 +30,41 @@ from benchmarks.daemon import (
     questions,
     say,
     settled,
-    timed,
     while_indexing,
 )
 from benchmarks.index import CACHE, bytes_below, command, put_between, shared_vaults
 
+from obsidian_rag.transports.daemon_client import RunningDaemon
+
 MARKS = ("<!-- versions benchmark -->", "<!-- end of versions benchmark -->")
-COMMANDS, QUESTIONS, NOTES, EDITS = 3, 100, 50, 7
+COMMANDS, WARM, QUESTIONS, NOTES, EDITS = 3, 20, 100, 50, 15
 # A median of a few turns differs by that much from the next one.
 NOISE = 1.05
 
-Values = dict[str, list[float]]
+
+@dataclass
+class Side:
+    """One of the two codes, with a copy of the vault and a data folder of its own."""
+
+    name: str
+    python: str
+    work: Path
+    taken: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def home(self) -> Path:
+        return self.work / "home"
+
+    @property
+    def root(self) -> Path:
+        return self.work / "vault"
+
+    def add(self, name: str, values: Sequence[float]) -> None:
+        self.taken.setdefault(name, []).append(statistics.median(values))
+
+    def add_pair(self, name: str, values: list[float]) -> None:
+        self.add(f"{name}, p50, ms", values)
+        self.add(f"{name}, p95, ms", [p95(values)])
 
 
 def main() -> None:
@@ -48,75 +76,136 @@ def main() -> None:
     chosen = parser.parse_args()
     os.environ.setdefault("LANCEDB_LOG", "error")
     CACHE.mkdir(parents=True, exist_ok=True)
-    pythons = {"old": str(chosen.old.resolve() / ".venv/bin/python"), "new": sys.executable}
     work = Path(tempfile.mkdtemp(dir=CACHE))
+    old = Side("old", str(chosen.old.resolve() / ".venv/bin/python"), work / "old")
+    new = Side("new", sys.executable, work / "new")
     try:
-        root = work / "vault"
-        shutil.copytree(chosen.vault or list(shared_vaults())[-1][1], root)
-        taken: dict[str, Values] = {"old": {}, "new": {}}
+        for side in (old, new):
+            shutil.copytree(chosen.vault or list(shared_vaults())[-1][1], side.root)
         for number in range(chosen.rounds):
+            say(f"round {number + 1} of {chosen.rounds} …")
             # Who begins alternates: a machine that warms up favours the second.
-            for side in ("old", "new") if number % 2 == 0 else ("new", "old"):
-                say(f"round {number + 1} of {chosen.rounds}: {side} …")
-                turn(pythons[side], root, work / "home", taken[side])
+            compare((old, new) if number % 2 == 0 else (new, old))
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    text = table(taken["old"], taken["new"])
+    text = table(old, new)
     print(text)
     if chosen.write:
         put_between(chosen.write, MARKS, text)
 
 
-def turn(python: str, root: Path, home: Path, taken: Values) -> None:
-    """Everything once, in a data folder of its own."""
-    home.mkdir()
-    os.environ["OBSIDIAN_RAG_HOME"] = str(home)
-    configure(home, root, QUICK)
-    asked = questions(root)[:QUESTIONS]
-    notes = [str(note.relative_to(root)) for note in sorted(root.rglob("*.md"))]
+def compare(sides: Sequence[Side]) -> None:
+    """Everything once, in data folders made for it."""
     try:
-        add(taken, "full index, s", [command(home, "index", python=python)])
-        add(taken, "data folder, MB", [bytes_below(home) / 1e6])
+        for side in sides:
+            side.home.mkdir()
+            configure(side.home, side.root, QUICK)
+            side.add("full index, s", [command(side.home, "index", python=side.python)])
+            side.add("data folder, MB", [bytes_below(side.home) / 1e6])
         for words in (("sync",), ("status",), ("search", "how to ask")):
-            again = [command(home, *words, python=python) for _ in range(COMMANDS)]
-            add(taken, f"`obsidian-rag {words[0]}`, whole process, s", again)
-        with daemon(home, python) as (door, process, ready_s):
-            settled(door)
-            add(taken, "daemon ready after the start, s", [ready_s])
-            search = timed(lambda question: door.call(TOOL, {"query": question}), asked)
-            pair(taken, "search over HTTP", search)
-            chosen = notes[:: max(1, len(notes) // NOTES)][:NOTES]
-            related = timed(lambda note: door.call("obsidian_rag_related", {"note": note}), chosen)
-            pair(taken, "related notes over HTTP", related)
-            edits = [edit(door, root, number) for number in range(EDITS)]
-            add(taken, "save to searchable, ms", edits)
-            started = time.perf_counter()
-            pair(taken, "search while a rebuild runs", while_indexing(door, asked))
-            add(taken, "that rebuild, s", [time.perf_counter() - started])
-            settled(door)
-            worker = sum(megabytes(one) for one in process.children(recursive=True))
-            add(taken, "memory of the daemon and its worker, MB", [megabytes(process) + worker])
+            run(sides, *words)
+        with ExitStack() as running:
+            doors, processes = {}, {}
+            for side in sides:
+                os.environ["OBSIDIAN_RAG_HOME"] = str(side.home)
+                door, process, ready_s = running.enter_context(daemon(side.home, side.python))
+                settled(door)
+                side.add("daemon ready after the start, s", [ready_s])
+                doors[side.name], processes[side.name] = door, process
+            ask(sides, doors)
+            for side in sides:
+                rebuild(side, doors[side.name], processes[side.name])
     finally:
-        shutil.rmtree(home, ignore_errors=True)
-        for note in root.glob("Benchmark *.md"):
-            note.unlink()
+        for side in sides:
+            shutil.rmtree(side.home, ignore_errors=True)
+            for note in side.root.glob("Benchmark *.md"):
+                note.unlink()
 
 
-def add(taken: Values, name: str, values: Sequence[float]) -> None:
-    taken.setdefault(name, []).append(statistics.median(values))
+def run(sides: Sequence[Side], *words: str) -> None:
+    taken = in_turns(
+        sides, COMMANDS, lambda side, _: command(side.home, *words, python=side.python)
+    )
+    for side in sides:
+        side.add(f"`obsidian-rag {words[0]}`, whole process, s", taken[side.name])
 
 
-def pair(taken: Values, name: str, values: list[float]) -> None:
-    add(taken, f"{name}, p50, ms", values)
-    add(taken, f"{name}, p95, ms", [p95(values)])
+def in_turns(
+    sides: Sequence[Side], count: int, measure: Callable[[Side, int], float]
+) -> dict[str, list[float]]:
+    """What each side took each time, one right after the other."""
+    taken: dict[str, list[float]] = {side.name: [] for side in sides}
+    for number in range(count):
+        for side in sides if number % 2 == 0 else reversed(sides):
+            taken[side.name].append(measure(side, number))
+    return taken
 
 
-def table(old: Mapping[str, list[float]], new: Mapping[str, list[float]]) -> str:
+def ask(sides: Sequence[Side], doors: Mapping[str, RunningDaemon]) -> None:
+    """Questions, related notes and edits, while both daemons live."""
+    root = sides[0].root
+    asked = questions(root)[:QUESTIONS]
+    every = [str(note.relative_to(root)) for note in sorted(root.rglob("*.md"))]
+    notes = every[:: max(1, len(every) // NOTES)][:NOTES]
+    work: dict[str, list[float]] = {side.name: [] for side in sides}
+
+    def call(side: Side, tool: str, arguments: dict[str, object]) -> float:
+        return clocked(lambda: doors[side.name].call(tool, arguments))
+
+    def search(side: Side, number: int) -> float:
+        work[side.name].append(clocked(fixed_work))
+        return call(side, TOOL, {"query": asked[number]})
+
+    def related(side: Side, number: int) -> float:
+        return call(side, "obsidian_rag_related", {"note": notes[number]})
+
+    def save(side: Side, number: int) -> float:
+        taken = edit(doors[side.name], side.root, number)
+        settled(doors[side.name])  # its related notes come after the answer
+        return taken
+
+    in_turns(sides, WARM, search)
+    searches = in_turns(sides, len(asked), search)
+    in_turns(sides, WARM, related)
+    relations = in_turns(sides, len(notes), related)
+    edits = in_turns(sides, EDITS, save)
+    for side in sides:
+        side.add("a fixed piece of work, neither's, ms", work[side.name])
+        side.add_pair("search over HTTP", searches[side.name])
+        side.add_pair("related notes over HTTP", relations[side.name])
+        side.add("save to searchable, ms", edits[side.name])
+
+
+def rebuild(side: Side, door: RunningDaemon, process: psutil.Process) -> None:
+    """One after the other: two at once would share the cores."""
+    started = time.perf_counter()
+    side.add_pair("search while a rebuild runs", while_indexing(door, questions(side.root)))
+    side.add("that rebuild, s", [time.perf_counter() - started])
+    settled(door)
+    family = (process, *process.children(recursive=True))
+    side.add("memory of the daemon and its worker, MB", [sum(map(megabytes, family))])
+
+
+def clocked(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1000
+
+
+def fixed_work() -> None:
+    """Some milliseconds of what Python does all day."""
+    seen = {}
+    for number in range(20_000):
+        seen[number % 997] = str(number)
+
+
+def table(old: Side, new: Side) -> str:
     lines = ["| | old | new | ratio |", "|---|---|---|---|"]
-    for name, before in old.items():
-        ratio = statistics.median(new[name]) / statistics.median(before)
+    for name, before in old.taken.items():
+        after = new.taken[name]
+        ratio = statistics.median(after) / statistics.median(before)
         shown = f"**{ratio:.2f}**" if ratio > NOISE else f"{ratio:.2f}"
-        lines.append(f"| {name} | {spread(before)} | {spread(new[name])} | {shown} |")
+        lines.append(f"| {name} | {spread(before)} | {spread(after)} | {shown} |")
     return "\n".join(lines) + "\n"
 
 
