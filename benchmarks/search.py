@@ -273,7 +273,7 @@ def own_times(engine: Engine, root: Path) -> dict[str, tuple[float, float] | Non
     def by_store(text: str) -> None:
         lookup = Lookup(engine.chunks)
         lookup.by_words([Clause(text, "chunk_text")], None, HITS)
-        lookup.by_all((), vectors[text], None, HITS).result()
+        lookup.begin_by_vector(vectors[text], None, HITS).result()
 
     times["the store alone: text, then vector search"] = timed(by_store, questions)
     return times

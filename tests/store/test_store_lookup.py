@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -106,9 +107,32 @@ def test_clauses_add_up_by_their_weight(chunks: ChunkStore) -> None:
 def test_the_nearest_vector_comes_with_its_similarity(chunks: ChunkStore) -> None:
     lookup = Lookup(chunks)
     question = (unit(1) * 3 + unit(2)).astype(np.float32)
-    scores = lookup.by_all((), question, None, 2).result().nearest
+    scores = lookup.begin_by_vector(question, None, 2).result()
     assert found(lookup, scores) == ["b.md", "c.md"]
     assert sorted(scores.values()) == pytest.approx([1 / 10**0.5, 3 / 10**0.5], abs=1e-5)
+
+
+def test_similarities_are_true_with_a_vector_index_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("obsidian_rag.store.chunks.VECTOR_INDEX_FROM", 1000)
+    vectors = np.random.default_rng(1).normal(size=(1000, 64)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    with closing(ChunkStore(str(tmp_path / "vectors.lance"))) as store:
+        store.create(64)
+        note = NoteRow("one", "a.md", "A", (), "", False, "", "")
+        chunk = Chunk("rain", "", None, (), 1, 1, ())
+        rows = [ChunkRow(note, chunk, f"{n}", n, 1000, f"hash-{n}") for n in range(1000)]
+        store.replace("one", [], rows, vectors)
+        store.maintain()
+        assert "vector" in {one.columns[0] for one in store.table.list_indices()}
+        question = vectors[0] + vectors[1] / 2
+        true = vectors @ question / np.linalg.norm(question)
+        lookup = Lookup(store)
+        scores = lookup.begin_by_vector(question, None, 20).result()
+        found = {row.chunk_index: scores[number] for number, row in lookup.rows([*scores]).items()}
+    assert found == pytest.approx({n: true[n] for n in found}, abs=1e-5)
+    assert {0, 1} <= found.keys()
 
 
 @pytest.mark.parametrize(
@@ -125,7 +149,7 @@ def test_a_condition_holds_before_ranking(
     chunks: ChunkStore, condition: str, expected: set[str]
 ) -> None:
     lookup = Lookup(chunks)
-    vector = lookup.by_all((), unit(0), condition, 1).result().nearest
+    vector = lookup.begin_by_vector(unit(0), condition, 1).result()
     assert set(found(lookup, vector)) <= expected
     assert bool(vector) is bool(expected), "the limit counts only rows that fit"
     words = lookup.by_words([Clause("other", "names")], condition, 10)
@@ -134,10 +158,18 @@ def test_a_condition_holds_before_ranking(
     assert set(found(lookup, phrase)) == expected & {"a.md"}
 
 
+def test_what_has_begun_is_not_begun_again(chunks: ChunkStore) -> None:
+    lookup = Lookup(chunks)
+    begun = lookup.begin_by_vector(unit(0), None, 3)
+    assert lookup.begin_by_vector(unit(0), None, 3) is begun
+    others = ((unit(1), None, 3), (unit(0), "source_file = 'b.md'", 3), (unit(0), None, 2))
+    assert all(lookup.begin_by_vector(*other) is not begun for other in others)
+
+
 def test_limits_are_kept(chunks: ChunkStore) -> None:
     lookup = Lookup(chunks)
     assert len(lookup.by_words([Clause("other", "names")], None, 2)) == 2
-    assert len(lookup.by_all((), unit(0), None, 3).result().nearest) == 3
+    assert len(lookup.begin_by_vector(unit(0), None, 3).result()) == 3
 
 
 def test_rows_are_whole(chunks: ChunkStore) -> None:
@@ -178,7 +210,7 @@ def test_rows_that_cannot_be_read_are_damage(chunks: ChunkStore) -> None:
     chunks.close()
     fresh = ChunkStore(chunks.uri)
     with pytest.raises(IndexCorrupted):
-        Lookup(fresh).by_all((), unit(0), None, 3).result()
+        Lookup(fresh).begin_by_vector(unit(0), None, 3).result()
 
 
 def test_a_table_of_another_version_is_said_to_be_one(chunks: ChunkStore) -> None:

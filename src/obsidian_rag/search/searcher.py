@@ -44,6 +44,8 @@ from obsidian_rag.search.words import (
 from obsidian_rag.store import ChunkStore, Clause, Database, FoundRow, Lookup, summed
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -121,7 +123,12 @@ class Searcher:
         filters = replace(filters, with_private=filters.with_private or not lookup.has_private())
         fixed = condition(filters, self._database)
         span = self._span(request, query, filters)
-        asked = _spelt_right(_Asked(lookup, request, query, fixed, visible(filters)), span)
+        asked = _Asked(lookup, request, query, fixed, visible(filters))
+        # The store compares vectors while words are counted. Not with those of a service: a slip
+        # would be sent there, and what it should have been too.
+        if span is None and self._provider == "builtin":
+            self._near(asked, _most_candidates(request))
+        asked = _spelt_right(asked, span)
         if span is None and asked.query is not query:  # a slip may have hidden it
             span = self._span(request, asked.query, filters)
         if span is not None and asked.uses("date"):
@@ -175,7 +182,7 @@ class Searcher:
     def _ranked(self, asked: _Asked) -> tuple[list[Ranked], float]:
         """Candidates in order of their score, all of them admitted; how sure the first ones are."""
         query = asked.query
-        limit = max(_CANDIDATES, asked.request.limit * _CANDIDATES_PER_HIT)
+        limit = _most_candidates(asked.request)
         words = asked.words
         total, having = asked.lookup.counts(words, _MOST_COUNTED, asked.visible)
         found, rows = self._candidates(asked, limit)
@@ -259,31 +266,35 @@ class Searcher:
         if not text:
             return Found(words={"text": lookup.admitted(asked.where, limit)}), None
         clauses = _clauses(asked)
-        static = self._static_vector(asked, text)
         # The store works in threads of its own while the meaning vectors are compared here.
-        looking = lookup.by_all([clause for _, clause in clauses], static, asked.where, limit)
+        by_words = lookup.begin_by_words([clause for _, clause in clauses], asked.where, limit)
+        by_vector = self._near(asked, limit)
         vector, near = self._nearest(asked, text)
         numbers = lookup.numbers(list(near), asked.where)
         if vector is not None and asked.where and len(numbers) < _NEAREST // 2:
             near = self._admitted(asked, vector)
             numbers = lookup.numbers(list(near), asked.where)
-        looked = looking.result()
         words: dict[str, dict[int, float]] = {}
-        for (name, _), values in zip(clauses, looked.by_clause, strict=True):
+        for (name, _), values in zip(clauses, by_words.result(), strict=True):
             words[name] = summed([(1.0, words[name]), (1.0, values)]) if name in words else values
         meaning = {numbers[key]: near[key] for key in near if key in numbers}
-        return Found(words, looked.nearest, meaning), vector if meaning else None
+        static = {} if by_vector is None else by_vector.result()
+        return Found(words, static, meaning), vector if meaning else None
 
-    def _static_vector(self, asked: _Asked, text: str) -> "NDArray[np.float32] | None":
+    def _near(self, asked: _Asked, limit: int) -> "Future[dict[int, float]] | None":
+        """Begin to look up the rows nearest to the question by static vectors."""
+        text = asked.query.text
         if (
-            self._vectorise is None
+            not text
+            or self._vectorise is None
             or asked.request.signals is Signals.WORDS
             or not asked.uses("static")
             # Its vocabulary is English: other scripts come out as single bytes.
             or (self._provider == "builtin" and not _is_latin(text))
         ):
             return None
-        return self._vectorise(text)
+        vector = self._vectorise(text)
+        return None if vector is None else asked.lookup.begin_by_vector(vector, asked.where, limit)
 
     def _nearest(
         self, asked: _Asked, text: str
@@ -329,6 +340,10 @@ def _spelt_right(asked: _Asked, span: Span | None) -> _Asked:
         return asked
     query = replace(asked.query, text=right.text)
     return replace(asked, query=query, corrected=right.text if right.is_slip else None)
+
+
+def _most_candidates(request: Request) -> int:
+    return max(_CANDIDATES, request.limit * _CANDIDATES_PER_HIT)
 
 
 def _is_latin(text: str) -> bool:

@@ -42,19 +42,12 @@ class Clause:
     is_phrase: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """What was found: scores of rows by clause and by vector."""
-
-    by_clause: list[dict[int, float]]
-    nearest: dict[int, float]
-
-
 class Lookup:
     """One version of the table, for one answer. Safe to use from several threads."""
 
     def __init__(self, chunks: ChunkStore) -> None:
         self._table: Any = chunks.reader
+        self._nearest: dict[tuple[bytes, str | None, int], Future[dict[int, float]]] = {}
 
     def has_private(self) -> bool:
         """Whether any row is of a note that says `rag: private`."""
@@ -69,28 +62,31 @@ class Lookup:
         self, clauses: Sequence[Clause], condition: str | None, limit: int
     ) -> dict[int, float]:
         """The best `limit` rows of each clause, with the sum of their weighted BM25 scores."""
-        return wait_for(self._by_words(clauses, condition, limit))
+        found = self.begin_by_words(clauses, condition, limit).result()
+        return summed([(one.weight, rows) for one, rows in zip(clauses, found, strict=True)])
 
-    def by_all(
-        self,
-        clauses: Sequence[Clause],
-        vector: "NDArray[np.float32] | None",
-        condition: str | None,
-        limit: int,
-    ) -> "Future[Looked]":
-        """Begin to look up rows by each clause and by vector, side by side.
+    def begin_by_words(
+        self, clauses: Sequence[Clause], condition: str | None, limit: int
+    ) -> "Future[list[dict[int, float]]]":
+        """Begin to look up the best `limit` rows of each clause, with their BM25 scores."""
 
-        The rows nearest to the vector come with their cosine similarity.
-        """
-
-        async def look() -> Looked:
-            found, nearest = await asyncio.gather(
-                asyncio.gather(*(self._matches(one, condition, limit) for one in clauses)),
-                self._by_vector(vector, condition, limit),
-            )
-            return Looked(found, nearest)
+        # Not as one Boolean query: that looks at every row with any of the words, however many.
+        async def look() -> list[dict[int, float]]:
+            return await asyncio.gather(*(self._matches(one, condition, limit) for one in clauses))
 
         return begin(look())
+
+    def begin_by_vector(
+        self, vector: "NDArray[np.float32]", condition: str | None, limit: int
+    ) -> "Future[dict[int, float]]":
+        """Begin to look up the rows nearest to a vector, with their cosine similarity.
+
+        Who asks for the same again gets what has begun.
+        """
+        key = vector.tobytes(), condition, limit
+        if key not in self._nearest:
+            self._nearest[key] = begin(self._by_vector(vector, condition, limit))
+        return self._nearest[key]
 
     def chunk_ids(self, condition: str, limit: int) -> list[str]:
         """The ids of the chunks that a condition admits, as many as that at most."""
@@ -165,13 +161,6 @@ class Lookup:
         rows = wait_for(_fetched(query, wanted, len(chunk_ids)))
         return dict(zip(rows["chunk_id"].to_pylist(), rows["_rowid"].to_pylist(), strict=True))
 
-    async def _by_words(
-        self, clauses: Sequence[Clause], condition: str | None, limit: int
-    ) -> dict[int, float]:
-        # Not as one Boolean query: that looks at every row with any of the words, however many.
-        found = await asyncio.gather(*(self._matches(one, condition, limit) for one in clauses))
-        return summed([(one.weight, rows) for one, rows in zip(clauses, found, strict=True)])
-
     async def _matches(self, clause: Clause, condition: str | None, limit: int) -> dict[int, float]:
         rows = await self._matching(clause, condition, limit)
         if rows is None:
@@ -188,12 +177,13 @@ class Lookup:
             return None  # a first index run is under way and has made no word index yet
 
     async def _by_vector(
-        self, vector: "NDArray[np.float32] | None", condition: str | None, limit: int
+        self, vector: "NDArray[np.float32]", condition: str | None, limit: int
     ) -> dict[int, float]:
-        if vector is None:
-            return {}
         query = self._table.query().nearest_to(vector).column("vector")
-        query = query.distance_type("cosine").nprobes(_PROBES).select(["_distance"])
+        # The index keeps one bit of each number, which tells what is near, but not how near: that
+        # is told by the rows' own vectors.
+        query = query.distance_type("cosine").nprobes(_PROBES).refine_factor(1)
+        query = query.select(["_distance"])
         rows = await _fetched(query, condition, limit)
         distances = rows["_distance"].to_pylist()
         numbers = rows["_rowid"].to_pylist()
