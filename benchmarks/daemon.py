@@ -168,12 +168,14 @@ def timed(ask: Callable[[str], object], asked: list[str]) -> list[float]:
     """Milliseconds of each question, warm."""
     for question in asked[:20]:
         ask(question)
-    taken = []
-    for question in asked:
-        started = time.perf_counter()
-        ask(question)
-        taken.append((time.perf_counter() - started) * 1000)
-    return sorted(taken)
+    return sorted(clocked(ask, question) for question in asked)
+
+
+def clocked(work: Callable[..., object], *given: object) -> float:
+    """Milliseconds of a call."""
+    started = time.perf_counter()
+    work(*given)
+    return (time.perf_counter() - started) * 1000
 
 
 def p95(taken: list[float]) -> float:
@@ -189,18 +191,25 @@ def ratio(taken: list[float], floor: list[float]) -> str:
 
 
 def idling(process: psutil.Process, seconds: int) -> list[tuple[str, str]]:
-    family = [process, *process.children(recursive=True)]
-    before = sum(sum(one.cpu_times()[:2]) for one in family)
-    started = time.monotonic()
+    before, started = cpu_seconds(process), time.monotonic()
     time.sleep(seconds)
-    used = sum(sum(one.cpu_times()[:2]) for one in family) - before
-    share = used / (time.monotonic() - started)
-    own, worker = megabytes(process), sum(megabytes(one) for one in family[1:])
+    share = (cpu_seconds(process) - before) / (time.monotonic() - started)
+    own = megabytes(process)
+    worker = sum(map(megabytes, process.children(recursive=True)))
     return [
         ("memory of the idle daemon (target 250 MB)", f"{own:.0f} MB"),
         ("memory of its idle worker", f"{worker:.0f} MB"),
         (f"CPU of both, idle for {seconds} s (target 1 %)", f"{share:.2%}"),
     ]
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """What a process and those below it have used so far."""
+    return sum(sum(one.cpu_times()[:2]) for one in family(process))
+
+
+def family(process: psutil.Process) -> list[psutil.Process]:
+    return [process, *process.children(recursive=True)]
 
 
 def megabytes(process: psutil.Process) -> float:
@@ -232,53 +241,60 @@ def while_indexing(door: RunningDaemon, asked: list[str]) -> list[float]:
     door.call("obsidian_rag_index", {"mode": "reindex"})
     taken = []
     for number, question in enumerate(itertools.cycle(asked)):
-        started = time.perf_counter()
-        answer = door.call(TOOL, {"query": question})
-        taken.append((time.perf_counter() - started) * 1000)
-        assert answer["data"] is not None
+        taken.append(clocked(answered, door, question))
         # Now and then: a status takes as long as some questions.
         if number % 10 == 9 and not door.call("obsidian_rag_status", {})["data"]["active_job"]:
             break
     return taken
 
 
+def answered(door: RunningDaemon, question: str) -> None:
+    assert door.call(TOOL, {"query": question})["data"] is not None
+
+
 def crowd(
     door: RunningDaemon, process: psutil.Process, asked: list[str], seconds: int
 ) -> list[tuple[str, str]]:
-    end = time.monotonic() + seconds
-    taken: list[float] = []
-    errors: list[object] = []
-
-    def ask(number: int) -> None:
-        chance = random.Random(number)
-        while time.monotonic() < end:
-            started = time.perf_counter()
-            try:
-                answer = door.call(TOOL, {"query": chance.choice(asked)})
-                if answer["data"] is None:
-                    errors.append(answer["error"])
-            except Exception as error:  # noqa: BLE001  (whatever it is, it is counted)
-                errors.append(error)
-            taken.append((time.perf_counter() - started) * 1000)
-
-    clients = [threading.Thread(target=ask, args=(number,)) for number in range(CLIENTS)]
-    before = megabytes(process)
-    for client in clients:
-        client.start()
-    seen = []
-    while any(client.is_alive() for client in clients):
-        seen.append(megabytes(process))
-        time.sleep(1)
+    before, seen = megabytes(process), list[float]()
+    taken, errors = clients(door, asked, seconds, lambda: seen.append(megabytes(process)))
     third = max(1, len(seen) // 3)
     memory = f"{before:.0f} → {max(seen[:third]):.0f} → {max(seen[-third:]):.0f} MB"
     return [
         (
             f"{CLIENTS} clients at once for {seconds} s: answers, errors (target none)",
-            f"{len(taken):,} = {len(taken) / seconds:.0f}/s, {len(errors)}",
+            f"{len(taken):,} = {len(taken) / seconds:.0f}/s, {errors}",
         ),
         ("their p95, every client waiting for the others", f"{p95(taken):.0f} ms"),
         ("memory before, in the first third, in the last third", memory),
     ]
+
+
+def clients(
+    door: RunningDaemon,
+    asked: list[str],
+    seconds: float,
+    each_second: Callable[[], object] = lambda: None,
+) -> tuple[list[float], int]:
+    """Milliseconds of each answer to many clients at once, and how many were none."""
+    end = time.monotonic() + seconds
+    taken: list[float] = []
+    errors: list[Exception] = []
+
+    def ask(number: int) -> None:
+        chance = random.Random(number)
+        while time.monotonic() < end:
+            try:
+                taken.append(clocked(answered, door, chance.choice(asked)))
+            except Exception as error:  # noqa: BLE001  (whatever it is, it is counted)
+                errors.append(error)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        each_second()
+        time.sleep(1)
+    return taken, len(errors)
 
 
 def table(name: str, rows: list[tuple[str, str]]) -> str:

@@ -7,9 +7,12 @@ The checkout needs a `.venv` of its own. Run by `make bench-versions OLD=folder`
 """
 
 import argparse
+import json
 import os
+import re
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,11 +23,16 @@ from pathlib import Path
 
 import psutil
 from benchmarks.daemon import (
+    CLIENTS,
     QUICK,
     TOOL,
+    clients,
+    clocked,
     configure,
+    cpu_seconds,
     daemon,
     edit,
+    family,
     megabytes,
     p95,
     questions,
@@ -38,6 +46,22 @@ from obsidian_rag.transports.daemon_client import RunningDaemon
 
 MARKS = ("<!-- versions benchmark -->", "<!-- end of versions benchmark -->")
 COMMANDS, WARM, QUESTIONS, NOTES, EDITS = 3, 20, 100, 50, 15
+IDLE_S, CROWDS, CROWD_S = 60, 4, 8
+# Rows of each side's own benchmark of related notes, of which the first number counts.
+RELATIONS = {
+    "**index, beyond parsing**": "first index of related notes, beyond parsing, s",
+    "**load**": "load related notes, s",
+    "load, and tie": "load related notes and tie all by their links, s",
+    "**related notes with": "related notes in one process, p50, ms",
+    "**one edit**": "one edit of related notes, ms",
+    "one edit and": "one edit and the first answer after it, ms",
+}
+MEASURE_RELATIONS = """
+import json, pathlib, sys
+from benchmarks.relations import CACHE, measured
+CACHE.mkdir(parents=True, exist_ok=True)
+print(json.dumps(measured(pathlib.Path(sys.argv[1]), 50)))
+"""
 # A median of a few turns differs by that much from the next one.
 NOISE = 1.05
 
@@ -102,6 +126,8 @@ def compare(sides: Sequence[Side]) -> None:
             configure(side.home, side.root, QUICK)
             side.add("full index, s", [command(side.home, "index", python=side.python)])
             side.add("data folder, MB", [bytes_below(side.home) / 1e6])
+        for side in sides:
+            relations(side)
         for words in (("sync",), ("status",), ("search", "how to ask")):
             run(sides, *words)
         with ExitStack() as running:
@@ -112,7 +138,9 @@ def compare(sides: Sequence[Side]) -> None:
                 settled(door)
                 side.add("daemon ready after the start, s", [ready_s])
                 doors[side.name], processes[side.name] = door, process
+            idle(sides, processes)
             ask(sides, doors)
+            crowd(sides, doors)
             for side in sides:
                 rebuild(side, doors[side.name], processes[side.name])
     finally:
@@ -120,6 +148,22 @@ def compare(sides: Sequence[Side]) -> None:
             shutil.rmtree(side.home, ignore_errors=True)
             for note in side.root.glob("Benchmark *.md"):
                 note.unlink()
+
+
+def relations(side: Side) -> None:
+    """What `make bench-relations` says of speed, by the side's own code."""
+    found = subprocess.run(
+        [side.python, "-c", MEASURE_RELATIONS, str(side.root)],
+        cwd=Path(side.python).parents[2],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    for label, value in json.loads(found.stdout):
+        number = re.search(r"[\d.]+", value)
+        for start, name in RELATIONS.items():
+            if label.startswith(start) and number:
+                side.add(name, [float(number[0])])
 
 
 def run(sides: Sequence[Side], *words: str) -> None:
@@ -141,6 +185,31 @@ def in_turns(
     return taken
 
 
+def idle(sides: Sequence[Side], processes: Mapping[str, psutil.Process]) -> None:
+    """Both at the same time: neither has anything to do."""
+    before = {side.name: cpu_seconds(processes[side.name]) for side in sides}
+    started = time.monotonic()
+    time.sleep(IDLE_S)
+    passed = time.monotonic() - started
+    for side in sides:
+        used = cpu_seconds(processes[side.name]) - before[side.name]
+        side.add("CPU of the idle daemon and its worker, %", [100 * used / passed])
+
+
+def crowd(sides: Sequence[Side], doors: Mapping[str, RunningDaemon]) -> None:
+    """Many clients at once, at each daemon in turn."""
+    asked = questions(sides[0].root)
+
+    def answers(side: Side, _: int) -> float:
+        taken, errors = clients(doors[side.name], asked, CROWD_S)
+        assert not errors
+        return statistics.mean(taken)
+
+    taken = in_turns(sides, CROWDS, answers)
+    for side in sides:
+        side.add(f"an answer to each of {CLIENTS} clients at once, ms", taken[side.name])
+
+
 def ask(sides: Sequence[Side], doors: Mapping[str, RunningDaemon]) -> None:
     """Questions, related notes and edits, while both daemons live."""
     root = sides[0].root
@@ -150,7 +219,7 @@ def ask(sides: Sequence[Side], doors: Mapping[str, RunningDaemon]) -> None:
     work: dict[str, list[float]] = {side.name: [] for side in sides}
 
     def call(side: Side, tool: str, arguments: dict[str, object]) -> float:
-        return clocked(lambda: doors[side.name].call(tool, arguments))
+        return clocked(doors[side.name].call, tool, arguments)
 
     def search(side: Side, number: int) -> float:
         work[side.name].append(clocked(fixed_work))
@@ -182,14 +251,8 @@ def rebuild(side: Side, door: RunningDaemon, process: psutil.Process) -> None:
     side.add_pair("search while a rebuild runs", while_indexing(door, questions(side.root)))
     side.add("that rebuild, s", [time.perf_counter() - started])
     settled(door)
-    family = (process, *process.children(recursive=True))
-    side.add("memory of the daemon and its worker, MB", [sum(map(megabytes, family))])
-
-
-def clocked(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return (time.perf_counter() - started) * 1000
+    memory = sum(map(megabytes, family(process)))
+    side.add("memory of the daemon and its worker, MB", [memory])
 
 
 def fixed_work() -> None:

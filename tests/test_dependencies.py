@@ -11,16 +11,24 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Awaitable, Callable
+from contextlib import closing
 from importlib import metadata
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import uvicorn
+from lancedb.query import AsyncQuery
+from lancedb.schema import schema_has_blob_field
 from tests.scripts import imported
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 from watchfiles import Change
 from watchfiles._rust_notify import RustNotify
+
+from obsidian_rag.store import ChunkStore
+from obsidian_rag.store.lance import all_rows, lancedb
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -101,6 +109,36 @@ def test_lancedb_imports_its_rest_client_unless_it_is_replaced() -> None:
         for line in ("import lancedb", "from obsidian_rag.store.lance import lancedb; lancedb()")
     ]
     assert told == ["True", "False"]
+
+
+def test_lancedb_asks_for_the_schema_before_a_query_unless_it_has_no_table(tmp_path: Path) -> None:
+    """Else `all_rows` of `store/lance.py` has nothing to do any more and goes."""
+    asked = []
+
+    class Asked:
+        """A table, as far as a query needs one."""
+
+        async def schema(self) -> pa.Schema:
+            asked.append("schema")
+            return pa.schema({"number": pa.int64()})
+
+    async def told(read: Callable[[AsyncQuery], Awaitable[pa.Table]]) -> list[str]:
+        connection = await lancedb().connect_async(tmp_path)
+        table = await connection.create_table("rows", [{"number": 1}], mode="overwrite")
+        query = table.query()
+        assert query._table is table
+        query._table = Asked()
+        assert (await read(query)).num_rows == 1
+        return list(asked)
+
+    assert asyncio.run(told(all_rows)) == []
+    assert asyncio.run(told(AsyncQuery.to_arrow)) == ["schema"]
+
+
+def test_no_column_of_the_chunk_table_is_a_blob(tmp_path: Path) -> None:
+    with closing(ChunkStore(str(tmp_path))) as chunks:
+        chunks.create(8)
+        assert not schema_has_blob_field(chunks.table.schema)
 
 
 class NothingNew(Exception):

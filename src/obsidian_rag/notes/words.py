@@ -43,6 +43,7 @@ _ACCENTS = re.compile(
 _STROKES = str.maketrans(
     {"đ": "d", "ð": "d", "ø": "o", "ł": "l", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
 )
+_WITH_STROKE = re.compile(f"[{''.join(map(chr, _STROKES))}]")
 # Taken apart by the compatible form, though it is one letter to everybody who types it.
 _AM = re.compile("\u0e4d\u0e32|\u0ecd\u0eb2")
 _AM_LETTER = {"\u0e4d\u0e32": "\u0e33", "\u0ecd\u0eb2": "\u0eb3"}
@@ -53,5 +54,7 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
-    plain = unicodedata.normalize("NFC", plain.translate(_STROKES))
+    # Not all of it at once: `translate` looks up every letter, which takes ten times as long.
+    plain = _WITH_STROKE.sub(lambda found: found[0].translate(_STROKES), plain)
+    plain = unicodedata.normalize("NFC", plain)
     return _AM.sub(lambda found: _AM_LETTER[found[0]], plain)

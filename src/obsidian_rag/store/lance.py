@@ -82,6 +82,16 @@ def lancedb() -> Any:
         return sys.modules["lancedb"]
 
 
+async def all_rows(query: Any) -> Any:
+    """What a query of the asynchronous side finds, as an Arrow table.
+
+    Before each query LanceDB asks for the schema, to see whether it must add row numbers for
+    columns of blobs. We have none, and a question asks up to a dozen times: see docs/decisions.md.
+    """
+    query._table = None
+    return await query.to_arrow()
+
+
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
     """Run something of LanceDB's asynchronous side, which takes half the time of the other one.
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.store.chunks import ChunkStore, of_notes, of_several_vaults, quoted
-from obsidian_rag.store.lance import begin, explained, has_no_word_index, wait_for
+from obsidian_rag.store.lance import all_rows, begin, explained, has_no_word_index, wait_for
 from obsidian_rag.store.rows import FoundRow, found_row
 
 if TYPE_CHECKING:
@@ -192,20 +192,13 @@ class Lookup:
     def rows(self, numbers: Sequence[int], *, with_words_only: bool = False) -> dict[int, FoundRow]:
         """These rows; `with_words_only` fetches also what is found by word only."""
         columns = (*_FOUND, "words_only") if with_words_only else _FOUND
-        found = self._taken(numbers, columns)
-        with explained():
-            return {number: found_row(*values) for number, values in found.items()}
-
-    def _taken(
-        self, numbers: Sequence[int], columns: Sequence[str]
-    ) -> Mapping[int, tuple[Any, ...]]:
         if not numbers:
             return {}
         with explained():
             taken = self._table.take_row_ids(list(numbers)).select(list(columns))
-            found = wait_for(taken.with_row_id().to_arrow())
-            values = zip(*(found[name].to_pylist() for name in columns), strict=True)
-            return dict(zip(found["_rowid"].to_pylist(), values, strict=True))
+            found = wait_for(all_rows(taken.with_row_id()))
+            rows = map(found_row, *(found[name].to_pylist() for name in columns))
+            return dict(zip(found["_rowid"].to_pylist(), rows, strict=True))
 
 
 def summed(scores: Sequence[tuple[float, Mapping[int, float]]]) -> dict[int, float]:
@@ -263,7 +256,7 @@ async def _fetched(query: Any, condition: str | None, limit: int) -> Any:
     with explained():
         if condition:
             query = query.where(condition)
-        return await query.with_row_id().limit(limit).to_arrow()
+        return await all_rows(query.with_row_id().limit(limit))
 
 
 def _match(clause: Clause) -> Any:

@@ -99,7 +99,8 @@ class FoundRow:
 
 def names(title: str, aliases: Sequence[str], heading_path: Sequence[str], text: str) -> str:
     """What a passage is called: its note's title and aliases, and the headings above and in it."""
-    return "\n".join(dict.fromkeys((title, *aliases, *heading_path, *_HEADING.findall(text))))
+    headings = _HEADING.findall(text) if "#" in text else ()
+    return "\n".join(dict.fromkeys((title, *aliases, *heading_path, *headings)))
 
 
 def card(row: ChunkRow) -> str:

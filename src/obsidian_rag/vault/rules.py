@@ -17,6 +17,8 @@ from obsidian_rag.config import IndexingSettings
 
 _SPECIAL = re.compile(r"[*?\[/]")
 _NOTHING = re.compile(r"(?!)")
+# Folders; a vault with one for each note has many.
+_REMEMBERED = 16_384
 
 
 class Access(IntEnum):
@@ -96,8 +98,8 @@ class Rules:
 
     @functools.cached_property
     def _access(self) -> Callable[[str], Access]:
-        # A watcher asks about the same few folders again and again, for as long as it lives.
-        return functools.lru_cache(maxsize=4096)(self._judge)
+        # A watcher and questions ask about the same folders again and again.
+        return functools.lru_cache(maxsize=_REMEMBERED)(self._judge)
 
     def _judge(self, rel: str) -> Access:
         access = self.root_access

@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,10 @@ from obsidian_rag.vault.rules import Rules
 from obsidian_rag.vault.scan import RootIdentity, root_identity
 
 _log = logging.getLogger(__name__)
-_STEP_S = 0.05
+# How often it looks for events, each time at some cost: often enough beside what listeners wait.
+_SHORTEST_STEP_S = 0.05
+_LONGEST_STEP_S = 0.25
+_STEPS_PER_WAIT = 20
 _ROOT_EVERY_S = 1.0
 # After a failure the next try waits, each time twice as long; a good while forgives them all.
 _PAUSE_S = 1.0
@@ -70,6 +73,8 @@ class Watcher:
         # Wide enough for all of them.
         distinct = {listener.rules for listener in listeners}
         self._rules = distinct.pop() if len(distinct) == 1 else _ALL_FILES
+        soonest = min((listener.debounce_s for listener in listeners), default=0.0)
+        self._step_s = min(_LONGEST_STEP_S, max(_SHORTEST_STEP_S, soonest / _STEPS_PER_WAIT))
         self._pause_s = _PAUSE_S
         self._unreadable: set[str] = set()
 
@@ -120,7 +125,7 @@ class Watcher:
         waiting = [(one, Collector(one.debounce_s, one.collect_s)) for one in self._listeners]
         look_at_root = 0.0
         now = time.monotonic()
-        while not stop.wait(_until(now, *(collector.next_due() for _, collector in waiting))):
+        while not stop.wait(self._until(now, (collector.next_due() for _, collector in waiting))):
             now = time.monotonic()
             _collect(events.take(), waiting, now)
             due = [(one, found) for one, collector in waiting if (found := collector.due(now))]
@@ -135,6 +140,9 @@ class Watcher:
             is_quiet = all(collector.next_due() is None for _, collector in waiting)
             if events.is_worn and (due or is_quiet):
                 return
+
+    def _until(self, now: float, due: Iterable[float | None]) -> float:
+        return min([self._step_s, *(max(0.0, at - now) for at in due if at is not None)])
 
     def _open(self) -> FsEvents | None:
         root = os.path.realpath(self._root)
@@ -204,10 +212,6 @@ def _collect(changed: Changed, waiting: list[tuple[Listener, Collector]], now: f
         for path in changed.folders:
             if listener.hears_of(path, is_folder=True):
                 collector.add(path, now)
-
-
-def _until(now: float, *due: float | None) -> float:
-    return min(_STEP_S, *(max(0.0, at - now) for at in due if at is not None), _STEP_S)
 
 
 def _advice(error: Exception) -> str:
