@@ -96,6 +96,7 @@ def main() -> None:
     parser.add_argument("--old", type=Path, required=True, help="the older checkout")
     parser.add_argument("--vault", type=Path, help="instead of the larger shared vault")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each")
+    parser.add_argument("--relations", action="store_true", help="related notes alone")
     parser.add_argument("--write", type=Path, help="put the table into this file")
     chosen = parser.parse_args()
     os.environ.setdefault("LANCEDB_LOG", "error")
@@ -109,7 +110,11 @@ def main() -> None:
         for number in range(chosen.rounds):
             say(f"round {number + 1} of {chosen.rounds} …")
             # Who begins alternates: a machine that warms up favours the second.
-            compare((old, new) if number % 2 == 0 else (new, old))
+            sides = (old, new) if number % 2 == 0 else (new, old)
+            for side in sides:
+                relations(side)
+            if not chosen.relations:
+                compare(sides)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     text = table(old, new)
@@ -126,8 +131,6 @@ def compare(sides: Sequence[Side]) -> None:
             configure(side.home, side.root, QUICK)
             side.add("full index, s", [command(side.home, "index", python=side.python)])
             side.add("data folder, MB", [bytes_below(side.home) / 1e6])
-        for side in sides:
-            relations(side)
         for words in (("sync",), ("status",), ("search", "how to ask")):
             run(sides, *words)
         with ExitStack() as running:

@@ -49,6 +49,7 @@ def explain(
     ]
     told = loaded.rows.terms_of({term for terms in shared for term in terms[:_MOST_TERMS]})
     words = {number: source.words.get(term, word) for number, (term, word) in told.items()}
+    lines = _best_lines(loaded, places, [(own or -1, number) for number in numbers], shared)
     return [
         _explained(
             loaded,
@@ -56,12 +57,9 @@ def explain(
             one,
             weights,
             tuple(words[term] for term in terms[:_MOST_TERMS] if term in words),
-            (
-                _best_line(loaded, places.get(own or -1), terms),
-                _best_line(loaded, places.get(number), terms),
-            ),
+            both,
         )
-        for one, number, terms in zip(found, numbers, shared, strict=True)
+        for one, terms, both in zip(found, shared, lines, strict=True)
     ]
 
 
@@ -150,12 +148,31 @@ def _rarest_first(
     return found
 
 
-def _best_line(loaded: MemoryIndex, places: Places | None, shared: list[int]) -> int | None:
-    """The line around which the shared terms stand closest together."""
+def _best_lines(
+    loaded: MemoryIndex,
+    places: Mapping[int, Places],
+    pairs: Sequence[tuple[int, int]],
+    shared: Sequence[list[int]],
+) -> list[tuple[int | None, int | None]]:
+    """For pairs of notes, by number, the lines around which they have most in common."""
+    # The rows may be newer than what is loaded. One array for all: filling one takes longer than
+    # all the rest.
+    highest = max((int(one.terms.max(initial=0)) for one in places.values()), default=0)
+    weights = np.zeros(max(len(loaded.idf), highest + 1))
+    found = []
+    for (first, second), terms in zip(pairs, shared, strict=True):
+        weights[terms] = loaded.idf[terms]
+        found.append(
+            (_best_line(weights, places.get(first)), _best_line(weights, places.get(second)))
+        )
+        weights[terms] = 0
+    return found
+
+
+def _best_line(weights: NDArray[np.float64], places: Places | None) -> int | None:
+    """The line around which the terms that weigh something stand closest together."""
     if places is None:
         return None
-    weights = np.zeros(max(len(loaded.idf), int(places.terms.max(initial=0)) + 1))
-    weights[shared] = loaded.idf[shared]
     found = weights[places.terms]
     lines, found = places.lines[found > 0], found[found > 0]
     if not len(lines):

@@ -30,7 +30,7 @@ _COLUMNS = (
     "number, path, is_gone, uid, kind, title, is_daily, is_private, tags, links, related, words,"
     " terms, counts, phrases, vault"
 )
-_BY_SLOT = ("words", "unique", "is_alive", "is_daily", "shortest_name")
+_BY_SLOT = ("words", "unique", "is_alive", "is_daily")
 _TERM_BYTES = 4
 # Digits that a logarithm can do without: the last ones are the processor's own.
 _ROUNDED = 1 << 10
@@ -141,13 +141,13 @@ class MemoryIndex:
         # By link id and path.
         self.by_path: dict[tuple[str, str], int] = {}
         self.by_tag: dict[str, set[int]] = defaultdict(set)
+        # By the first term of a name, and by the name.
+        self.by_name: dict[int, dict[tuple[int, ...], list[int]]] = defaultdict(dict)
         # How many terms each slot has, and how many different ones.
         self.words = np.zeros(0, dtype=np.int32)
         self.unique = np.zeros(0, dtype=np.int32)
         self.is_alive = np.zeros(0, dtype=bool)
         self.is_daily = np.zeros(0, dtype=bool)
-        # Of how many different terms the shortest name of each slot is.
-        self.shortest_name = np.zeros(0, dtype=np.int32)
         with self.rows.database.decoding():
             terms, names = self._take(found)
             self.terms, self.name_terms = Postings(terms), Postings(names)
@@ -216,9 +216,6 @@ class MemoryIndex:
         sizes = [len(cast("bytes", row[12])) // _TERM_BYTES for row in found]
         self.is_alive[slots], self.words[slots] = True, [cast("int", row[11]) for row in found]
         self.unique[slots], self.is_daily[slots] = sizes, [card.is_daily for card in cards]
-        self.shortest_name[slots] = [
-            min((len(set(phrase)) for phrase in card.phrases), default=0) for card in cards
-        ]
         terms = _joined(found, 12).astype(np.int64)
         names = [sorted({term for phrase in card.phrases for term in phrase}) for card in cards]
         named = np.array([term for some in names for term in some], dtype=np.int64)
@@ -247,6 +244,8 @@ class MemoryIndex:
             self._private.add(slot)
         for tag in card.tags:
             self.by_tag[tag].add(slot)
+        for phrase in card.phrases:
+            self.by_name[phrase[0]].setdefault(phrase, []).append(slot)
         return slot
 
     def _leave(self, number: int) -> None:
@@ -256,12 +255,14 @@ class MemoryIndex:
         card = self.cards[slot]
         self._private.discard(slot)
         self.is_alive[slot] = False
-        self.words[slot] = self.unique[slot] = self.shortest_name[slot] = 0
+        self.words[slot] = self.unique[slot] = 0
         # Unless another note has come to its path.
         if self.by_path.get(card.key) == slot:
             del self.by_path[card.key]
         for tag in card.tags:
             self.by_tag[tag].discard(slot)
+        for phrase in card.phrases:
+            self.by_name[phrase[0]][phrase].remove(slot)
 
     def _renew(self) -> None:
         for name in ("idf", "norms", "average", "name_weights", "vectors_in_use"):

@@ -127,12 +127,10 @@ def names(loaded: MemoryIndex, source: Source) -> Scores:
     """Who is named: the source names the note, or most of its name, or is named by it."""
     asked, _ = source.terms
     which, slots, _ = loaded.name_terms.among(asked)
-    said = np.bincount(slots, minlength=loaded.size)
     weights = np.bincount(slots, loaded.idf_of(asked)[which], minlength=loaded.size)
     cover = weights / (loaded.name_weights + _NAME_PRIOR)
-    may_be_named = (loaded.shortest_name > 0) & (said >= loaded.shortest_name)
     return (
-        _MENTION * to_one(_mentions(loaded, source, np.nonzero(may_be_named)[0]))
+        _MENTION * to_one(_mentions(loaded, source))
         + _COVER * to_one(cover)
         + _ANSWER * _answers(loaded, source, cover)
     )
@@ -177,29 +175,27 @@ def _has(loaded: MemoryIndex, kind: Kind) -> NDArray[np.bool_]:
     return known.is_known & loaded.is_alive if known is not None else np.zeros(loaded.size, bool)
 
 
-def _mentions(loaded: MemoryIndex, source: Source, slots: NDArray[np.int64]) -> Scores:
-    """Which of these slots have a name that stands in the source, word by word."""
+def _mentions(loaded: MemoryIndex, source: Source) -> Scores:
+    """Which notes have a name that stands in the source, word by word."""
     sequence = source.sequence.tolist()
-    present = set(sequence)
     places: dict[int, list[int]] = defaultdict(list)
     for position, term in enumerate(sequence):
         places[term].append(position)
+    has = set(places).issuperset
     named = [
-        (phrase, slot)
-        for slot in slots.tolist()
-        for phrase in loaded.cards[slot].phrases
-        if present.issuperset(phrase)
-        and (
-            len(phrase) == 1
-            or any(tuple(sequence[at : at + len(phrase)]) == phrase for at in places[phrase[0]])
-        )
+        (phrase, slots)
+        for term, at in places.items()
+        for phrase, slots in loaded.by_name.get(term, {}).items()
+        if len(phrase) == 1
+        or (has(phrase) and any(tuple(sequence[one : one + len(phrase)]) == phrase for one in at))
     ]
     found = np.zeros(loaded.size)
     if named:
         terms = np.array([term for phrase, _ in named for term in phrase])
         starts = np.cumsum([0, *(len(phrase) for phrase, _ in named[:-1])])
         weights = np.add.reduceat(loaded.idf_of(terms), starts)
-        np.maximum.at(found, [slot for _, slot in named], weights)
+        for (_, slots), weight in zip(named, weights, strict=True):
+            found[slots] = np.maximum(found[slots], weight)
     return found
 
 
