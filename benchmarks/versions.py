@@ -277,8 +277,12 @@ def table(old: Side, new: Side) -> str:
 
 def spread(values: list[float]) -> str:
     """The median, and the least and the most."""
-    least, median, most = min(values), statistics.median(values), max(values)
-    return f"{median:.3g} ({least:.3g} to {most:.3g})"
+    least, median, most = map(shown, (min(values), statistics.median(values), max(values)))
+    return f"{median} ({least} to {most})"
+
+
+def shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 if __name__ == "__main__":
