@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Agents are told the whole path: they know neither this folder nor the user's PATH.
+PROGRAM = $(abspath $(BIN))/obsidian-rag
 # The sample vault gets a data folder of its own; a real vault uses the user's.
 # The data folders of the daemons that `make start` started, for `make stop` to find them.
 STARTED := $(CURDIR)/.cache/started
@@ -26,7 +28,7 @@ BY_TWO := -n 2 --dist loadfile
 # Bytecode is kept also where the environment forbids it: every worker imports every test.
 test test-generated test-slow test-openclaw test-obsidian compiled-tests: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: start stop stop-one stop-all test test-generated test-slow check fix bench bench-search bench-quality bench-meaning bench-daemon bench-relations bench-openclaw bench-livesync bench-obsidian bench-page bench-links bench-versions page-tests livesync-tests compiled-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
+.PHONY: start stop stop-one stop-all test test-generated test-slow check fix quick bench page-tests livesync-tests compiled-tests check-page test-openclaw test-obsidian test-plugin plugin-obsidian lock clean
 
 start: $(VENV)/app
 	@$(BIN)/obsidian-rag init --vault "$(VAULT)" --model none $(if $(REPLACE),--replace)
@@ -37,9 +39,10 @@ start: $(VENV)/app
 	@$(BIN)/obsidian-rag status
 	@echo
 	@echo "Next:"
-	@echo "  export OBSIDIAN_RAG_HOME=$(OBSIDIAN_RAG_HOME) PATH=$(CURDIR)/$(BIN):\$$PATH"
+	@echo "  export OBSIDIAN_RAG_HOME=$(OBSIDIAN_RAG_HOME) PATH=$(abspath $(BIN)):\$$PATH"
 	@echo "  obsidian-rag search \"how much do I owe Sreenivas?\""
-	@echo "  claude mcp add obsidian-rag --env OBSIDIAN_RAG_HOME=$(OBSIDIAN_RAG_HOME) -- $(CURDIR)/$(BIN)/obsidian-rag mcp"
+	@echo "  claude mcp add obsidian-rag --env OBSIDIAN_RAG_HOME=$(OBSIDIAN_RAG_HOME) -- $(PROGRAM) mcp"
+	@echo '  {"mcpServers": {"obsidian-rag": {"command": "$(PROGRAM)", "args": ["mcp"], "env": {"OBSIDIAN_RAG_HOME": "$(OBSIDIAN_RAG_HOME)"}}}}'
 	@echo "  obsidian-rag doctor      if something looks wrong"
 	@echo "  make stop                ends the daemon"
 	@echo
@@ -63,6 +66,17 @@ stop-all:
 test:
 	@$(MAKE) --no-print-directory -j 3 check test-generated test-plugin page-tests livesync-tests compiled-tests
 	$(BIN)/python -m pytest -m "not slow" $(SIDE_BY_SIDE) --ignore=$(GENERATED) -p no:schemathesis
+
+# Before a commit: types, style, and the tests of the rooms that were touched since BASE.
+BASE ?= HEAD
+TOUCHED = $(shell { git diff --name-only $(BASE); git ls-files --others --exclude-standard; } \
+  | sed -nE 's,^(src/obsidian_rag|tests)/([^/]+)/.*\.py$$,tests/\2,p' | sort -u)
+quick: $(VENV)/dev
+	$(BIN)/ruff format --check --quiet src tests benchmarks docs plugins
+	$(BIN)/ruff check --quiet src tests benchmarks docs plugins
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -m "not slow" $(SIDE_BY_SIDE) -p no:schemathesis --ignore=$(GENERATED) \
+	  tests/test_architecture.py tests/test_errors.py $(wildcard $(TOUCHED))
 
 GENERATED := tests/contract/test_http_fuzz.py
 
@@ -107,23 +121,22 @@ fix: $(VENV)/dev
 	$(BIN)/python docs/generate.py
 	$(BIN)/python plugins/openclaw/generate.py
 
-bench: $(VENV)/dev
-	$(BIN)/python benchmarks/index.py --notes 65000 --write docs/performance.md
+# make bench NAME=search: one table of docs/performance.md, from this code.
+# OLD (for versions) is a checkout of the code before, with a .venv of its own.
+NAME ?= index
+NEEDS_page := page-tests
+NEEDS_map := page-tests
+NEEDS_openclaw = $(OPENCLAW)/ready
+NEEDS_obsidian_plugin = $(OBSIDIAN)/node_modules/ready
+OPTIONS_index := --notes 65000
+OPTIONS_search := --fresh
+OPTIONS_relations = $(if $(MODELS),--models "$(MODELS)")
+OPTIONS_versions = --old "$(OLD)"
 
-bench-search: $(VENV)/dev
-	$(BIN)/python -m benchmarks.search --fresh --write docs/performance.md
-
-bench-quality: $(VENV)/dev
-	$(BIN)/python -m benchmarks.quality --write docs/performance.md
-
-bench-meaning: $(VENV)/dev
-	$(BIN)/python -m benchmarks.meaning --write docs/performance.md
-
-bench-daemon: $(VENV)/dev
-	$(BIN)/python -m benchmarks.daemon --write docs/performance.md
-
-bench-relations: $(VENV)/dev
-	$(BIN)/python -m benchmarks.relations $(if $(MODELS),--models "$(MODELS)") --write docs/performance.md
+.SECONDEXPANSION:
+bench: $(VENV)/dev $$(NEEDS_$$(NAME))
+	OBSIDIAN_RAG_OPENCLAW=$(OPENCLAW) OBSIDIAN_RAG_OBSIDIAN=1 \
+	$(BIN)/python -m benchmarks.$(NAME) $(OPTIONS_$(NAME)) --write docs/performance.md
 
 OPENCLAW := $(CURDIR)/.cache/openclaw
 WITH_NODE := PATH="$(OPENCLAW)/node_modules/node/bin:$$PATH"
@@ -153,29 +166,9 @@ test-obsidian: $(VENV)/dev test-plugin plugin-obsidian
 	cd $(OBSIDIAN) && npm run --silent lint && npm run --silent check:host
 	OBSIDIAN_RAG_OBSIDIAN=1 $(BIN)/python -m pytest tests/obsidian -m obsidian
 
-bench-obsidian: $(VENV)/dev $(OBSIDIAN)/node_modules/ready
-	OBSIDIAN_RAG_OBSIDIAN=1 $(BIN)/python -m benchmarks.obsidian_plugin --write docs/performance.md
-
 $(OBSIDIAN)/node_modules/ready: $(OBSIDIAN)/package-lock.json
 	cd $(OBSIDIAN) && npm ci --silent
 	@touch $@
-
-bench-links: $(VENV)/dev
-	$(BIN)/python -m benchmarks.links --write docs/performance.md
-
-# OLD is a checkout of the code before, with a .venv of its own.
-bench-versions: $(VENV)/dev
-	$(BIN)/python -m benchmarks.versions --old "$(OLD)" --write docs/performance.md
-
-bench-livesync: $(VENV)/dev
-	$(BIN)/python -m benchmarks.livesync --write docs/performance.md
-
-bench-page: $(VENV)/dev page-tests
-	$(BIN)/python -m benchmarks.page --write docs/performance.md
-	$(BIN)/python -m benchmarks.map --write docs/performance.md
-
-bench-openclaw: $(VENV)/dev $(OPENCLAW)/ready
-	OBSIDIAN_RAG_OPENCLAW=$(OPENCLAW) $(BIN)/python -m benchmarks.openclaw --write docs/performance.md
 
 $(OPENCLAW)/ready: tests/openclaw/install
 	tests/openclaw/install $(OPENCLAW)

@@ -1,7 +1,7 @@
 """The living engine on a vault of about 15,000 notes: start, edits, searches under load, idling.
 
 Each number stands beside a floor of the same run: a search in this process without a daemon, a
-bare HTTP answer, the same search while nothing is indexed. Run by `make bench-daemon`.
+bare HTTP answer, the same search while nothing is indexed. Run by `make bench NAME=daemon`.
 """
 
 import argparse

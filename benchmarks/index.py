@@ -1,8 +1,8 @@
 """How fast a vault becomes an index, beside what cannot be avoided on the same machine.
 
 Every number stands next to a floor measured in the same run: a bare stat walk, reading and
-hashing all files, and the embedder alone on the same chunks. Run by `make bench`, or for one
-vault: `python benchmarks/index.py --vault ~/Notes`.
+hashing all files, and the embedder alone on the same chunks. Run by `make bench NAME=index`, or
+for one vault: `python -m benchmarks.index --vault ~/Notes`.
 """
 
 import argparse
@@ -137,7 +137,7 @@ def bytes_below(folder: Path) -> int:
 
 def indexed(home: Path, root: Path, *, is_related: bool = True) -> tuple[float, float]:
     """Seconds and peak megabytes of a first index, in a process of its own."""
-    unrelated = "Engine.relations_consumer = lambda self: contextlib.nullcontext();"
+    unrelated = "Engine.relations_writer = lambda self: contextlib.nullcontext();"
     program = (
         "import contextlib, time;"
         "from obsidian_rag.config import load;"

@@ -1,7 +1,7 @@
 """A LiveSync node on 5,000 notes against pouchdb-server: first sync, reconnect, and live changes.
 
 The floor is the server's own time: the same documents written and read by bare requests. Each
-sync runs in a process of its own, whose largest memory is told. Run by `make bench-livesync`.
+sync runs in a process of its own, whose largest memory is told. Run by `make bench NAME=livesync`.
 """
 
 import argparse

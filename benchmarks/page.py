@@ -1,6 +1,6 @@
 """The page in a real browser on about 15,000 notes: first paint, weight, answers while typing.
 
-Beside each number stands that of a trivial page in the same run. Run by `make bench-page`.
+Beside each number stands that of a trivial page in the same run. Run by `make bench NAME=page`.
 """
 
 import argparse

@@ -4,7 +4,7 @@ Sets: the golden questions over the digital garden and the sample vault, and the
 shared evaluation data with each document as a note. The even half of a golden set may be looked at;
 the odd half is what is reported. Data comes from OBSIDIAN_RAG_DATA or ../shared/data; what is not
 there is said and skipped. Indexes are kept in .cache/quality and brought up to date. Run by
-`make bench-quality`.
+`make bench NAME=quality`.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 Each number stands beside a floor or a peer of the same run: plain parsing of the same notes, one
 look at the whole file, bm25 of the same terms by SQLite FTS5, words alone. Run by
-`make bench-relations`.
+`make bench NAME=relations`.
 """
 
 import argparse
@@ -23,18 +23,19 @@ from benchmarks.index import CACHE, best, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import RelationsSettings, Settings, load
 from obsidian_rag.engine import Engine, run_index
-from obsidian_rag.index import Mode, add_meaning, hand_over
+from obsidian_rag.index import Mode, add_meaning
+from obsidian_rag.index.relate import read_for_relations
 from obsidian_rag.notes import ChunkLimits, parse_note
 from obsidian_rag.relations import (
     LinksFound,
-    RelationsConsumer,
+    RelationsWriter,
     format_of,
     links_found,
     relations_state,
 )
 from obsidian_rag.relations.explain import explain
-from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.memory_index import MemoryIndex
+from obsidian_rag.relations.packed import Kind
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import open_rows
 from obsidian_rag.relations.score import related, weights_of
@@ -124,15 +125,16 @@ def parse_all(vault: Vault) -> None:
 
 def index(vault: Vault, home: Path) -> float:
     """Seconds of a first index of related notes, chunks and vectors aside."""
-    with closing(RelationsConsumer(home, SETTINGS)) as notes:
+    with closing(RelationsWriter(home, SETTINGS)) as notes:
         notes.begin("")
         return best(lambda: take_up(vault, notes, None), times=1)
 
 
-def take_up(vault: Vault, notes: RelationsConsumer, paths: list[str] | None) -> None:
+def take_up(vault: Vault, notes: RelationsWriter, paths: list[str] | None) -> None:
     """Read notes as an index run does, for their relations alone."""
-    held = notes.contents(LINK, paths)
-    hand_over(vault, ChunkLimits(), notes, held, paths)
+    if paths is None:
+        paths = [one.rel_path for one in vault.scan().files]
+    read_for_relations(vault, ChunkLimits(), notes, paths)
     notes.settle()
 
 
@@ -225,8 +227,8 @@ def editing(vault: Vault, rows: Rows) -> list[tuple[str, str]]:
     before = note.read_bytes()
     ask(loaded, loaded.by_path[card.key])
     parsed, written, answered = [], [], []
-    notes = RelationsConsumer(rows.database.path.parent, SETTINGS)
-    assert notes.begin_early()
+    notes = RelationsWriter(rows.database.path.parent, SETTINGS)
+    assert notes.open_existing()
     try:
         for turn in range(EDITS):
             note.write_bytes(before + f"\n\nquixotic{turn}\n".encode())

@@ -2,8 +2,8 @@
 
 Quality: every collection of ../shared/data/eval as a vault, each question asked by words, by
 vectors and by both, next to SQLite FTS5 over the same notes. Latency: made vaults of three sizes,
-next to the store's own searches, FTS5 and ripgrep. Run by `make bench-search`; indexes are kept
-and brought up to date, `--fresh` builds them anew.
+next to the store's own searches, FTS5 and ripgrep. Run by `make bench NAME=search`; indexes
+are kept and brought up to date, `--fresh` builds them anew.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from obsidian_rag.engine import Engine, ask, run_index
 from obsidian_rag.errors import EmbeddingMismatch, IndexCorrupted
 from obsidian_rag.index import Mode
 from obsidian_rag.search import EvalOptions, Filters, Question, Request
-from obsidian_rag.search.measures import Measures, mean, measure
+from obsidian_rag.search.evaluation.report import Measures, mean, measure
 from obsidian_rag.store import Clause, Lookup
 from obsidian_rag.tools.evaluation import evaluate
 

@@ -3,7 +3,7 @@
 A machine that is shared changes its speed within seconds, by half and more. So both daemons live
 at once and answer each question one after the other, every command runs for both in turn, and a
 fixed piece of work is clocked between them: where its row does not say 1.00, the machine speaks.
-The checkout needs a `.venv` of its own. Run by `make bench-versions OLD=folder`.
+The checkout needs a `.venv` of its own. Run by `make bench NAME=versions OLD=folder`.
 """
 
 import argparse
@@ -154,7 +154,7 @@ def compare(sides: Sequence[Side]) -> None:
 
 
 def relations(side: Side) -> None:
-    """What `make bench-relations` says of speed, by the side's own code."""
+    """What `make bench NAME=relations` says of speed, by the side's own code."""
     found = subprocess.run(
         [side.python, "-c", MEASURE_RELATIONS, str(side.root)],
         cwd=Path(side.python).parents[2],

@@ -1,8 +1,9 @@
-"""Write docs/reference from the code: the commands, the settings and the error tree.
+"""Write docs/reference from the code, the picture of the rooms, and the help of every command.
 
-`python docs/generate.py` writes the pages; `--check` exits 1 when one of them is out of date.
+`python docs/generate.py` writes the files; `--check` exits 1 when one of them is out of date.
 """
 
+import ast
 import json
 import sys
 from collections.abc import Iterator
@@ -19,10 +20,19 @@ from obsidian_rag.config import ENV_PREFIX, Settings
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.tools import TOOLS, Tool
 from obsidian_rag.transports.cli.app import app
+from obsidian_rag.transports.cli.instant import HELP_FILE
 
-REFERENCE = Path(__file__).parent / "reference"
+ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+_ROOMS = ("<!-- rooms, made by docs/generate.py -->\n", "<!-- end of rooms -->\n")
+# Everybody may import these, so arrows to them say nothing.
+_EVERYWHERE = {"errors", "config", "process", "data_folder", "__init__", "__main__"}
 _NOTICE = "<!-- Made by docs/generate.py: edit the code, then run `make fix`. -->\n"
 _COLUMNS = 80
+# What typer uses of a terminal of 80 columns or more.
+_HELP_COLUMNS = 78
+_PROGRAM = "obsidian-rag"
 _HELP_OPTIONS = ["-h", "--help"]
 _KINDS: dict[object, str] = {
     str: "text",
@@ -33,25 +43,28 @@ _KINDS: dict[object, str] = {
 }
 
 
-def pages() -> dict[str, str]:
-    """Every generated page, by file name."""
+def files() -> dict[Path, str]:
+    """Every generated file, and what it should hold."""
     made = {
         "cli.md": _cli(),
         "settings.md": _settings(),
         "tools.md": _tools(),
         "errors.md": _errors(),
     }
-    return {name: f"{_NOTICE}\n{text.strip()}\n" for name, text in made.items()}
+    pages = {REFERENCE / name: f"{_NOTICE}\n{text.strip()}\n" for name, text in made.items()}
+    pages[ARCHITECTURE] = _with_picture(ARCHITECTURE.read_text(encoding="utf-8"))
+    return {**pages, HELP_FILE: json.dumps(_help_texts(), indent=0, ensure_ascii=False) + "\n"}
 
 
 def stale() -> list[str]:
-    """The names of pages that differ from what the code says."""
-    return [name for name, text in pages().items() if _present(REFERENCE / name) != text]
+    """The files that differ from what the code says."""
+    behind = [file for file, text in files().items() if _present(file) != text]
+    return [file.relative_to(ROOT).as_posix() for file in behind]
 
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command and group with its full name, in the order of the help."""
-    yield from _commands("obsidian-rag", typer.main.get_command(app))
+    yield from _commands(_PROGRAM, typer.main.get_command(app))
 
 
 def error_classes() -> list[type[ObsidianRagError]]:
@@ -61,15 +74,15 @@ def error_classes() -> list[type[ObsidianRagError]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or compare them."""
+    """Write the files, or compare them."""
     if "--check" in arguments:
         behind = stale()
         for name in behind:
-            sys.stderr.write(f"docs/reference/{name} is out of date; run `make fix`\n")
+            sys.stderr.write(f"{name} is out of date; run `make fix`\n")
         return 1 if behind else 0
     REFERENCE.mkdir(exist_ok=True)
-    for name, text in pages().items():
-        (REFERENCE / name).write_text(text, encoding="utf-8", newline="\n")
+    for file, text in files().items():
+        file.write_text(text, encoding="utf-8", newline="\n")
     return 0
 
 
@@ -86,13 +99,70 @@ def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 def _cli() -> str:
     parts = [_CLI_HEAD]
     for name, command in commands():
-        context = typer.Context(
-            command, info_name=name, terminal_width=_COLUMNS, help_option_names=_HELP_OPTIONS
-        )
-        lines = (line.rstrip() for line in command.get_help(context).splitlines())
+        lines = (line.rstrip() for line in _help(name, command, _COLUMNS).splitlines())
         text = "\n".join(lines).strip()
         parts.append(f"## {name}\n\n```text\n{text}\n```\n")
     return "\n".join(parts)
+
+
+def _help(name: str, command: Any, columns: int) -> str:
+    context = typer.Context(
+        command, info_name=name, terminal_width=columns, help_option_names=_HELP_OPTIONS
+    )
+    return str(command.get_help(context))
+
+
+def _help_texts() -> dict[str, str]:
+    """What each command prints with --help, by what is typed before that."""
+    return {
+        name.removeprefix(_PROGRAM).strip(): f"{_help(name, command, _HELP_COLUMNS)}\n"
+        for name, command in commands()
+    }
+
+
+def _with_picture(page: str) -> str:
+    before, _, rest = page.partition(_ROOMS[0])
+    _, _, after = rest.partition(_ROOMS[1])
+    return f"{before}{_ROOMS[0]}{_picture()}{_ROOMS[1]}{after}"
+
+
+def _picture() -> str:
+    """Who may import whom, by the table that the test enforces, without what follows by others."""
+    table = _import_table()
+    lines = [
+        f"  {room} --> {below}"
+        for room, allowed in table.items()
+        for below in sorted(allowed)
+        if not any(below in table[other] for other in allowed - {below})
+    ]
+    return "```mermaid\ngraph TD\n" + "\n".join(lines) + "\n```\n"
+
+
+def _import_table() -> dict[str, set[str]]:
+    """The rooms that exist, each with those it may import."""
+    test = (ROOT / "tests" / "test_architecture.py").read_text(encoding="utf-8")
+    values: dict[str, ast.expr] = {}
+    for node in ast.parse(test).body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
+            values[node.target.id] = node.value
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            values[node.targets[0].id] = node.value
+    data = ast.literal_eval(values["DATA"])
+    table = values["MAY_IMPORT"]
+    assert isinstance(table, ast.Dict)
+    folder = ROOT / "src" / "obsidian_rag"
+    found: dict[str, set[str]] = {}
+    for key, value in zip(table.keys, table.values, strict=True):
+        room = ast.literal_eval(key) if key is not None else ""
+        names = {
+            part.value
+            for part in ast.walk(value)
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)
+        }
+        uses_data = any(isinstance(part, ast.Starred) for part in ast.walk(value))
+        if (folder / room).is_dir() and room not in _EVERYWHERE:
+            found[room] = (names | (data if uses_data else set())) - _EVERYWHERE
+    return {room: {one for one in allowed if one in found} for room, allowed in found.items()}
 
 
 def _settings() -> str:
@@ -183,7 +253,8 @@ def _kind_of(annotation: Any) -> str:
 
 def _errors() -> str:
     rows = [
-        f"| `{kind.code}` | {kind.__doc__} | {kind.status} | {'yes' if kind.recoverable else 'no'}"
+        f"| `{kind.code}` | {kind.__doc__} | {'as it is' if kind.is_about_call else kind.status}"
+        f" | {'yes' if kind.recoverable else 'no'}"
         f" | {kind.exit_code} | {kind.http_status} |"
         for kind in error_classes()
     ]
@@ -211,7 +282,8 @@ _TOOLS_HEAD = """# Tools
 
 What agents and programs can call, with the same parameters and the same envelope over HTTP
 (`POST /tools/<name>`) and MCP. The JSON schemas are those of `GET /tools`. An unknown parameter
-or a value of the wrong type is refused with `INVALID_ARGUMENT`.
+or a value of the wrong type is refused with `INVALID_ARGUMENT`; a number may be written as a string
+(`"5"`), and one string stands for a list of it.
 
 """
 
@@ -235,8 +307,8 @@ names no setting is ignored.
 _ERRORS_HEAD = """# Error codes
 
 Every expected failure has one of these codes, the same from every command. `status` is the health
-that an answer with this error has. What to do about each is in
-[troubleshooting](../guides/troubleshooting.md).
+that an answer with this error has at best; "as it is" means that the error does not change it.
+What to do about each is in [troubleshooting](../guides/troubleshooting.md).
 
 An error in the envelope (`--json`) has `code`, `message`, `recoverable` and `suggestion`.
 

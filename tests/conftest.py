@@ -1,5 +1,6 @@
 """Every test gets its own home, data folder and environment; a few things most tests need."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,10 +12,11 @@ from tests.folders import write_config, write_notes
 from tests.livesync.databases import far_remote, pouch, proxy, remote
 from tests.livesync.keyrings import memory_keyring, no_keyring
 from tests.transports.command_line import Done, in_process
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag import config
 from obsidian_rag.engine import Engine
+from obsidian_rag.transports.daemon_client import find_daemon
 
 # One server of LiveSync in a process is enough for all rooms, so its fixture stands here only.
 __all__ = ["far_remote", "memory_keyring", "no_keyring", "pouch", "proxy", "remote"]
@@ -37,11 +39,22 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_process_left() -> Iterator[None]:
+def no_process_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Whatever tests start has ended when the last of them has."""
     yield
-    _, left = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=PATIENCE_S)
+    ours = psutil.Process().children(recursive=True)
+    detached = _processes_of(tmp_path_factory.getbasetemp())
+    _, left = psutil.wait_procs([*ours, *detached], timeout=PATIENCE_S)
     assert [" ".join(one.cmdline()) for one in left] == []
+
+
+def _processes_of(folder: Path) -> Iterator[psutil.Process]:
+    """Those of ours whose data folder is below this one, also if no child of this process."""
+    for one in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            place = one.environ().get("OBSIDIAN_RAG_HOME", "")
+            if place and Path(place).is_relative_to(folder) and "obsidian_rag" in one.cmdline():
+                yield one
 
 
 @pytest.fixture
@@ -70,6 +83,15 @@ def home(surroundings: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
+
+
+@pytest.fixture
+def daemon_ends(home: Path) -> Iterator[None]:
+    """A daemon that the test's commands start in the background ends with the test."""
+    yield
+    if (daemon := find_daemon(home)) is not None:
+        daemon.post("/shutdown")
+        until(lambda: not psutil.pid_exists(daemon.pid), "the end of the daemon")
 
 
 @pytest.fixture

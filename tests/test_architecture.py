@@ -20,37 +20,47 @@ TESTS = Path(__file__).parent
 DATA = {"notes", "vault", "embed", "store", "index", "search", "relations", "livesync", "chat"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
-    "config_file": set(),
-    "setting_problems": {"config_file"},
-    "loopback": set(),
-    "provider_settings": set(),
-    "config": {"setting_problems", "config_file", "loopback", "provider_settings"},
-    "config_edit": {"config", "setting_problems"},
-    "config_follow": {"config", "config_edit"},
+    "data_folder": set(),
+    "config": {"data_folder"},
     "notes": set(),
     "vault": {"config"},
     "embed": {"config"},
     "process": set(),
     "store": {"notes"},
-    "index": {"config", "notes", "vault", "embed", "store"},
+    "index": {"config", "notes", "vault", "embed", "store", "relations"},
     "search": {"config", "notes", "embed", "store"},
     "relations": {"config", "notes", "vault", "store", "search"},
     "livesync": {"config", "vault", "store"},
     "chat": {"config", "notes", "search"},
-    "engine": {"config", "config_follow", "process", *DATA},
+    "engine": {"config", "process", *DATA},
     "autostart": {"config"},
     "tools": {"notes", "search", "relations", "livesync", "chat", "engine"},
-    "transports": {"config", "config_edit", "process", "engine", "tools", "autostart"},
+    "transports": {
+        "config",
+        "data_folder",
+        "process",
+        "engine",
+        "livesync",
+        "tools",
+        "autostart",
+    },
     "__init__": set(),
     "__main__": {"transports"},
 }
 MOST_ENGINE_NAMES = 40
-MOST_ENGINE_LINES = 2800
 MOST_LATE_IMPORTS = 10
+SHARED_BY_DOORS = {
+    "daemon_client",
+    "lazy",
+    "light_client",
+    "limits",
+    "log",
+    "servers",
+}
 # Who may change files at all; only the room `vault` changes files of a vault.
 WRITERS = {
-    "config.py": "the folder of the config file",
-    "config_file.py": "the config file",
+    "config/settings.py": "the folder of the config file",
+    "data_folder.py": "the config file",
     "vault/write.py": "notes",
     "vault/files.py": "names and emptied folders of any file of a vault, when sync asks",
     "vault/temporary.py": "temporary files of ours that a kill left behind",
@@ -60,23 +70,23 @@ WRITERS = {
     "store/checksums.py": "what is known of the chunk table's files",
     "store/folder.py": "the data folder, and who may read it",
     "store/lock.py": "the writer's lock",
+    "store/owner.py": "the data folder's id, and the record of a store's owner",
     "store/meaning.py": "the meaning vectors",
     "relations/rows_file.py": "a damaged relations.db, removed",
-    "relations/compare.py": "indexes of related notes to compare with, removed at once",
+    "index/relate.py": "indexes of related notes to compare with, removed at once",
     "store/repair.py": "a damaged state.db, set aside",
-    "embed/bert_graph.py": "the network of a model that is being added",
-    "embed/bert_folder.py": "the files of a model that is being added",
-    "embed/download.py": "the files of a model that is being downloaded",
-    "embed/models.py": "added models",
-    "embed/package_index.py": "the files of a model that is being downloaded",
+    "embed/convert.py": "the files of a model that is being added",
     "embed/tensor_file.py": "the weights of a model that is being added",
+    "embed/package_index.py": "the files of a model that is being downloaded",
+    "embed/models.py": "added models",
     "autostart/installation.py": "the entry that starts the daemon at login",
     "engine/presence.py": "daemon.json and its lock",
     "process/child.py": "the log of a process that was started",
     "transports/http/server.py": "daemon.json, removed when the daemon leaves",
     "transports/log.py": "the logs of the doors that stay open",
     "transports/cli/app.py": "the crash log",
-    "transports/cli/streams.py": "nowhere, when whoever reads our output went away",
+    "transports/cli/instant.py": "nowhere, when whoever reads our output went away",
+    "transports/mcp/bridge.py": "stdout, a line for each answer",
     "transports/cli/serve_cmd.py": "what a daemon in the background says",
 }
 VAGUE = {
@@ -219,12 +229,6 @@ def test_the_engine_publishes_little_and_nothing_of_other_rooms() -> None:
     assert set(importlib.import_module("obsidian_rag.engine").__all__) == set(published)
 
 
-def test_the_engine_is_no_drawer() -> None:
-    """It wires and owns what lives; all else has a room of its own."""
-    lines = [len(file.read_text("utf-8").splitlines()) for file in PACKAGE.glob("engine/*.py")]
-    assert sum(lines) <= MOST_ENGINE_LINES
-
-
 def test_one_place_makes_a_vault_of_the_settings() -> None:
     """All others ask for the value `Vault`, or for all vaults."""
     readers = {
@@ -287,7 +291,7 @@ def test_transports_never_import_each_other() -> None:
                 if module.startswith("obsidian_rag.transports")
             }
             # The rest is what they share.
-            if doors - {parts[1], "backend", "daemon_client", "lazy", "limits", "servers", "log"}:
+            if doors - {parts[1], *SHARED_BY_DOORS}:
                 strays[name_of(file)] = doors
     assert strays == {}
 
@@ -296,12 +300,56 @@ def test_a_module_says_what_it_is_for() -> None:
     assert [name_of(file) for file, tree in trees().items() if not ast.get_docstring(tree)] == []
 
 
-def test_no_source_file_is_over_500_lines_and_no_test_over_800() -> None:
+def test_no_source_file_is_over_700_lines_and_no_test_over_800() -> None:
     sizes = {name_of(file): len(file.read_text("utf-8").splitlines()) for file in MODULES}
-    assert {name: size for name, size in sizes.items() if size > 500} == {}
+    assert {name: size for name, size in sizes.items() if size > 700} == {}
     tests = {str(file): len(file.read_text("utf-8").splitlines()) for file in TESTS.rglob("*.py")}
     assert {name: size for name, size in tests.items() if size > 800} == {}
     assert sizes["engine/engine.py"] < 200
+
+
+# Small, or with a single reader, and still a file: why.
+SMALL = {
+    "index/place.py": "to go: what index asks of an engine, which it may not import",
+    "livesync/codec/compression.py": "a format of the wire, with its vectors",
+    "livesync/codec/splitter.py": "a format of the wire, with its vectors",
+    "notes/canvas.py": "a reader in the table of kinds",
+    "store/owner.py": "a threat of its own",
+    "transports/cli/answering.py": "the daemon's side of the command line",
+    "transports/http/web/first_run.py": "the page before a vault is chosen",
+    "transports/mcp/over_http.py": "MCP at the daemon's door, not loaded by the server on stdin",
+    "transports/lazy.py": "the rooms that are loaded late, in one place",
+}
+
+
+def importers() -> dict[str, set[str]]:
+    """Which files of ours import each file."""
+    found: dict[str, set[str]] = {name_of(file): set() for file in MODULES}
+    for file in MODULES:
+        for module, name in own_imports(file):
+            path = "/".join(module.split(".")[1:])
+            for target in (f"{path}/{name}.py".lstrip("/"), f"{path}.py", f"{path}/__init__.py"):
+                if target in found:
+                    found[target].add(name_of(file))
+                    break
+    return found
+
+
+def test_a_file_is_worth_opening() -> None:
+    """None is smaller than a screen, and none is a part of the only file that uses it.
+
+    What a room publishes has readers outside, and each command has a file.
+    """
+    lines = {name_of(file): len(file.read_text("utf-8").splitlines()) for file in MODULES}
+    small = set()
+    for name, users in importers().items():
+        if name.endswith(("__init__.py", "__main__.py", "_cmd.py")):
+            continue
+        is_published = any(user.endswith("__init__.py") for user in users)
+        is_lone = len(users) == 1 and not is_published
+        if lines[name] < 60 or (lines[name] < 150 and is_lone):
+            small.add(name)
+    assert small == set(SMALL)
 
 
 def test_module_names_are_nouns_of_the_domain() -> None:

@@ -9,8 +9,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from obsidian_rag import config
-from obsidian_rag.config import Config, Settings, load, save, setting_names
-from obsidian_rag.config_edit import set_value
+from obsidian_rag.config import Config, Settings, load, save, set_value, setting_names
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument
 
 DESIGN_FILE = """{

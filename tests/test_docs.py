@@ -32,6 +32,10 @@ MARKDOWN = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 _FENCE = re.compile(r"^( *)(`{3,})[^\n]*\n(.*?)^\1\2`*\s*$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+# German sentence shapes; "there is no index" is English.
+_DIALECT = re.compile(
+    r"\bfor who\b|(?<!there )\bis no [a-z]+\.|(?<!there )\bis none\b|; who |\bleave word\b"
+)
 _REASON_CALLS = {"_skip", "SkippedFile", "NotANote"}
 _REASON_FUNCTIONS = {"file_status", "unsafe_name"}
 
@@ -346,6 +350,16 @@ def _anchors(file: Path) -> set[str]:
 GOAL = re.compile(r"^- .+ \(`(tests/[\w/]+\.py)::(\w+)`\)$")
 
 
+def test_sentences_are_plain_english() -> None:
+    texts = [*SOURCE.rglob("*.py"), *MARKDOWN]
+    found = [
+        f"{file.relative_to(ROOT)}: {match[0]}"
+        for file in texts
+        for match in _DIALECT.finditer(_read(file))
+    ]
+    assert found == []
+
+
 def test_every_goal_names_a_test_that_exists() -> None:
     lines = [
         line for line in (DOCS / "goals.md").read_text("utf-8").splitlines() if line[:2] == "- "
@@ -355,3 +369,17 @@ def test_every_goal_names_a_test_that_exists() -> None:
         named = GOAL.fullmatch(line)
         assert named, line
         assert f"def {named[2]}(" in (ROOT / named[1]).read_text("utf-8"), line
+
+
+def test_nothing_tells_to_install_a_package_that_is_not_published() -> None:
+    """Take this test out with the first release."""
+    places = ("README.md", "AGENTS.md", "CONTRIBUTING.md", "Makefile", "docs", "plugins", "src")
+    kinds = {"", ".md", ".py", ".ts", ".js", ".json", ".html"}
+    install = re.compile(
+        r"(?:pip[x3]?|uvx?|tool|npm|brew) (?:(?:install|add|run|i) )?(?:-\S+ )*obsidian-rag\b"
+    )
+    for file in (file for place in places for file in [ROOT / place, *(ROOT / place).rglob("*")]):
+        if file.suffix in kinds and file.is_file() and "node_modules" not in file.parts:
+            text = file.read_text("utf-8")
+            assert not install.search(text), file
+            assert "clawhub:obsidian-rag" not in text, file

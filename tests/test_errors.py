@@ -31,6 +31,7 @@ DESIGN_CODES = {
     "BUSY",
     "READ_ONLY",
     "NOTE_CHANGED",
+    "STORE_FOREIGN",
     "PROVIDER_FAILED",
 }
 

@@ -20,7 +20,7 @@ def test_the_manifest_follows_the_rules_of_the_directory() -> None:
     assert manifest["id"] == "rag-companion"
     assert manifest["name"] == "RAG Companion"
     assert manifest["isDesktopOnly"] is True
-    assert manifest["minAppVersion"] == "1.7.2"
+    assert manifest["minAppVersion"] == "1.8.7"
     assert (
         "obsidian" not in f"{manifest['id']} {manifest['name']} {manifest['description']}".lower()
     )

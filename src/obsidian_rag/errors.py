@@ -8,6 +8,7 @@
     ├── SensitiveFiltered     SENSITIVE_FILTERED   private text was withheld
     ├── IndexNotFound         INDEX_NOT_FOUND      nothing has been indexed yet
     ├── IndexCorrupted        INDEX_CORRUPTED      the index cannot be read
+    ├── StoreForeign          STORE_FOREIGN        the vector store belongs to another data folder
     ├── IndexStale            INDEX_STALE          the vault moved on and the index did not
     ├── IndexIncomplete       INDEX_INCOMPLETE     not every note of the vault is searchable
     ├── VaultAway             VAULT_AWAY           the vault, or too much of it, is not there
@@ -25,11 +26,12 @@
     ├── LivesyncPassphrase    LIVESYNC_PASSPHRASE   the passphrase does not open the database
     ├── LivesyncBrake         LIVESYNC_BRAKE        so many files are gone that we stopped to ask
     ├── LivesyncUnreadable    LIVESYNC_UNREADABLE   a document cannot be read or must not be applied
+    ├── LivesyncTooLarge      LIVESYNC_TOO_LARGE    the server refuses a file as too large
     └── LivesyncConflict      LIVESYNC_CONFLICT     a note was changed in two places
 
-The class carries what never varies (code, exit code, HTTP status) and the health that goes with
-it; the instance carries one sentence and the user's next step. A failure that is about the call
-alone says nothing about the engine: `dispatch` sets its `status` to the engine's health.
+The class holds what never varies (code, exit code, HTTP status) and the health that goes with it;
+the instance holds one sentence and the user's next step. For a failure of the call alone
+(`is_about_call`), `dispatch` sets `status` to the engine's own health.
 """
 
 from typing import ClassVar, Literal, TypedDict, get_args
@@ -39,7 +41,7 @@ Status = Literal["healthy", "degraded", "unavailable"]
 
 
 class ErrorBody(TypedDict):
-    """A failure as the caller sees it, from every door and on every pipe."""
+    """A failure as the caller sees it, whatever the transport."""
 
     code: str
     message: str
@@ -52,7 +54,7 @@ class ObsidianRagError(Exception):
 
     code: ClassVar[str] = "INDEXER_FAILED"
     status: Status = "unavailable"
-    is_about_call: ClassVar[bool] = False
+    is_about_call: bool = False
     recoverable: ClassVar[bool] = True
     exit_code: ClassVar[int] = 2
     http_status: ClassVar[int] = 500
@@ -64,7 +66,7 @@ class ObsidianRagError(Exception):
 
     @property
     def body(self) -> ErrorBody:
-        """The failure without its class; `error_from` makes it one again."""
+        """The failure as plain data; `error_from` turns it back into an exception."""
         return ErrorBody(
             code=self.code,
             message=self.message,
@@ -99,8 +101,14 @@ class SecurityViolation(ObsidianRagError):
     """A path or a connection would leave its boundary."""
 
     code = "SECURITY_VIOLATION"
+    is_about_call = True
     recoverable = False
     http_status = 403
+
+    def __init__(self, message: str, suggestion: str = "", *, is_about_call: bool = True) -> None:
+        super().__init__(message, suggestion)
+        # Settings or a data folder that break the boundary fail every call.
+        self.is_about_call = is_about_call
 
 
 class SensitiveFiltered(ObsidianRagError):
@@ -123,6 +131,13 @@ class IndexCorrupted(ObsidianRagError):
 
     code = "INDEX_CORRUPTED"
     http_status = 503
+
+
+class StoreForeign(ObsidianRagError):
+    """The vector store belongs to another data folder."""
+
+    code = "STORE_FOREIGN"
+    http_status = 409
 
 
 class IndexStale(ObsidianRagError):
@@ -259,6 +274,14 @@ class LivesyncUnreadable(ObsidianRagError):
     http_status = 409
 
 
+class LivesyncTooLarge(ObsidianRagError):
+    """The server refuses a part of a file as too large (HTTP 413)."""
+
+    code = "LIVESYNC_TOO_LARGE"
+    status = "degraded"
+    http_status = 409
+
+
 class LivesyncConflict(ObsidianRagError):
     """A note was changed in two places and waits for the user."""
 
@@ -268,20 +291,20 @@ class LivesyncConflict(ObsidianRagError):
 
 
 def error_kinds() -> dict[str, type[ObsidianRagError]]:
-    """The class of each code; one without a code of its own is a special case of another."""
+    """The class of each code, without subclasses that share the code of their parent."""
     kinds = list(ObsidianRagError.__subclasses__())
-    for kind in kinds:  # grows on the way
+    for kind in kinds:  # the loop extends the list
         kinds += kind.__subclasses__()
     return {kind.code: kind for kind in kinds if "code" in vars(kind)}
 
 
 def error_from(code: str, message: str, suggestion: str = "") -> ObsidianRagError:
-    """The failure that another process told by its code; an unknown code is the indexer's."""
+    """Rebuild a failure that another process reported; an unknown code is an IndexerFailed."""
     return error_kinds().get(code, IndexerFailed)(message, suggestion)
 
 
 def unexpected(error: Exception, suggestion: str = "") -> IndexerFailed:
-    """A failure that nobody expected, told by its kind only: its text may quote a note."""
+    """Wrap an unexpected exception, naming only its type: its text may quote a note."""
     return IndexerFailed(f"Something unexpected went wrong ({type(error).__name__}).", suggestion)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mcp import Client
 from tests.integration.living import living
-from tests.transports.mcp_client import envelope_of, talk
+from tests.transports.mcp_client import ALONE, envelope_of, talk
 
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
@@ -94,19 +94,19 @@ def site(make_vault: MakeVault, engine: Callable[..., Engine]) -> Engine:
     return made
 
 
-def over_mcp(said: Path) -> Envelopes:
+def over_mcp(said: Path, *flags: str) -> Envelopes:
     async def session(client: Client) -> Envelopes:
         results = [await client.call_tool(tool, arguments) for tool, arguments in CALLS]
         for result in results:
             assert result.is_error == (envelope_of(result)["data"] is None)
         return [envelope_of(result) for result in results]
 
-    return [_settled(envelope) for envelope in talk(session, said)]
+    return [_settled(envelope) for envelope in talk(session, said, *flags)]
 
 
 def test_every_door_gives_the_same_envelope(site: Engine, tmp_path: Path) -> None:
     in_process = [_settled(call(site, tool, arguments)) for tool, arguments in CALLS]
-    alone = over_mcp(tmp_path / "alone.txt")
+    alone = over_mcp(tmp_path / "alone.txt", ALONE)
     with living() as daemon:
         http = [_settled(daemon.door.call(tool, arguments)) for tool, arguments in CALLS]
         through_daemon = over_mcp(tmp_path / "daemon.txt")

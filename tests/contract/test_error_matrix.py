@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ NOTES = {
 ASK: dict[str, object] = {"query": "rain garden", "max_results": 1}
 HOLD = """
 import sys
+import uuid
 from pathlib import Path
 from obsidian_rag.store import writer_lock
 with writer_lock(Path(sys.argv[1]), "reindex"):
@@ -160,6 +162,13 @@ def books_overwritten(site: Site) -> None:
     site.use({})
 
 
+def store_of_another_data_folder(site: Site) -> None:
+    site.use({"vector_store.path": str(site.root / "shared")})
+    site.index()
+    (site.home / "folder-id").write_text(f"{uuid.uuid4()}\n")
+    site.use({})
+
+
 def withholding(site: Site) -> None:
     site.use({"security.sensitive_policy": "withhold"})
     site.index()
@@ -168,6 +177,11 @@ def withholding(site: Site) -> None:
 def embedder_changed(site: Site) -> None:
     site.index()
     site.use({"embedding.provider": "builtin"})
+
+
+def server_elsewhere(site: Site) -> None:
+    site.index()
+    site.use({"embedding.provider": "ollama", "embedding.base_url": "http://example.com"})
 
 
 def vault_moved_on(site: Site) -> None:
@@ -263,7 +277,7 @@ def degraded(code: str, broken: Callable[[Site], None], **arguments: object) -> 
 
 
 def violation(tool: str, arguments: dict[str, object]) -> Row:
-    return Row("SECURITY_VIOLATION", indexed, tool, arguments, recoverable=False)
+    return Row("SECURITY_VIOLATION", indexed, tool, arguments, status="healthy", recoverable=False)
 
 
 ROWS = [
@@ -276,6 +290,8 @@ ROWS = [
     Row("INDEX_CORRUPTED", data_files_cut_off, SEARCH, ASK),
     Row("INDEX_CORRUPTED", books_overwritten, SEARCH, ASK),
     Row("INDEX_CORRUPTED", books_overwritten, STATUS),
+    Row("STORE_FOREIGN", store_of_another_data_folder, SEARCH, ASK),
+    Row("STORE_FOREIGN", store_of_another_data_folder, INDEX, {"mode": "sync"}),
     violation(SEARCH, {**ASK, "directory_filter": ["../outside"]}),
     violation(SEARCH, {**ASK, "directory_filter": ["Projects/../../x"]}),
     violation(SEARCH, {**ASK, "directory_filter": ["Projects", "/etc"]}),
@@ -283,6 +299,7 @@ ROWS = [
     violation(READ, {"note": "../outside.md"}),
     violation(READ, {"note": "/etc/passwd"}),
     violation(STORE, {"key": "k", "value": "v", "source": "../x.md"}),
+    Row("SECURITY_VIOLATION", server_elsewhere, SEARCH, ASK, recoverable=False),
     Row(
         "SENSITIVE_FILTERED",
         withholding,
@@ -306,7 +323,8 @@ ROWS = [
     Row("INDEXER_FAILED", unreadable_note, READ, {"note": "latin.md"}),
     refused({"max_results": 0}, "'max_results'"),
     refused({"max_results": 51}, "'max_results'"),
-    refused({"max_results": "5"}, "'max_results'"),
+    refused({"max_results": "51"}, "'max_results'"),
+    refused({"max_results": "five"}, "'max_results'"),
     refused({"max_results": 5.5}, "'max_results'"),
     refused({"query": ""}, "'query'"),
     refused({"query": " \n\t"}, "'query'"),
@@ -315,7 +333,7 @@ ROWS = [
     refused({"directory_filter": ["Elsewhere"]}, "'directory_filter'", never="Finance"),
     refused({"directory_filter": ["Fin"]}, "'directory_filter'", never="Finance"),
     refused({"directory_filter": [""]}, "directory_filter"),
-    refused({"directory_filter": "Finance"}, "'directory_filter'"),
+    refused({"directory_filter": 5}, "'directory_filter'"),
     refused({"date_range": {"from": "2024-02-30"}}, "date_range"),
     refused({"date_range": {"from": "yesterday"}}, "date_range"),
     refused({"date_range": {"to": "20240101"}}, "date_range"),
@@ -323,7 +341,7 @@ ROWS = [
     refused({"date_range": {"from": "2025-01-02", "to": "2025-01-01"}}, "date_range"),
     refused({"date_range": {"since": "2025-01-01"}}, "since"),
     refused({"date_range": "2025"}, "'date_range'"),
-    refused({"tags": "health"}, "'tags'"),
+    refused({"tags": {"health": True}}, "'tags'"),
     refused({"tags": [1]}, "tags"),
     refused({"properties": ["rating"]}, "'properties'"),
     refused({"limit": 5}, "'limit'"),

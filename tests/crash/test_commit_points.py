@@ -19,7 +19,7 @@ from obsidian_rag.index import Mode
 from obsidian_rag.index.rebuild import Rebuild
 from obsidian_rag.index.run import IndexRun
 from obsidian_rag.index.target import LiveTarget, Target
-from obsidian_rag.relations import RelationsConsumer, find_rows, format_of
+from obsidian_rag.relations import RelationsWriter, find_rows, format_of
 from obsidian_rag.search import Request, Signals
 from obsidian_rag.store import ChunkStore, Queue, chunks
 from obsidian_rag.store.manifest import Manifest
@@ -40,16 +40,16 @@ POINTS: dict[str, Point] = {
     "with the manifest written but the queue not": (Manifest, "forget", True),
     "before the attempt is counted": (LiveTarget, "begin", False),
     "before the table changes": (LiveTarget, "begin", True),
-    "with old rows gone and new ones not there": (chunks, "_arrow", False),
+    "with old rows gone and new ones not there": (chunks, "_to_arrow", False),
     "after the table changed": (ChunkStore, "replace", True),
     "before the outcome is recorded": (LiveTarget, "commit", False),
     "inside the recording": (Queue, "finish", False),
     "after the first group": (LiveTarget, "commit", True),
-    "before the related notes are written": (RelationsConsumer, "take", False),
-    "with the related notes written but owed": (LiveTarget, "hand_over", False),
-    "before their lines are counted": (RelationsConsumer, "settle", False),
-    "before they have their vectors": (RelationsConsumer, "finish", False),
-    "before the index knows that they agree": (RelationsConsumer, "finish", True),
+    "before the related notes are written": (RelationsWriter, "write", False),
+    "with the related notes written but owed": (RelationsWriter, "write", True),
+    "before their lines are counted": (RelationsWriter, "settle", False),
+    "before they have their vectors": (RelationsWriter, "finish", False),
+    "before the index knows that they agree": (RelationsWriter, "finish", True),
 }
 SWEEP_POINTS: dict[str, Point] = {
     "before the sweep": (ChunkStore, "maintain", False),
@@ -61,11 +61,11 @@ REBUILD_POINTS: dict[str, Point] = {
     "with an empty successor": (ChunkStore, "create", True),
     "after rows of the successor": (ChunkStore, "replace", True),
     "after the first group": (Target, "commit", True),
-    "before the switch": (Rebuild, "_switch", False),
+    "before the switch": (Rebuild, "_adopt", False),
     "before the folders are swapped": (ChunkStore, "promote", False),
     "after the folders are swapped": (ChunkStore, "promote", True),
-    "before the related notes are swapped": (RelationsConsumer, "finish", False),
-    "after the related notes are swapped": (RelationsConsumer, "finish", True),
+    "before the related notes are swapped": (RelationsWriter, "finish", False),
+    "after the related notes are swapped": (RelationsWriter, "finish", True),
 }
 
 
@@ -190,7 +190,7 @@ def test_an_index_run_that_dies_anywhere_is_finished_by_the_next(
 def test_a_first_run_that_dies_before_its_word_index_is_made_gets_one(
     home: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crash_once(monkeypatch, (IndexRun, "_sweep", False))
+    crash_once(monkeypatch, (IndexRun, "_compact_if_due", False))
     with pytest.raises(Crash):
         run(home, vault)
     opened = engine(home, vault)

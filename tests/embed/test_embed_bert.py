@@ -1,4 +1,4 @@
-"""BERT-family weights without torch: onnxruntime in int8, numpy, and the files they come from."""
+"""BERT-family weights without torch: onnxruntime in int8, and the files they come from."""
 
 import builtins
 import json
@@ -31,12 +31,12 @@ from obsidian_rag.embed import (
     model_use,
     runtime,
 )
-from obsidian_rag.embed.bert import NumpyBert, quantised, read_float_weights, read_shape
-from obsidian_rag.embed.bert_graph import write_graph
+from obsidian_rag.embed.bert import quantised, read_float_weights, read_shape
+from obsidian_rag.embed.convert import write_graph
 from obsidian_rag.embed.meaning import TransformerEmbedder
 from obsidian_rag.embed.model_folder import read_model_folder
 from obsidian_rag.embed.onnx import OnnxEmbedder
-from obsidian_rag.errors import ConfigInvalid
+from obsidian_rag.errors import ConfigInvalid, ProviderFailed
 
 TEXTS = ["the dog", "money of the bank and the river.", "puppy sleeping", "garden" * 3]
 
@@ -127,16 +127,6 @@ def test_float_weights_give_the_vector_that_the_network_defines(tmp_path: Path) 
     assert np.allclose(vector, unit(rows.mean(axis=0)), atol=1e-5)
 
 
-def test_numpy_computes_the_same_rows_but_for_the_form_of_gelu(tmp_path: Path) -> None:
-    source = tiny_bert(tmp_path)
-    shape = read_shape(source)
-    network = NumpyBert(read_float_weights(source / "model.safetensors", shape), shape)
-    words = ["[CLS]", "the", "pup", "##py", "of", "the", "bank", "[SEP]"]
-    rows = network.states(np.array([VOCABULARY.index(word) for word in words]))
-    assert rows.dtype == np.float32
-    assert np.abs(rows - plain_states(words)).max() < 5e-3
-
-
 def test_int8_agrees_with_float_and_is_what_is_kept(tmp_path: Path) -> None:
     made = installed(tmp_path)
     assert (made.provider, made.model, made.dimensions) == ("transformer", "tiny", WIDTH)
@@ -145,27 +135,15 @@ def test_int8_agrees_with_float_and_is_what_is_kept(tmp_path: Path) -> None:
     assert found.max() < 0.9999999, "these are not the float weights"
 
 
-def test_numpy_takes_over_without_onnxruntime(
+def test_without_onnxruntime_the_user_reads_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, exact = installed(tmp_path), float_form(tmp_path)
-    by_onnxruntime, expected = made.embed_documents(TEXTS), exact.embed_documents(TEXTS)
-    print_before = made.fingerprint
+    made = installed(tmp_path)
     made.close()
     hide_onnxruntime(monkeypatch)
-    made.probe()
-    by_numpy = made.embed_documents(TEXTS)
-    assert cosines(by_numpy, expected).min() > 0.99
-    assert not np.array_equal(by_numpy, by_onnxruntime)
-    assert made.fingerprint == print_before
-
-
-def test_a_model_can_be_added_without_onnxruntime(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = float_form(tmp_path).embed_documents(TEXTS)
-    hide_onnxruntime(monkeypatch)
-    assert cosines(installed(tmp_path / "home").embed_documents(TEXTS), expected).min() > 0.99
+    with pytest.raises(ProviderFailed) as caught:
+        made.probe()
+    assert "pip install onnxruntime" in caught.value.suggestion
 
 
 @pytest.mark.parametrize("kind", ["F16", "BF16"])

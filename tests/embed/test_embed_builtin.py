@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from obsidian_rag.embed import builtin
-from obsidian_rag.embed.builtin import BuiltinEmbedder
-from obsidian_rag.embed.wordpieces import WordPieces
+from obsidian_rag.embed.builtin import BuiltinEmbedder, WordPieces
 
 TEXTS = [
     "Why is the sky blue?",
@@ -78,7 +77,7 @@ def test_forgetting_words_changes_nothing(
     pieces: WordPieces, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The limit is only worth testing when small.
-    monkeypatch.setattr("obsidian_rag.embed.wordpieces._WORDS_KEPT", 3)
+    monkeypatch.setattr("obsidian_rag.embed.builtin._MAX_CACHED_WORDS", 3)
     for text in TEXTS:
         assert next(pieces.tokens([text])).tolist() == pieces.plain_tokens(text)
 

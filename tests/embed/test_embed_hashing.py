@@ -33,7 +33,7 @@ def test_shared_words_and_spellings_are_close() -> None:
 
 def test_forgetting_words_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     # The limit is only worth testing when small.
-    monkeypatch.setattr("obsidian_rag.embed.hashing._WORDS_KEPT", 2)
+    monkeypatch.setattr("obsidian_rag.embed.hashing._MAX_CACHED_WORDS", 2)
     text = "one two three four five one two three"
     assert np.array_equal(
         HashEmbedder().embed_query(text), HashEmbedder().embed_documents([text])[0]

@@ -3,7 +3,7 @@
 import pytest
 
 from obsidian_rag.config import SecuritySettings
-from obsidian_rag.embed.network import check_endpoint
+from obsidian_rag.embed.provider_http import check_endpoint
 from obsidian_rag.errors import ConfigInvalid, SecurityViolation
 
 LOCAL = SecuritySettings.model_validate({"local_only": True})

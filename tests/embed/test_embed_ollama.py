@@ -18,8 +18,7 @@ from tests.embed.embedding_doubles import (
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.embed.embedder import InputsRejected
-from obsidian_rag.embed.ollama import OllamaEmbedder
-from obsidian_rag.embed.ollama_models import known_model
+from obsidian_rag.embed.ollama import OllamaEmbedder, known_model
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     OllamaUnreachable,

@@ -25,6 +25,7 @@ SURFACE = [
     "embedder",
     "fingerprint",
     "meaning",
+    "livesync",
 ]
 DEEP = [*SURFACE, "chunks", "notes", "relations"]
 PAST_NS = 1_700_000_000_123_456_789
@@ -91,6 +92,17 @@ def test_changed_bytes_in_a_stored_text_are_found_by_every_check_that_reads_file
     assert found.verdict == "problem"
     assert "INDEX_CORRUPTED" in found.message
     assert "reindex" in found.suggestion
+
+
+def test_a_vector_that_cannot_be_one_is_found_by_the_deep_check(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    made = indexed(engine, make_vault({"a.md": "text", "b.md": "other"}))
+    wrong = [1e30] * made.chunks.dimensions
+    made.chunks.table.update(where="source_file = 'a.md'", values={"vector": wrong})
+    made.chunks.record()
+    found = finding(made, "chunks", deep=True)
+    assert (found.verdict, "a.md" in found.message) == ("problem", True)
 
 
 def test_a_note_changed_behind_the_back_of_its_timestamp_is_found_by_the_deep_check_only(

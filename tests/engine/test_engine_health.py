@@ -16,7 +16,6 @@ from obsidian_rag.errors import (
     IndexerFailed,
     IndexNotFound,
     IndexStale,
-    LivesyncLocked,
     ObsidianRagError,
     OllamaUnreachable,
     Status,
@@ -33,7 +32,6 @@ UNUSABLE = ConfigInvalid("config.json cannot be used.", "Correct it.")
 WAITING = ConfigInvalid("server.port takes effect after a restart.", "Start anew.")
 OTHERWISE_MADE = EmbeddingMismatch("Made with another model.", "Run reindex.")
 OLD = IndexStale("The vault has changed.", "Run sync.")
-LOCKED = LivesyncLocked("The database is locked.", "Unlock it.")
 HERE = VaultFacts(path="/notes", made_of="/notes")
 MISSING = replace(HERE, place=VaultPlace.AWAY)
 FEW = replace(MISSING, counted=Away("/notes", 800, 12, ("a.md",)))
@@ -56,7 +54,6 @@ SPECIFIED: tuple[Rule, ...] = (
     (lambda seen: left_undone(seen), "degraded", "INDEX_INCOMPLETE"),
     (lambda seen: seen.staleness, "degraded", "INDEX_STALE"),
     (lambda seen: seen.restart, "degraded", "CONFIG_INVALID"),
-    (lambda seen: seen.livesync, "degraded", "LIVESYNC_LOCKED"),
 )
 
 
@@ -81,12 +78,11 @@ def every_combination() -> Iterator[HealthFacts]:
         (None, OTHERWISE_MADE),
         (None, OLLAMA),
         (None, OLD),
-        (None, LOCKED),
     )
     vaults = (HERE, MISSING, FEW, OTHER)
     owings = ((0, False), (0, True), (14_269, True))
     work = list(itertools.product(vaults, Unfinished, owings, (False, True)))
-    for store, indexer, (config, restart), settings, embedder, staleness, livesync in troubles:
+    for store, indexer, (config, restart), settings, embedder, staleness in troubles:
         for vault, unfinished, (owed, is_waiting), is_running in work:
             yield HealthFacts(
                 store=store,
@@ -96,7 +92,6 @@ def every_combination() -> Iterator[HealthFacts]:
                 embedder=embedder,
                 staleness=staleness,
                 restart=restart,
-                livesync=livesync,
                 vault=vault,
                 unfinished=unfinished,
                 indexed=343,
@@ -117,7 +112,7 @@ def test_every_combination_of_facts_has_the_answer_that_the_design_specifies() -
         )
         assert found == expected, seen
         counted += 1
-    assert counted == 3 * 2**7 * 4 * 3 * 3 * 2
+    assert counted == 3 * 2**6 * 4 * 3 * 3 * 2
 
 
 def test_whatever_is_not_healthy_says_why_and_what_to_do() -> None:
@@ -152,7 +147,6 @@ def test_no_trouble_more_makes_anything_better() -> None:
             replace(seen, owed=0, is_waiting=False),
             replace(seen, staleness=None),
             replace(seen, restart=None),
-            replace(seen, livesync=None),
         ):
             assert BADNESS[assess(better).state] <= worst, (seen, better)
 
@@ -180,7 +174,6 @@ SUBJECTS = (
     "embedder",
     "staleness",
     "restart",
-    "livesync",
 )
 STATES: dict[Status, dict[str, ObsidianRagError | None]] = {
     "healthy": dict.fromkeys(SUBJECTS),

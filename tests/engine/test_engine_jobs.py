@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.embed.embedding_doubles import Answer, FakeOllama, fake_ollama
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import PATIENCE_S
 
 from obsidian_rag import config, errors
 from obsidian_rag.engine import Bus, Engine, Event, Job, run_index
@@ -23,7 +25,7 @@ from obsidian_rag.engine.events import EventKind
 from obsidian_rag.engine.job import JobStatus, job_fields
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.errors import Busy, NotFound, error_from
-from obsidian_rag.index import Mode
+from obsidian_rag.index import Mode, Phase, Precedence, Progress, RunOrder
 from obsidian_rag.store import writer_lock
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -162,6 +164,20 @@ def in_thread(action: Callable[[], object]) -> Iterator[threading.Thread]:
         assert not thread.is_alive()
 
 
+def sent(jobs: Jobs, kind: str) -> threading.Event:
+    """Set once the worker can read a message of this kind."""
+    link, event = jobs._link, threading.Event()
+    send = link.send
+
+    def spy(message: Mapping[str, object]) -> None:
+        send(message)
+        if message["type"] == kind:
+            event.set()
+
+    link.send = spy  # type: ignore[method-assign]
+    return event
+
+
 def test_a_job_is_started_told_of_and_completed(live: Live, make_vault: MakeVault) -> None:
     living = live(make_vault({"a.md": "text", "b.md": "more"}))
     job = living.jobs.request(Mode.FULL)
@@ -202,6 +218,19 @@ def test_a_job_as_events_and_tools_show_it(live: Live, make_vault: MakeVault) ->
     }
 
 
+def test_an_import_that_gave_way_goes_on_counting_and_its_wait_is_not_work() -> None:
+    job = Job(RunOrder(Mode.SYNC, link_id="x"), is_requested=False, began=time.monotonic() - 10)
+    job = job.moved_on(Progress(Phase.SCANNING, 900, 0)).moved_on(Progress(Phase.STORING, 300, 900))
+    waiting = job.interrupted()
+    worked_s = waiting.worked_s
+    assert worked_s >= 10
+    assert (waiting.worked_s, waiting.stored) == (worked_s, job.stored)
+    again = replace(waiting, began=time.monotonic()).moved_on(Progress(Phase.STORING, 100, 600))
+    assert again.stored == again.progress == Progress(Phase.STORING, 400, 900)
+    assert again.worked_s >= worked_s
+    assert replace(again, began=None).interrupted().stored_before == 400
+
+
 def test_a_second_request_is_answered_with_the_job_under_way(
     slow: Living, server: FakeOllama
 ) -> None:
@@ -233,6 +262,23 @@ def test_a_request_for_a_vault_joins_the_import_that_the_daemon_began(
     edited = jobs.sync(["a.md"], "edited")
     assert jobs.request(Mode.SYNC, link_id="linked").id == begun.id
     assert jobs.request(Mode.SYNC, link_id="edited").id != edited.id
+
+
+def test_what_waits_goes_by_precedence_and_an_import_is_last(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    jobs = Living(engine(make_vault({})).config).jobs
+    asked = [
+        jobs.sync(None, "first", Precedence.IMPORT),
+        jobs.sync(None, "second", Precedence.IMPORT),
+        jobs.sync(None, "known", Precedence.LOOK),
+        jobs.sync(["a.md"], "known"),
+        jobs.sync(None, "primary"),
+        jobs.sync(["b.md"]),
+        jobs.request(Mode.SYNC),
+    ]
+    waiting = [asked.index(job) for job in jobs._waiting]
+    assert waiting == [3, 4, 5, 6, 2, 0, 1]
 
 
 def test_a_request_waits_behind_the_watcher_s_job_and_comes_right_after_it(
@@ -507,7 +553,7 @@ import sys, threading
 from obsidian_rag.config import load
 from obsidian_rag.engine.events import Bus, EventKind
 from obsidian_rag.engine.jobs import Jobs
-from obsidian_rag.index import Mode
+from obsidian_rag.index import Mode, Precedence
 
 bus = Bus()
 bus.subscribe(lambda event: print(event.data.get("phase"), flush=True))
@@ -563,8 +609,9 @@ def test_stopping_at_once_cancels_the_running_job(slow: Living, server: FakeOlla
     job = slow.jobs.request(Mode.FULL)
     slow.until_stored()
     server.on_embed = server.vectors
+    cancel_sent = sent(slow.jobs, "cancel")
     with in_thread(lambda: slow.jobs.stop(0)):
-        until(lambda: slow.jobs._is_cancelling)
+        assert cancel_sent.wait(PATIENCE_S)
         server.release.set()
     assert slow.done(job).status is JobStatus.CANCELLED
     assert slow.outcome()["status"] == "cancelled"

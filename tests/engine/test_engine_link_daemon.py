@@ -9,7 +9,7 @@ from tests.folders import write_notes
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.config import load
-from obsidian_rag.engine import Daemon, run_index
+from obsidian_rag.engine import Daemon, Event, run_index
 from obsidian_rag.engine.job import Job, JobStatus
 from obsidian_rag.engine.linking import (
     add_link,
@@ -64,6 +64,8 @@ def test_a_link_is_imported_and_watched_at_once_and_no_more_when_removed(
 def test_an_edit_of_the_primary_vault_overtakes_an_import(daemon: Daemon, tmp_path: Path) -> None:
     root = tmp_path / "Many"
     write_notes(root, MANY)
+    told: list[Event] = []
+    daemon.live.bus.subscribe(told.append)
     link = add_link(daemon.engine, str(root))
     until(lambda: _stored(daemon, link.link_id) > 0)
     (daemon.engine.vaults.primary.root / "New.md").write_text("# New\n\nzymurgy")
@@ -75,6 +77,46 @@ def test_an_edit_of_the_primary_vault_overtakes_an_import(daemon: Daemon, tmp_pa
     # Each file once, although the import gave way.
     job = daemon.live.jobs.latest
     assert job is not None
+    steps = [
+        one.data
+        for one in told
+        if one.data.get("phase") == "storing" and one.data["link_id"] == link.link_id
+    ]
+    done = [int(str(step["current"])) for step in steps]
+    assert done == sorted(done), "progress went back when the import gave way"
+    assert done[-1] == steps[-1]["total"]
+
+
+def test_neither_a_reconcile_nor_an_edit_after_it_waits_for_an_import(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    stones, many = tmp_path / "Stones", tmp_path / "Many"
+    write_notes(stones, {"Granite.md": "# Granite\n\ncoarse"})
+    other = add_link(daemon.engine, str(stones))
+    until(lambda: link_status(daemon.engine, other.link_id).progress.phase == "done")
+    write_notes(many, MANY)
+    link = add_link(daemon.engine, str(many))
+    until(lambda: _stored(daemon, link.link_id) > 0)
+    primary = daemon.engine.vaults.primary
+    looks = _looks(daemon, primary.link_id), _looks(daemon, other.link_id)
+    for vault in (None, other.link_id, link.link_id):  # as when the reconcile falls due
+        daemon._scheduler.changed(None, vault)
+    until(lambda: _looks(daemon, primary.link_id) > looks[0])
+    until(lambda: _looks(daemon, other.link_id) > looks[1])
+    (primary.root / "New.md").write_text("# New\n\nzymurgy")
+    (stones / "Basalt.md").write_text("# Basalt\n\nvolcanic")
+    until(lambda: ("vault", "New.md") in found(daemon, "zymurgy"))
+    until(lambda: ("Stones", "Basalt.md") in found(daemon, "volcanic basalt"))
+    status = link_status(daemon.engine, link.link_id)
+    assert status.totals.pending > 0, "the import was over before the edits"
+
+
+def _looks(daemon: Daemon, link_id: str) -> int:
+    """How many runs over all of a vault are over."""
+    with daemon.live.jobs._changed:
+        over = list(daemon.live.jobs._over.values())
+    orders = [job.order for job in over if job.status is JobStatus.COMPLETED]
+    return sum((one.link_id, one.paths) == (link_id, None) for one in orders)
 
 
 def test_an_import_can_be_paused_resumed_and_removed(daemon: Daemon, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.folders import write_notes
 
+from obsidian_rag import tools
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.engine.linking import (
     add_link,
@@ -227,6 +228,41 @@ def test_a_relative_path_and_a_link_in_a_circle_are_refused(made: Engine, tmp_pa
     for path in ("notes", str(tmp_path / "round")):
         with pytest.raises(InvalidArgument):
             add_link(made, path)
+
+
+@pytest.mark.parametrize("root", ["/proc", "/proc/sys", "/dev"])
+def test_a_folder_of_the_system_is_refused(made: Engine, root: str, tmp_path: Path) -> None:
+    alias = tmp_path / "alias"
+    alias.symlink_to(root)
+    for path in (root, str(alias)):
+        with pytest.raises(InvalidArgument, match="belongs to the system"):
+            add_link(made, path)
+    assert len(made.vaults.links.all()) <= 1, "only the primary vault"
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        ("INVALID_ARGUMENT", {"root_path": ""}),
+        ("INVALID_ARGUMENT", {"root_path": "/tmp/a\0b"}),
+        ("INVALID_ARGUMENT", {"root_path": "/tmp/\x1b[2J"}),
+        ("INVALID_ARGUMENT", {"name": "a\0b"}),
+        ("SECURITY_VIOLATION", {"include": ["../x"]}),
+        ("SECURITY_VIOLATION", {"include": ["Rocks", "a/../../x"]}),
+        ("SECURITY_VIOLATION", {"include": ["%2e%2e/x"]}),
+        ("SECURITY_VIOLATION", {"include": ["Ro\0cks"]}),
+        ("SECURITY_VIOLATION", {"exclude": ["../x"]}),
+    ],
+)
+def test_a_link_that_means_nothing_or_something_outside_is_refused(
+    made: Engine, other: Path, code: str, arguments: dict[str, object]
+) -> None:
+    envelope = tools.call(made, "obsidian_link_add", {"root_path": str(other), **arguments})
+    assert envelope["error"] is not None
+    assert envelope["error"]["code"] == code, envelope
+    assert "\0" not in envelope["error"]["message"]
+    assert "\x1b" not in envelope["error"]["message"]
+    assert len(made.vaults.links.all()) <= 1, "only the primary vault"
 
 
 def test_links_out_of_a_vault_and_in_circles_are_told(made: Engine, other: Path) -> None:

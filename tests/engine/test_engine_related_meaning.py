@@ -9,7 +9,7 @@ from tests.engine.transformers import install, words
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import MeaningPass, Mode, add_meaning
 from obsidian_rag.relations import links_found, related_notes, relations_state
-from obsidian_rag.relations.kinds import Kind
+from obsidian_rag.relations.packed import Kind
 from obsidian_rag.store import embedded_chunks
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -38,6 +38,11 @@ def kinds(engine: Engine) -> tuple[Kind, Kind]:
     """By what a note and a text are compared."""
     note = related_notes(engine, note="n00.md").kind
     return note, related_notes(engine, text=words(1)).kind
+
+
+def scores(engine: Engine) -> list[tuple[str, float]]:
+    answer = related_notes(engine, note="n00.md")
+    return [(one.found.card.path, one.found.score) for one in answer.notes]
 
 
 def test_the_pass_changes_related_notes_over_and_status_tells(made: Engine) -> None:
@@ -79,14 +84,21 @@ def test_without_its_transformer_notes_are_compared_by_static_vectors(
     assert state(off) == (None, None)
 
 
-def test_damaged_indexes_are_made_again_and_get_their_meanings_back(
-    made: Engine, home: Path
+@pytest.mark.parametrize("is_damaged", [True, False])
+@pytest.mark.parametrize("rebuilt_by", ["question", "sync"])
+def test_indexes_that_are_made_again_have_their_meaning_vectors_at_once(
+    made: Engine, home: Path, *, is_damaged: bool, rebuilt_by: str
 ) -> None:
     add_all(made)
+    before = scores(made)
     made.relations.let_go()
-    (home / "relations.db").write_bytes(b"no database at all" * 1000)
-    for suffix in ("-wal", "-shm"):
+    for suffix in ("", "-wal", "-shm"):
         (home / f"relations.db{suffix}").unlink(missing_ok=True)
-    assert related_notes(made, note="n00.md").kind is Kind.STATIC
-    add_all(made)
-    assert related_notes(made, note="n00.md").kind is Kind.MEANING
+    if is_damaged:
+        (home / "relations.db").write_bytes(b"no database at all" * 1000)
+    if rebuilt_by == "sync":
+        run_index(made, Mode.SYNC)
+        assert state(made) == ("meaning", 20)
+    assert scores(made) == before
+    assert kinds(made) == (Kind.MEANING, Kind.MEANING)
+    assert state(made) == ("meaning", 20)

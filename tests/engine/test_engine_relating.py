@@ -18,7 +18,7 @@ from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
-from obsidian_rag.index import Mode
+from obsidian_rag.index import Mode, relate_now
 from obsidian_rag.relations import (
     RelatedAnswer,
     format_of,
@@ -27,7 +27,6 @@ from obsidian_rag.relations import (
     related_notes,
     relations_state,
     similar_titles,
-    update_relations,
 )
 from obsidian_rag.relations.query import relation_troubles
 from obsidian_rag.relations.rows_file import open_rows
@@ -139,7 +138,7 @@ def test_folders_excluded_since_are_left_out_by_the_next_sync(
 def test_indexes_made_otherwise_are_made_again_when_they_are_asked(
     made: Engine, engine: MakeEngine
 ) -> None:
-    again = engine(vault(made), {"relations.ngram_size": 4})
+    again = engine(vault(made), {"relations.max_chars": 4000})
     assert asked(again)[0] == "Bog.md"
 
 
@@ -344,14 +343,14 @@ def test_a_text_is_related_by_words_when_the_embedder_is_down(
 
 def test_a_few_changed_notes_are_taken_up_at_once(made: Engine) -> None:
     write(made, "Marsh.md", "# Marsh\n\nfox sedge and marsh marigold\n")
-    assert update_relations(made, ["Marsh.md"]) == (1, 0)
+    assert relate_now(made, ["Marsh.md"]) == (1, 0)
     assert "Marsh.md" in asked(made)
 
 
 def test_nothing_is_taken_up_before_notes_are_related(
     engine: MakeEngine, make_vault: MakeVault, home: Path
 ) -> None:
-    assert update_relations(engine(make_vault(NOTES)), ["Pond.md"]) is None
+    assert relate_now(engine(make_vault(NOTES)), ["Pond.md"]) is None
     assert not (home / FILE).exists()
 
 
@@ -362,7 +361,7 @@ def test_damage_is_no_reason_for_an_edit_to_fail(
     made.close()
     damage(settled(home))
     write(made, "Pond.md", "# Pond\n\nfox sedge\n")
-    assert update_relations(made, ["Pond.md"]) is None
+    assert relate_now(made, ["Pond.md"]) is None
     assert "Bog.md" in asked(made)
 
 

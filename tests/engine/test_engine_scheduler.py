@@ -16,7 +16,7 @@ from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.scheduler import Scheduler
-from obsidian_rag.index import Mode
+from obsidian_rag.index import HealthFacts, Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -46,10 +46,12 @@ def test_a_job_that_nobody_remembers_does_not_stop_automatic_sync(
             assert let_embed.wait(PATIENCE_S)
             return ollama.vectors(request)
 
-        def look() -> None:
-            if is_embedding.is_set():
-                is_looking.set()
-                assert let_look.wait(PATIENCE_S)
+        class SlowHealth(Health):
+            def take(self, facts: HealthFacts) -> None:
+                if is_embedding.is_set():
+                    is_looking.set()
+                    assert let_look.wait(PATIENCE_S)
+                super().take(facts)
 
         def hear(event: Event) -> None:
             is_own = event.kind is EventKind.JOB and not event.data["requested"]
@@ -60,7 +62,7 @@ def test_a_job_that_nobody_remembers_does_not_stop_automatic_sync(
         bus = Bus()
         bus.subscribe(hear)
         jobs = Jobs(made.config, bus)
-        made.live = Live(bus, jobs, Health(bus), livesync=look)
+        made.live = Live(bus, jobs, SlowHealth(bus))
         scheduler, stop = Scheduler(made, made.live), threading.Event()
         thread = threading.Thread(target=scheduler.run, args=(stop,))
         jobs.start()

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,11 +62,15 @@ def test_no_run_begins_before_the_user_has_said_yes(
         assert "--yes" in caught.value.suggestion
     estimate = made.sending.estimate(Mode.FULL)
     assert estimate is not None
-    tokens = sum(len(text) for text in NOTES.values()) // 4
-    assert (estimate.notes, estimate.tokens) == (4, tokens)
+    assert server.paths == []
+    made.sending.agree()
+    run_index(made, Mode.FULL)
+    sent = [text for batch in server.inputs for text in batch if "\n" in text]
+    tokens = round(sum(len(text) for text in sent) / 4)
+    assert (estimate.notes, estimate.tokens) == (2, tokens)
     assert f"about {tokens:,} tokens" in estimate.text
     assert f"cost about {tokens / 50:.2f}" in estimate.text
-    assert server.paths == []
+    assert "cost less than 0.01" in replace(estimate, price_per_million=0.02).text
 
 
 def test_after_a_yes_all_goes_on_and_what_is_private_stays(

@@ -21,6 +21,7 @@ from tests.waiting import PATIENCE_S, until
 from obsidian_rag import config
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
+from obsidian_rag.relations import related_notes
 from obsidian_rag.tools import OWNER, call
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -89,8 +90,13 @@ class Worker:
 
 
 @contextmanager
-def working(made: config.Config, program: str = SERVE) -> Iterator[Worker]:
-    """A worker that is ready; one that gets stuck is killed, which ends the test."""
+def working(
+    made: config.Config, program: str = SERVE, *, is_early: bool = False
+) -> Iterator[Worker]:
+    """A worker that is ready; one that gets stuck is killed, which ends the test.
+
+    With `is_early` it gets an order before its settings.
+    """
     process = subprocess.Popen(
         [sys.executable, "-c", program],
         stdin=subprocess.PIPE,
@@ -103,6 +109,8 @@ def working(made: config.Config, program: str = SERVE) -> Iterator[Worker]:
     worker = Worker(process)
     try:
         settings = made.settings.model_dump(mode="json", by_alias=True)
+        if is_early:
+            worker.send(type="relate", paths=["a.md"], link_id=None)
         worker.send(type="configure", home=str(made.home), file=str(made.file), settings=settings)
         assert worker.read() == {"type": "ready"}
         yield worker
@@ -175,6 +183,33 @@ def test_one_worker_does_many_runs_and_a_run_of_some_paths_looks_at_no_others(
         assert worker.hang_up() == 0
     made.chunks.close()
     assert_sound(made)
+
+
+def test_a_few_notes_are_related_before_their_run(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    made = engine(make_vault({"a.md": "# A\nsourdough and rye\n", "b.md": "# B\nroses\n"}))
+    with working(made.config) as worker:
+        worker.run("1", "full")
+        worker.end_of_run()
+        make_vault({"c.md": "# C\nsourdough and rye\n"})
+        worker.send(type="relate", paths=["c.md"], link_id=None)
+        assert worker.read() == {"type": "related", "paths": ["c.md"], "written": 1, "removed": 0}
+        assert related_notes(made, note="a.md").notes[0].found.card.path == "c.md"
+        assert stored_files(made) == ["a.md", "b.md"]
+        worker.run("2", paths=["c.md"])
+        assert worker.end_of_run()["added"] == 1
+    made.chunks.close()
+    assert_sound(made)
+
+
+def test_notes_that_are_saved_before_the_settings_come_are_left_to_their_run(
+    engine: MakeEngine, make_vault: MakeVault
+) -> None:
+    made = engine(make_vault({"a.md": "text"}))
+    with working(made.config, is_early=True) as worker:
+        worker.run(mode="full")
+        assert worker.end_of_run()["added"] == 1
 
 
 def test_the_parent_s_settings_count_and_not_those_of_the_file(

@@ -86,6 +86,37 @@ class Abroad(HashEmbedder):
         return super().embed_documents(texts)
 
 
+def test_comments_are_never_sent_abroad_and_are_found_all_the_same(world: "World") -> None:
+    long = "".join(f"hidden{n} words of a comment.\n\n" for n in range(200))
+    world.write(
+        {
+            "inline.md": "Roses %%hush one%% need water. %% hush\ntwo %% Tulips too.",
+            "heading.md": "# Plan %%hush three%%\n\nDig a pond.",
+            "block.md": f"Before it.\n\n%%\n{long}%%\n\nAfter it. " + "More words here. " * 200,
+            "open.md": "Begin here.\n\n%% hush four\n\n" + "hush five. " * 400,
+            "line.md": "x " * 900
+            + "%%"
+            + "hush six " * 300
+            + "%% mid %%"
+            + "hush six " * 300
+            + "%%",
+            "code.md": "Some text stays.\n\n```python\n%%time\n```\n\nIt goes on.",
+            "span.canvas": '{"nodes": [{"id": "1", "type": "text", "text": "Card %%hush%% end"}]}',
+        }
+    )
+    embedder = Abroad()
+    engine = world.engine()
+    place = replace(Workplace.of(engine, engine.vaults.remember_primary(), None), embedder=embedder)
+    IndexRun(place, lambda _: None, lambda: False).run(Mode.SYNC)
+    engine.close()
+    sent = "\n".join(embedder.sent)
+    for shown in ("Roses", "water", "Tulips", "pond", "More words", "Some text", "goes on", "Card"):
+        assert shown in sent
+    assert "hush" not in sent
+    assert "hidden" not in sent
+    assert any("hush one" in text for _, text in world.texts())
+
+
 def test_sensitive_passages_and_private_notes_are_never_sent_abroad(world: "World") -> None:
     world.write(
         {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from obsidian_rag.errors import EmbeddingMismatch, IndexCorrupted, VaultAway
-from obsidian_rag.index import Phase, Progress
+from obsidian_rag.index import Phase, Progress, file_notices
 from obsidian_rag.store.chunks import TABLE
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ def test_a_note_that_says_rag_false_is_never_indexed_and_leaves_when_it_says_so(
     world.write({"a.md": "secret", "b.md": "---\nrag: false\n---\nsecret"})
     assert world.run().indexed_files == 1
     world.write({"a.md": "---\nrag: false\n---\nsecret"})
+    world.write({"broken.md": "---\nrag: false\ntags: [a\n: x\n---\nsecret"})
     world.run()
     assert world.texts() == []
 
@@ -145,6 +146,16 @@ def test_a_private_note_is_indexed_and_marked(world: "World") -> None:
     world.write({"a.md": "---\nrag: private\n---\nsecret", "b.md": "open"})
     world.run()
     assert [row["is_private"] for row in world.rows()] == [True, False]
+
+
+def test_an_unknown_value_of_rag_makes_a_note_private_and_is_named(world: "World") -> None:
+    world.write({"a.md": "---\nrag: privat\n---\nsecret", "b.md": "open"})
+    world.run()
+    assert [row["is_private"] for row in world.rows()] == [True, False]
+    with closing(world.engine()) as engine:
+        (notice,) = file_notices(engine)
+    assert (notice.file, notice.status) == ("a.md", "warning")
+    assert "'privat'" in notice.reason
 
 
 def test_files_left_out_by_the_scan_are_recorded_until_they_are_let_in(world: "World") -> None:
@@ -272,7 +283,7 @@ def test_a_cancelled_run_keeps_what_it_did_and_the_next_one_finishes(world: "Wor
 def test_many_files_are_done_a_page_at_a_time_and_counted_together(
     world: "World", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("obsidian_rag.index.run._PAGE", 10)
+    monkeypatch.setattr("obsidian_rag.index.run._QUEUE_PAGE_FILES", 10)
     world.write({f"{number:02}.md": f"# N\n\nnote {number}" for number in range(25)})
     world.write({"24.md": b"\xff\xfe\x00broken"})
     stored: list[tuple[int, int]] = []

@@ -11,6 +11,8 @@ from filelock import FileLock
 from tests.engine.transformers import assert_complete, install, words
 
 from obsidian_rag.engine import Engine, ask, examine, report_status, run_index
+from obsidian_rag.engine.foreground import index_in_foreground
+from obsidian_rag.engine.health import health_of
 from obsidian_rag.index import (
     MeaningPass,
     MeaningState,
@@ -263,6 +265,89 @@ def test_damaged_vectors_are_made_again(made: Engine, home: Path) -> None:
     deep = next(found for found in examine(made, deep=True) if found.check == "meaning")
     assert (deep.verdict, deep.message) == ("warning", "1 meaning vectors are damaged")
     added(made)
+    assert_complete(made)
+
+
+def damage_half(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+
+
+def damage_head(file: Path) -> None:
+    file.write_bytes(b"nothing that we wrote" + file.read_bytes()[21:])
+
+
+@pytest.mark.parametrize("damage", [damage_half, damage_head, Path.unlink])
+def test_lost_vectors_are_told_and_the_next_run_adds_them_without_a_daemon(
+    made: Engine, damage: Callable[[Path], object]
+) -> None:
+    added(made)
+    assert health_of(made).state == "healthy"
+    store = made.meaning_store
+    assert store is not None
+    damage(store.file)
+    made.transformer.close()  # as a new process
+    store = made.meaning_store
+    assert store is not None
+    left = store.count()
+    trouble = health_of(made).error
+    assert trouble is not None
+    assert (left < 30, trouble.code) == (True, "INDEX_INCOMPLETE")
+    assert f"{left} of 30 passages" in trouble.message
+    index_in_foreground(made, Mode.SYNC, lambda *_: None, lambda: False)
+    assert health_of(made).state == "healthy"
+    assert_complete(made)
+
+
+def test_what_was_lost_stays_known_while_it_is_not_added(made: Engine) -> None:
+    added(made)
+    store = made.meaning_store
+    assert store is not None
+    damage_half(store.file)
+    added(made, 3)
+    assert health_of(made).state == "degraded"
+    (made.config.vault_root / "n07.md").unlink()
+    index_in_foreground(made, Mode.SYNC, lambda *_: None, lambda: True)
+    settle_meaning(made, now())
+    assert health_of(made).state == "degraded"
+    added(made)
+    assert health_of(made).state == "healthy"
+
+
+def test_vectors_that_were_never_added_are_counted_and_no_trouble(made: Engine) -> None:
+    added(made, 10)
+    assert health_of(made).state == "healthy"
+    added(made)
+    (made.config.vault_root / "n07.md").write_text(f"# Another\n\n{words(77)}\n")
+    index_in_foreground(made, Mode.SYNC, lambda *_: None, lambda: False)
+    assert health_of(made).state == "healthy"
+    assert meaning_state(made) == MeaningState("minilm", 29, 30)
+
+
+def test_a_living_pass_notices_that_vectors_are_lost(made: Engine) -> None:
+    living = MeaningPass(made, lambda _: None)
+    living.run(lambda: False)
+    assert not living.is_due()
+    store = made.meaning_store
+    assert store is not None
+    damage_half(store.file)
+    assert living.is_due()
+    living.run(lambda: False)
+    assert not living.is_due()
+    assert_complete(made)
+
+
+def test_a_damaged_model_is_told_by_health(made: Engine, home: Path) -> None:
+    added(made)
+    model = home / "models/minilm/model.onnx"
+    whole = model.read_bytes()
+    for content in (whole[: len(whole) // 2], whole.replace(whole[-64:], bytes(64))):
+        model.write_bytes(content)
+        trouble = health_of(made).error
+        assert trouble is not None
+        assert trouble.message.startswith("0 of 30 passages can be found by meaning")
+    model.write_bytes(whole)
+    assert health_of(made).state == "healthy"
     assert_complete(made)
 
 

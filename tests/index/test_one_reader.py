@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.notes import parse_note
-from obsidian_rag.relations import RelationsConsumer, related_notes
-from obsidian_rag.store import Consumer, Queue
+from obsidian_rag.relations import RelationsWriter, known_notes, related_notes
+from obsidian_rag.relations.rows import Rows
+from obsidian_rag.store import Queue
 
 if TYPE_CHECKING:
     from tests.index.conftest import World
@@ -41,10 +43,10 @@ def related(world: "World", note: str) -> set[str]:
         return {one.found.card.path for one in found.notes}
 
 
-def owed(world: "World", consumer: Consumer) -> list[str]:
+def owed(world: "World") -> list[str]:
     with closing(world.engine()) as engine:
         (link_id,) = engine.database.row("SELECT link_id FROM vault_link") or ("",)
-        changes = next(Queue(engine.database, consumer).pages(str(link_id), -1), [])
+        changes = next(Queue(engine.database).pages(str(link_id), -1), [])
         return [change.rel_path for change in changes]
 
 
@@ -104,28 +106,30 @@ def test_a_line_that_becomes_a_templates_costs_no_other_note_a_parse(
     assert parsed == {"new.md": 1}
 
 
-def test_questions_do_not_wait_for_the_related_notes_of_what_was_saved(
+def test_a_note_is_announced_when_its_relations_are_written_too(
     world: "World", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.write(NOTES)
     world.run("full")
     seen: list[str] = []
-    take = RelationsConsumer.take
+    write = RelationsWriter.write
 
-    def looking(*given: Any) -> bool:
+    def looking(*given: Any) -> None:
+        write(*given)
         with closing(world.engine()) as engine:
             seen.append(engine.index_version)
-        return take(*given)
 
     with closing(world.engine()) as engine:
         before = engine.index_version
-    monkeypatch.setattr(RelationsConsumer, "take", looking)
+    monkeypatch.setattr(RelationsWriter, "write", looking)
     world.write({"03.md": "# Bread\nrye flour\n"})
     world.run("sync", paths=["03.md"])
-    assert seen == [str(int(before) + 1)]
+    assert seen == [before]
+    with closing(world.engine()) as engine:
+        assert engine.index_version == str(int(before) + 1)
 
 
-def test_what_is_owed_to_related_notes_alone_is_all_that_is_done(
+def test_what_the_related_notes_lack_after_a_crash_is_done_without_a_new_embedding(
     world: "World", parsed: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A crash between the chunks and the related notes."""
@@ -137,16 +141,40 @@ def test_what_is_owed_to_related_notes_alone_is_all_that_is_done(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(RelationsConsumer, "take", dies)
+        patched.setattr(RelationsWriter, "write", dies)
         world.run("sync")
-    assert owed(world, Consumer.CHUNKS) == []
-    assert sorted(owed(world, Consumer.RELATIONS)) == ["03.md", "New.md"]
+    assert sorted(owed(world)) == ["03.md", "New.md"]
     parsed.clear()
     tally = world.run("sync").tally
-    assert (tally.touched, tally.embedded_chunks, tally.reused_chunks) == (0, 0, 0)
+    assert (tally.touched, tally.embedded_chunks, tally.reused_chunks) == (2, 0, 2)
     assert parsed == {"03.md": 1, "New.md": 1}
-    assert owed(world, Consumer.RELATIONS) == []
+    assert owed(world) == []
     assert "03.md" in related(world, "New.md")
+
+
+def test_relations_that_broke_before_a_crash_get_what_they_lack(
+    world: "World", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write(NOTES)
+    world.run("full")
+    world.write({"03.md": "# Bread\nrye flour\n"})
+
+    def breaks(*_: object, **__: object) -> None:
+        raise IndexCorrupted("broken", "Run `obsidian-rag sync`.")
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Rows, "put", breaks)
+        patched.setattr(RelationsWriter, "start_over", dies)
+        patched.setattr(RelationsWriter, "close", lambda _: None)
+        world.run("sync")
+    assert owed(world) == []
+    world.run("sync", paths=["05.md"])
+    with closing(world.engine()) as engine:
+        titles = {card.path: card.title for card in known_notes(engine)}
+    assert titles["03.md"] == "Bread"
 
 
 def test_lost_relations_are_made_again_without_a_change_to_the_chunks(
@@ -172,6 +200,6 @@ def test_a_note_that_is_missing_for_a_moment_is_not_taken_out_of_the_relations_a
     (world.home / "relations.db").unlink()
     (world.vault / "03.md").unlink()
     assert "04.md" in related(world, "05.md")  # which makes them again
-    assert owed(world, Consumer.RELATIONS) == ["03.md"]
+    assert owed(world) == ["03.md"]
     world.run("sync")
-    assert owed(world, Consumer.RELATIONS) == []
+    assert owed(world) == []

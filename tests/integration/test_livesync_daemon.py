@@ -1,8 +1,10 @@
 """A real daemon that takes part in a LiveSync network, beside another device."""
 
 import contextlib
+import json
 import stat
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -103,25 +105,41 @@ def test_changes_travel_both_ways_and_become_searchable(set_up: Path, device: Te
     assert stat.S_IMODE((load().home / "livesync-secrets.json").stat().st_mode) == 0o600
 
 
-def test_a_server_that_goes_away_degrades_and_heals(
-    set_up: Path, device: TestNode, proxy: FaultyProxy
+def test_a_server_that_goes_away_is_named_and_search_stays_healthy(
+    set_up: Path, device: TestNode, proxy: FaultyProxy, cli: Cli
 ) -> None:
     with living() as daemon:
         daemon.index()
         until(lambda: connected(daemon))
         until(lambda: daemon.call("status")["data"]["plugin_health"] == "healthy")
         proxy.refuse()
-        gone = daemon.wait_for("health", state="degraded")
-        assert gone["code"] == "LIVESYNC_UNREACHABLE"
+        daemon.wait_for("livesync", code="LIVESYNC_UNREACHABLE")
         told = sync_status(daemon)
         assert (told["status"], told["error"]["code"]) == ("degraded", "LIVESYNC_UNREACHABLE")
         assert (told["data"]["running"], told["data"]["connected"]) == (True, False)
-        status = daemon.call("status")
-        assert (status["status"], status["error"]["code"]) == ("degraded", "LIVESYNC_UNREACHABLE")
-        assert daemon.call("search", query="notes")["error"] is None, "answers do not need it"
+        asked: dict[str, dict[str, object]] = {
+            "status": {},
+            "search": {"query": "notes"},
+            "read": {"note": "Garden"},
+            "related": {"note": "Garden"},
+        }
+        answers = {tool: daemon.call(tool, **arguments) for tool, arguments in asked.items()}
+        told = {tool: (answer["status"], answer["error"]) for tool, answer in answers.items()}
+        assert told == dict.fromkeys(asked, ("healthy", None)), "answers do not need it"
+        assert answers["status"]["data"]["livesync"]["code"] == "LIVESYNC_UNREACHABLE"
+        with urllib.request.urlopen(f"{daemon.door.url}/healthz") as reply:
+            assert json.load(reply)["status"] == "healthy"
+        (found,) = [
+            one
+            for one in cli("doctor", "--json").json["data"]["findings"]
+            if one["check"] == "livesync"
+        ]
+        assert (found["verdict"], "LIVESYNC_UNREACHABLE" in found["message"]) == ("warning", True)
+        assert "LIVESYNC_UNREACHABLE" in cli("status").out
         (set_up / "Meanwhile.md").write_text("written while the server was away\n")
         proxy.heal()
-        assert daemon.wait_for("health", state="healthy")["before"] == "degraded"
+        daemon.wait_for("livesync", code=None)
+        assert daemon.call("status")["data"]["livesync"] is None
         until(lambda: device.sync() and "Meanwhile.md" in device.files())
 
 
@@ -136,13 +154,13 @@ def test_a_locked_database_stops_the_node_until_the_user_has_helped(
         until(lambda: not sync_status(daemon)["data"]["running"])
         told = sync_status(daemon)
         assert told["error"]["code"] == "LIVESYNC_LOCKED"
-        assert daemon.call("status")["error"]["code"] == "LIVESYNC_LOCKED"
+        assert daemon.call("status")["data"]["livesync"]["code"] == "LIVESYNC_LOCKED"
         assert daemon.search("ferns")[0] == "Garden.md"
         done = cli("livesync", "unlock")
         assert done.code == 0, done.err
         until(lambda: connected(daemon))
         assert sync_status(daemon)["status"] == "healthy"
-        until(lambda: daemon.call("status")["data"]["plugin_health"] == "healthy")
+        until(lambda: daemon.call("status")["data"]["livesync"] is None)
 
 
 def test_an_emptied_vault_brakes_and_goes_on_when_it_is_back(
@@ -162,7 +180,7 @@ def test_an_emptied_vault_brakes_and_goes_on_when_it_is_back(
         assert set(NOTES) <= {file.name for file in set_up.iterdir()}
 
 
-def test_settings_that_are_not_allowed_are_health_too(
+def test_settings_that_are_not_allowed_are_named_by_status(
     set_up: Path, configure: Configure, far_remote: Remote
 ) -> None:
     settings = {
@@ -175,8 +193,8 @@ def test_settings_that_are_not_allowed_are_health_too(
         daemon.wait_for("health", code="INDEX_NOT_FOUND")
         daemon.index()
         told = daemon.call("status")
-        assert (told["status"], told["error"]["code"]) == ("degraded", "LIVESYNC_REFUSED")
-        assert "consent" in told["error"]["suggestion"]
+        assert (told["status"], told["data"]["livesync"]["code"]) == ("healthy", "LIVESYNC_REFUSED")
+        assert "consent" in told["data"]["livesync"]["suggestion"]
         assert daemon.stop() == 0
 
 

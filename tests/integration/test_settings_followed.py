@@ -202,9 +202,9 @@ def test_livesync_starts_and_stops_with_its_setting(daemon: Living, cli: Cli) ->
         ("enabled", "true"),
     ):
         assert cli("config", "set", f"livesync.{name}", value).code == 0
-    daemon.wait_for("health", code="LIVESYNC_UNREACHABLE")
+    daemon.wait_for("livesync", code="LIVESYNC_UNREACHABLE")
     assert cli("config", "set", "livesync.enabled", "false").code == 0
-    daemon.wait_for("health", state="healthy")
+    daemon.wait_for("livesync", code=None)
 
 
 @pytest.fixture

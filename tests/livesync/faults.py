@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from obsidian_rag.errors import LivesyncUnreachable
-from obsidian_rag.livesync import conflicts, disk, pull, trash
+from obsidian_rag.livesync import conflicts, disk, transfer, trash
 from obsidian_rag.livesync.couchdb.http import CouchServer
 from obsidian_rag.store import LivesyncRecords
 
@@ -32,7 +32,7 @@ _RECORDS = (
 )
 _NAMES = ("link", "replace", "rename", "unlink", "rmdir", "mkdir")
 _VAULT = ("replace_file", "rename_file", "remove_file", "keep_copy", "read_bytes")
-_MODULES = (pull, conflicts, disk, trash)
+_MODULES = (transfer, conflicts, disk, trash)
 
 
 class Crash(BaseException):
@@ -91,7 +91,7 @@ def crashing(at: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         # One after the other, so that a step has the same number each time.
-        patch.setattr(pull, "_WRITERS", 1)
+        patch.setattr(transfer, "_WRITE_THREADS", 1)
         patch.setattr(CouchServer, "ask", asked)
         for name in _RECORDS:
             _count(patch, LivesyncRecords, name, countdown)
@@ -126,7 +126,7 @@ def meddling(at: int, act: Callable[[], None]) -> Iterator[None]:
     """Let somebody act just before the n-th request, record or change of the vault."""
     countdown = _Countdown(at, act)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pull, "_WRITERS", 1)
+        patch.setattr(transfer, "_WRITE_THREADS", 1)
         _count(patch, CouchServer, "ask", countdown)
         for name in _RECORDS:
             _count(patch, LivesyncRecords, name, countdown)

@@ -7,10 +7,10 @@ from typing import Any
 
 from tests.folders import files_below, write_notes
 
-from obsidian_rag.livesync.case import Direction, Policy
 from obsidian_rag.livesync.codec.tweaks import Tweaks
 from obsidian_rag.livesync.couchdb.couch import Couch
 from obsidian_rag.livesync.couchdb.remote import Remote
+from obsidian_rag.livesync.disk import Direction, Policy
 from obsidian_rag.livesync.node import Node, Plan
 from obsidian_rag.livesync.reconcile import Reconciler
 from obsidian_rag.livesync.site import Site

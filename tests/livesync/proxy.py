@@ -124,6 +124,11 @@ class FaultyProxy:
         for conversation in open_now:
             conversation.cut()
 
+    def lead_to(self, port: int) -> None:
+        """Forward new connections to another server."""
+        self._target = (self._target[0], port)
+        self.cut()
+
     def heal(self) -> None:
         """Forget all faults."""
         self._faults, self._is_refusing = (), False

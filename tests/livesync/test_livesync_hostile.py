@@ -111,9 +111,6 @@ PATHS = (
     "flag_rebuild.md",
     "FLAG_FETCH.md",
     "livesync_log_1.md",
-    "CON",
-    "a/NUL",
-    "lpt1/a.md",
     "a" * 300 + ".md",
     "long/" * 500 + "a.md",
 )

@@ -6,8 +6,8 @@ from tests.livesync.nodes import MakeNode, sync
 from tests.livesync.pouch import Server
 from tests.livesync.third import Leaf, ThirdClient
 
-from obsidian_rag.livesync.case import Policy
 from obsidian_rag.livesync.couchdb.remote import Remote
+from obsidian_rag.livesync.disk import Policy
 
 BASE, LEFT, RIGHT = b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n"
 MERGED = b"A\nb\nC\n"

@@ -24,11 +24,11 @@ from obsidian_rag.errors import (
     LivesyncUnreadable,
     ObsidianRagError,
 )
-from obsidian_rag.livesync import pull
-from obsidian_rag.livesync.case import Direction, Policy
+from obsidian_rag.livesync import transfer
 from obsidian_rag.livesync.codec.tweaks import Tweaks
 from obsidian_rag.livesync.couchdb.couch import Couch
 from obsidian_rag.livesync.couchdb.remote import Remote
+from obsidian_rag.livesync.disk import Direction, Policy
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, VERSION_ID
 from obsidian_rag.livesync.node import Node, Pace
 
@@ -542,7 +542,7 @@ def test_a_disk_that_keeps_its_spelling_gets_the_content(
         raise IndexerFailed("The disk keeps the old spelling.", "Rename the file by hand.")
 
     # No disk of the tests is like that.
-    monkeypatch.setattr(pull, "rename_file", keeps_it)
+    monkeypatch.setattr(transfer, "rename_file", keeps_it)
     one = make_node("one")
     third.save("note.md", b"old")
     one.sync()
@@ -579,7 +579,7 @@ def test_a_conflict_is_over_when_its_file_is_gone(make_node: MakeNode) -> None:
 def test_one_portion_after_the_other_gives_the_same(
     make_node: MakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("obsidian_rag.livesync.reconcile._MOST_BYTES", 100)
+    monkeypatch.setattr("obsidian_rag.livesync.reconcile._MAX_BATCH_BYTES", 100)
     one, two = make_node("one"), make_node("two")
     for number in range(12):
         one.write(f"{number}.md", "x" * (number * 17))

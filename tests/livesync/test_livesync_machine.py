@@ -39,8 +39,8 @@ from tests.livesync.third import ThirdClient
 
 from obsidian_rag.errors import LivesyncBrake, LivesyncUnreachable
 from obsidian_rag.livesync import decision
-from obsidian_rag.livesync.case import Policy
 from obsidian_rag.livesync.codec.path_ids import normalise
+from obsidian_rag.livesync.disk import Policy
 from obsidian_rag.store import Database
 
 NAMES = ("a.md", "a.md", "Dir/b.md", "c.canvas", "d.bin")
@@ -410,7 +410,7 @@ def test_all_devices_agree_in_the_end_and_nothing_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A vault of a few files: the brake must not wait for ten.
-    monkeypatch.setattr(decision, "_MANY", many)
+    monkeypatch.setattr(decision, "_MAX_UNQUESTIONED_DELETIONS", many)
     template = tmp_path / "empty.db"
     Database(template).close()
     count = 0

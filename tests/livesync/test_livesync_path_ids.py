@@ -100,6 +100,12 @@ def test_a_name_that_windows_cannot_write_is_told_of(path: str) -> None:
     assert warns(path)
 
 
+@pytest.mark.parametrize("path", ["con/x.md", "CON.md", "aux.md", "CON", "a/nul/b.md"])
+def test_a_name_of_a_device_of_windows_takes_part_with_and_without_an_extension(path: str) -> None:
+    """A system that is not Windows can write them all, as the official client there does."""
+    assert (takes_part(path), warns(path)) == (None, "has a name that Windows keeps for a device")
+
+
 @pytest.mark.parametrize("path", ["auxiliary.md", "com10.md", "console", "a.b", "日本語.md"])
 def test_a_name_that_all_systems_can_write_is_not_told_of(path: str) -> None:
     assert warns(path) is None
@@ -110,7 +116,7 @@ def test_a_name_that_all_systems_can_write_is_not_told_of(path: str) -> None:
     ["", "/", "/abs.md", "//server/share.md", "../x", "a/../../x", "a/..", "a/../b.md", "..", "."]
     + ["./a.md", "a/./b.md", "a//b.md", "a/", "a\\b.md", "..\\x", "\\\\server\\x", "C:/x.md", "C:"]
     + ["c:x.md", "x:y.md", "a.md:stream", "i:.obsidian/app.json", "h:abc", "f:abc", "a\x00.md"]
-    + ["a\nb.md", "tab\there.md", "a\x7fb", "a\x85b", "\ud800.md", "CON", "a/nul/b.md", "~", "~/x"]
+    + ["a\nb.md", "tab\there.md", "a\x7fb", "a\x85b", "\ud800.md", "~", "~/x"]
     + ["%2e%2e/x.md", "..%2fx.md", "\uff0e\uff0e/x.md", "\u2025/x.md", ".. /x.md"]
     + [".hidden/x", ".obsidian/plugins/x/main.js", "a/.git/config", ".trash/x.md", ".x.md"]
     + ["redflag.md", "RedFlag2.md", "redflag3.md", "flag_rebuild.md", "flag_fetch.md"]

@@ -15,7 +15,7 @@ from obsidian_rag.errors import (
     ReadOnly,
 )
 from obsidian_rag.livesync import Tweaks
-from obsidian_rag.livesync.case import Policy
+from obsidian_rag.livesync.disk import Policy
 from obsidian_rag.livesync.membership import rehearse
 from obsidian_rag.livesync.resolution import Resolved, Resolver
 from obsidian_rag.livesync.site import Site

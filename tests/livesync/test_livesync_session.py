@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.livesync.keyrings import MemoryKeyring
 from tests.livesync.nodes import TestNode
 from tests.waiting import PATIENCE_S, until
 
+from obsidian_rag import livesync
 from obsidian_rag.config import Config, load
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import (
@@ -26,6 +28,7 @@ from obsidian_rag.errors import (
     LivesyncRefused,
     LivesyncUnreachable,
     NotFound,
+    ReadOnly,
 )
 from obsidian_rag.livesync import (
     Direction,
@@ -47,8 +50,7 @@ from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.livesync.session import is_node_running, node_lock
 from obsidian_rag.livesync.site import place_of, site_of, split_login
 from obsidian_rag.livesync.status import LivesyncStatus
-from obsidian_rag.store import Database, LivesyncRecords
-from obsidian_rag.tools import livesync
+from obsidian_rag.store import Database, Links, LivesyncRecords
 
 pytestmark = pytest.mark.usefixtures("no_keyring")
 
@@ -217,6 +219,27 @@ def test_a_data_folder_in_the_synced_folder_is_refused(
     config = settings(couchdbUrl="http://localhost", dbName="notes", vaultPath=str(tmp_path))
     with pytest.raises(ConfigInvalid):
         place_of(config)
+
+
+def test_a_linked_vault_that_may_only_be_read_is_not_synced(
+    settings: Callable[..., Config], tmp_path: Path
+) -> None:
+    """Refused before the server is asked: nothing listens at this address."""
+    linked = tmp_path / "linked"
+    (linked / "Below").mkdir(parents=True)
+    alias = tmp_path / "alias"
+    alias.symlink_to(linked)
+    address = {"couchdbUrl": "http://127.0.0.1:9", "dbName": "notes"}
+    plain = settings(**address)
+    with closing(Database(plain.database)) as database:
+        Links(database).add(linked, "read_only", "linked")
+    for folder in (linked, linked / "Below", alias):
+        config = settings(**address, vaultPath=str(folder))
+        with pytest.raises(ReadOnly):
+            sync_once(config)
+        with pytest.raises(ReadOnly):
+            trashed_files(config)
+    assert list(linked.iterdir()) == [linked / "Below"]
 
 
 def test_a_locked_keyring_is_told(

@@ -16,10 +16,10 @@ from obsidian_rag.errors import (
     ObsidianRagError,
 )
 from obsidian_rag.livesync.codec.legacy_encryption import LegacyCipher
-from obsidian_rag.livesync.setup_qr import decode_settings_qr
 from obsidian_rag.livesync.setup_uri import (
     DEFAULTS,
     Connection,
+    decode_settings_qr,
     decode_setup_uri,
     parse_connection_string,
 )

@@ -3,7 +3,7 @@ import pytest
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes import Chunk, ChunkLimits, chunk_note, parse_note
 from obsidian_rag.notes.shown import BEGINS
-from obsidian_rag.notes.tokens import QUARTERS, quarter_tokens
+from obsidian_rag.notes.split import QUARTERS, quarter_tokens
 
 LIMITS = ChunkLimits()
 

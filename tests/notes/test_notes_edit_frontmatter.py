@@ -13,7 +13,7 @@ from obsidian_rag.notes import (
     with_id,
     with_related,
 )
-from obsidian_rag.notes import yaml_fields as yaml_fields_module
+from obsidian_rag.notes import edit_frontmatter as yaml_fields_module
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 A = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"

@@ -1,6 +1,6 @@
 import pytest
 
-from obsidian_rag.notes.sanitise import sanitise
+from obsidian_rag.notes.chunk import sanitise
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from obsidian_rag.notes import embedding_text
-from obsidian_rag.notes.tokens import QUARTERS, quarter_tokens
+from obsidian_rag.notes.split import QUARTERS, quarter_tokens
 
 
 @pytest.mark.parametrize(

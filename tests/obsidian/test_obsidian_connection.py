@@ -34,7 +34,7 @@ def test_without_an_engine_the_panel_tells_how_to_install_it(
     with serving(place) as address, app(browser, address) as page:
         open_note(page, POND)
         state(page).get_by_text("The engine is not running").wait_for()
-        assert "pipx install obsidian-rag" in state(page).locator("code").inner_text()
+        assert "pipx install ./obsidian-rag" in state(page).locator("code").inner_text()
         assert str(place.vault) in state(page).locator("code").inner_text()
         assert one_action(page) == "Copy command"
         assert page.locator(".rag-companion-status").inner_text() == "RAG: engine off"

@@ -36,7 +36,7 @@ def test_each_message_leads_to_the_next_step_until_the_vault_answers(tmp_path: P
 
         missing = told("NOT_INSTALLED")
         assert missing["message"].startswith("obsidian-rag is not installed")
-        assert "`pipx install obsidian-rag`" in missing["suggestion"]
+        assert "`pipx install ./obsidian-rag`" in missing["suggestion"]
 
         place.set_plugin_config({"home": "~/data"})
         assert "obsidian-rag init --vault" in told("CONFIG_INVALID")["suggestion"]

@@ -20,7 +20,10 @@ NOTES: dict[str, str | bytes] = {
 
 def test_health_tells_state_counts_and_every_file_that_is_left_out(visit: Visit) -> None:
     page = visit.go("/health")
-    expect(page.locator(".health-state")).to_contain_text("Healthy")
+    expect(page.locator(".health-state")).to_contain_text(
+        "Healthy: all that can be read; 1 file left out"
+    )
+    expect(page.locator(".health-head")).to_contain_text("All that can be read is searchable")
     expect(page.locator(".health-state")).to_contain_text("since")
     facts = page.locator(".facts")
     expect(facts).to_contain_text("2 searchable")

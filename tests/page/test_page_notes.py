@@ -1,10 +1,14 @@
 """Reading notes: all kinds of marks, what belongs to them, and notes that mean harm."""
 
 import re
+import time
 
+import pytest
 from playwright.sync_api import Page, Request, expect
 from tests.page.notes import HOSTILE
 from tests.page.site import Window
+
+from obsidian_rag.transports.http.web.markdown import Links, render
 
 
 def body(page: Page) -> str:
@@ -77,16 +81,6 @@ def test_a_relation_is_written_only_after_a_look_at_the_exact_change(window: Win
     assert set(plain) <= {re.sub(r"[0-9a-f-]{36}", "ID", line) for line in promised}
 
 
-def test_private_text_is_blurred_until_it_is_asked_for(window: Window) -> None:
-    page = window.open("/note/Notes/Kinds/Secret%20diary.md")
-    veil = page.locator(".note-body .veil-content")
-    expect(veil).to_have_css("filter", "blur(7px)")
-    expect(veil).to_have_attribute("inert", "")
-    page.locator(".note-body").get_by_role("button", name="Show").click()
-    expect(page.locator(".note-body .veil-content")).to_have_count(0)
-    expect(page.locator(".note-body")).to_contain_text("zeppelin lands")
-
-
 def test_a_note_that_is_gone_is_searched_for(window: Window) -> None:
     window.expected = ("404",)
     page = window.open("/note/Notes/Nothing/Here.md")
@@ -95,10 +89,32 @@ def test_a_note_that_is_gone_is_searched_for(window: Window) -> None:
     expect(page.get_by_role("searchbox")).to_have_value("Here.md")
 
 
+@pytest.mark.parametrize(
+    "name", ["title", "textarea", "style", "script", "noscript", "template", "xmp", "iframe"]
+)
+@pytest.mark.parametrize("place", ["prose <{}> more", "<{}>", "- item <{} class=x>"])
+def test_a_tag_that_nothing_closes_swallows_nothing(name: str, place: str) -> None:
+    links = Links(lambda _: None, str, lambda _, __: None)
+    made = render(f"{place.format(name)}\n\nafter *this*\n\n## Two\n", links)
+    assert "after <em>this</em>" in made
+    assert "<h2" in made
+    assert f"&lt;{name}" in made
+    closed = render(f"a <{name}>gone</{name}> b\n\nafter\n", links)
+    assert "after" in closed
+    assert f"<{name}" not in made + closed
+
+
+def test_many_tags_that_nothing_closes_are_quick() -> None:
+    links = Links(lambda _: None, str, lambda _, __: None)
+    started = time.process_time()
+    render("<title>" * 20_000 + "\n\n" + "<style> " * 20_000, links)
+    assert time.process_time() - started < 5
+
+
 HARM = """(body) => [...body.querySelectorAll('*')].flatMap((one) => [
   ...[...one.attributes].filter((a) => /^on|^style$/.test(a.name)).map((a) => a.name),
   ...(/^(script|style|iframe|form|input|object|embed|svg|math|meta|base|button)$/i.test(one.tagName)
-    && !one.closest('.veil') ? [one.tagName] : []),
+    ? [one.tagName] : []),
   ...(one.href && !/^(https?|mailto|obsidian):/.test(one.href) ? [one.href] : []),
 ])"""
 
@@ -130,7 +146,9 @@ def test_files_outside_the_vault_or_of_other_kinds_are_not_served(window: Window
         "Kinds/Marks.md",
     ):
         found = window.page.evaluate(
-            "(path) => fetch(`/page/file?path=${encodeURIComponent(path)}`).then((r) => r.status)",
+            """(path) => fetch(`/page/file?path=${encodeURIComponent(path)}`, {
+              headers: { 'X-Obsidian-Rag-Page': localStorage.getItem('proof') },
+            }).then((r) => r.status)""",
             path,
         )
         assert found in (403, 404), path

@@ -1,7 +1,9 @@
 """Signing in, staying signed in, and what comes without a session."""
 
 import http.client
+import http.server
 import json
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,15 +26,16 @@ def ask(
     return reply.status, reply.headers, content
 
 
-def cookie_of(site: Site) -> str:
-    """The cookie of a new session, as a browser gets it."""
+def session_of(site: Site) -> dict[str, str]:
+    """The headers of a new session, as a browser sends them."""
     code = site.link().partition("#")[2]
     own = {"Origin": site.url, "X-Obsidian-Rag-Page": "1", "Content-Type": "application/json"}
-    status, headers, _ = ask(site, "POST", "/page/signin", own, json.dumps({"code": code}))
+    status, headers, body = ask(site, "POST", "/page/signin", own, json.dumps({"code": code}))
     assert status == 200
     told = headers["Set-Cookie"]
     assert all(part in told for part in ("HttpOnly", "SameSite=Strict", "Path=/"))
-    return str(told.partition(";")[0])
+    proof = json.loads(body)["data"]["proof"]
+    return {"Cookie": str(told.partition(";")[0]), "X-Obsidian-Rag-Page": proof}
 
 
 def test_a_link_signs_in_once_and_leaves_the_address_bar(visitor: Window) -> None:
@@ -73,17 +76,53 @@ def test_a_new_start_of_the_daemon_signs_nobody_out(browser: Browser, site: Site
 
 
 def test_signing_out_ends_the_session(site: Site) -> None:
-    cookie = cookie_of(site)
-    own = {"Cookie": cookie, "Origin": site.url, "X-Obsidian-Rag-Page": "1"}
-    assert ask(site, "GET", "/page/start", {"Cookie": cookie})[0] == 200
-    assert ask(site, "POST", "/page/signout", own)[0] == 200
-    assert ask(site, "GET", "/page/start", {"Cookie": cookie})[0] == 401
+    session = session_of(site)
+    assert ask(site, "GET", "/page/start", session)[0] == 200
+    assert ask(site, "POST", "/page/signout", {**session, "Origin": site.url})[0] == 200
+    assert ask(site, "GET", "/page/start", session)[0] == 401
+
+
+def test_a_cookie_that_another_server_was_sent_is_worth_nothing(window: Window, site: Site) -> None:
+    """Cookies ignore the port: a browser sends ours to every server on this machine."""
+    stolen: list[str] = []
+
+    class Thief(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            stolen.append(self.headers.get("Cookie", ""))
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<script>document.title = localStorage.length</script>")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Thief) as thief:
+        threading.Thread(target=thief.serve_forever, daemon=True).start()
+        page = window.open("/note/Notes/Kinds/Marks.md")
+        picture = page.locator(".note-body img").get_attribute("src") or ""
+        page.goto(f"http://127.0.0.1:{thief.server_port}/")
+        assert page.title() == "0", "storage belongs to one port"
+        thief.shutdown()
+    cookie = {"Cookie": stolen[0]}
+    assert cookie["Cookie"] != "", "Chromium sends it"
+    guessed = {**cookie, "Origin": site.url, "X-Obsidian-Rag-Page": "1"}
+    for headers in (cookie, guessed):
+        for path in ("/page/start", "/page/note?path=Finance/Debts.md", "/events", "/page/map"):
+            assert ask(site, "GET", path, headers)[0] == 401, path
+        assert ask(site, "GET", "/events?proof=1", headers)[0] == 401
+        assert ask(site, "GET", picture.partition("&key=")[0], headers)[0] == 401
+        other = picture.replace("dot.png", "other.png")
+        assert other != picture
+        assert ask(site, "GET", other, headers)[0] == 401
+    status, _, _ = ask(site, "POST", "/tools/obsidian_rag_status", guessed, "{}")
+    assert status == 401
+    assert ask(site, "GET", picture, cookie)[0] == 200, "only who has read the note knows it"
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"X-Obsidian-Rag-Page": None},
         {"Origin": None},
         {"Origin": "http://127.0.0.1:1"},
         {"Origin": "null"},
@@ -96,9 +135,8 @@ def test_signing_out_ends_the_session(site: Site) -> None:
 def test_the_cookie_alone_changes_nothing(site: Site, wrong: dict[str, str | None]) -> None:
     """Any server on this machine is sent the cookie, and any page can make a browser send it."""
     good = {
-        "Cookie": cookie_of(site),
+        **session_of(site),
         "Origin": site.url,
-        "X-Obsidian-Rag-Page": "1",
         "Sec-Fetch-Site": "same-origin",
         "Content-Type": "application/json",
     }
@@ -109,9 +147,9 @@ def test_the_cookie_alone_changes_nothing(site: Site, wrong: dict[str, str | Non
 
 
 def test_other_sites_read_nothing_with_the_cookie(site: Site) -> None:
-    cookie = cookie_of(site)
+    session = session_of(site)
     for path in ("/page/start", "/events", "/page/file?path=x.png"):
-        asked = {"Cookie": cookie, "Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}
+        asked = {**session, "Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}
         assert ask(site, "GET", path, asked)[0] == 403
 
 
@@ -151,3 +189,28 @@ def test_open_starts_the_daemon_once_and_prints_a_link_that_signs_in(
         context.close()
     finally:
         machine.stop()
+
+
+def test_after_a_view_that_cannot_be_loaded_the_others_are_shown_again(window: Window) -> None:
+    page = window.open("/search?q=rain+garden")
+    expect(page.locator(".hit").first).to_be_visible()
+    page.route("**/views/vaults.js", lambda route: route.abort())
+    page.get_by_role("link", name="Vaults").click()
+    expect(page.locator("#main .state.bad")).to_be_visible()
+    page.go_back()
+    expect(page.locator(".hit").first).to_be_visible()
+    window.expected = ("ERR_FAILED",)
+
+
+def test_a_search_that_failed_is_asked_again_when_the_daemon_is_back(
+    browser: Browser, site: Site
+) -> None:
+    context, window = new_window(browser, site)
+    sign_in(window)
+    page = window.open("/search")
+    site.stop()
+    page.get_by_role("searchbox").fill("rain garden")
+    expect(page.locator(".answer .state.bad")).to_be_visible()
+    site.run("serve", "--detach")
+    expect(page.locator(".hit").first).to_be_visible()
+    context.close()

@@ -17,7 +17,7 @@ TSC = HERE / "node_modules" / ".bin" / "tsc"
 VIEWS = {
     "search": ("/search", ".idle"),
     "found": ("/search?q=rain+garden", ".hit"),
-    "private": ("/search?q=how+much+do+I+owe+Sreenivas", ".veil"),
+    "private": ("/search?q=how+much+do+I+owe+Sreenivas", ".hit .private-label"),
     "weak": ("/search?q=quantum+chromodynamics+lattice", ".lead"),
     "nothing": ("/search?q=rain&tag=no-such-tag", ".state"),
     "note": ("/note/Notes/Projects/Rain%20garden.md?q=rain+garden#L10-14", ".note-body h2"),

@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.notes import Chunk, ChunkLimits, chunk_note, parse_note, split_frontmatter
-from obsidian_rag.notes.frontmatter import read_frontmatter
+from obsidian_rag.notes.chunk import sanitise
+from obsidian_rag.notes.frontmatter import read_frontmatter, read_plain
 from obsidian_rag.notes.lines import split_lines
-from obsidian_rag.notes.plain_yaml import read_plain
-from obsidian_rag.notes.sanitise import sanitise
-from obsidian_rag.notes.tokens import QUARTERS, quarter_tokens
+from obsidian_rag.notes.split import QUARTERS, quarter_tokens
 
 unhurried = settings(deadline=None, max_examples=150)
 TAG = re.compile(r"<[A-Za-z/!?]")

@@ -14,8 +14,8 @@ from tests.search.indexed import indexed
 
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.engine.linking import add_link, remove_link, sync_link
-from obsidian_rag.index import Mode
-from obsidian_rag.relations import similar_titles, update_relations
+from obsidian_rag.index import Mode, relate_now
+from obsidian_rag.relations import similar_titles
 from obsidian_rag.relations.query import relation_troubles
 from obsidian_rag.tools import OWNER, call
 
@@ -216,11 +216,11 @@ def take_up(engine: Engine, chance: random.Random, changed: list[str]) -> None:
     """As the daemon does at once or later, as a command does, or not yet."""
     match chance.choice(("early", "paths", "both", "all", "full")):
         case "early":
-            update_relations(engine, changed)
+            relate_now(engine, changed)
         case "paths":
             run_index(engine, Mode.SYNC, paths=changed)
         case "both":
-            update_relations(engine, changed)
+            relate_now(engine, changed)
             run_index(engine, Mode.SYNC, paths=changed)
         case "all":
             run_index(engine, Mode.SYNC)

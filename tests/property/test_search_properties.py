@@ -14,7 +14,7 @@ from tests.search.indexed import asked, indexed, write_notes
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.notes.sanitise import sanitise
+from obsidian_rag.notes.chunk import sanitise
 from obsidian_rag.search import DateRange, Filters, Hit, PropertyFilter, Signals
 from obsidian_rag.tools import call
 

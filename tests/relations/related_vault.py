@@ -7,17 +7,17 @@ from pathlib import Path
 
 from obsidian_rag.config import RelationsSettings, Settings
 from obsidian_rag.embed.hashing import HashEmbedder
-from obsidian_rag.index import Listener, Mode, hand_over
-from obsidian_rag.index.consumer import Delivery
-from obsidian_rag.index.pipeline import Guarded
+from obsidian_rag.index import Listener, Mode
+from obsidian_rag.index.limits import Guarded
+from obsidian_rag.index.relate import relate_paths
 from obsidian_rag.index.run import IndexRun, Workplace
 from obsidian_rag.notes import ChunkLimits
-from obsidian_rag.relations.consumer import RelationsConsumer
 from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import format_of, open_rows
 from obsidian_rag.relations.score import related
 from obsidian_rag.relations.source import note_source
+from obsidian_rag.relations.writer import RelatedChanges, RelationsWriter
 from obsidian_rag.store import ChunkStore, Database, Links
 from obsidian_rag.vault import Rules, Vault
 
@@ -26,12 +26,12 @@ DEFAULT = RelationsSettings()
 RULES = Rules.from_settings(Settings().indexing)
 
 
-class WordsAlone(RelationsConsumer):
+class WordsAlone(RelationsWriter):
     """Indexes without vectors: notes are related by what they say."""
 
-    def take(self, link_id: str, delivery: Delivery) -> bool:  # type: ignore[override]  # of a run
-        notes = [replace(note, passages=None) for note in delivery.notes]
-        return super().take(link_id, replace(delivery, notes=notes))
+    def write(self, link_id: str, changes: RelatedChanges) -> None:
+        notes = [replace(note, passages=None) for note in changes.notes]
+        super().write(link_id, replace(changes, notes=notes))
 
     def finish(
         self,
@@ -109,7 +109,7 @@ class RelatedVault:
                 vault=self.vault(Links(database).set_primary(self.root).link_id),
                 limits=ChunkLimits(),
                 guarded=Guarded({}, ()),
-                consumer=notes,
+                relations=notes,
             )
             run = IndexRun(place, listener, stop, accepts_removals=accepts_removals)
             tally = run.run(Mode.SYNC, paths).tally
@@ -120,11 +120,9 @@ class RelatedVault:
 
     def update_early(self, paths: Sequence[str]) -> int:
         """Take up these notes and nothing else; how many were written."""
-        with closing(RelationsConsumer(self.home, self.settings)) as notes:
-            assert notes.begin_early()
-            vault = self.vault(link_of(notes.rows))
-            held = notes.contents_below(vault.link_id, paths)
-            hand_over(vault, ChunkLimits(), notes, held, paths)
+        with closing(RelationsWriter(self.home, self.settings)) as notes:
+            assert notes.open_existing()
+            relate_paths(self.vault(link_of(notes.rows)), ChunkLimits(), notes, paths)
             return notes.written
 
     @contextmanager

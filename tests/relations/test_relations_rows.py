@@ -1,4 +1,4 @@
-"""The six indexes on disk: written note by note, followed by number, thrown away when damaged."""
+"""The indexes on disk: written note by note, followed by number, thrown away when damaged."""
 
 import os
 import random
@@ -19,10 +19,6 @@ NOTES = {
     "Bog.md": "---\ntags: [water]\n---\n# Bog\n\nsedge and moss\n",
     "Bread.md": "# Bread\nrye, salt\n",
 }
-SHARED_TABLES = {
-    "tag_pair": "SELECT first, second, notes FROM tag_pair ORDER BY 1, 2",
-    "letter_group": "SELECT letters, number FROM letter_group ORDER BY 1, 2",
-}
 
 
 @pytest.fixture
@@ -42,8 +38,10 @@ def terms_of(rows: Rows, text: str) -> list[int]:
     return found
 
 
-def shared_tables(rows: Rows) -> dict[str, list[tuple[object, ...]]]:
-    return {table: rows.database.rows(sql) for table, sql in SHARED_TABLES.items()}
+def named_like(rows: Rows, text: str) -> dict[str, float]:
+    """The notes whose title or summary is written like a text, with their likeness."""
+    paths = {number(rows, path): path for path in NOTES}
+    return {paths[one]: share for one, share in rows.alike(link_of(rows), text, 3, 10)}
 
 
 def test_every_note_is_counted_and_dated(vault: RelatedVault) -> None:
@@ -104,12 +102,9 @@ def test_a_rewritten_note_leaves_nothing_of_what_it_was(tmp_path: Path) -> None:
     vault.update()
     fresh = indexed(tmp_path / "fresh", NOTES | {"Pond.md": other})
     with vault.rows() as edited, fresh.rows() as made:
-        paths = {number(made, path): number(edited, path) for path in NOTES}
-        expected = shared_tables(made)
-        expected["letter_group"] = sorted(
-            (letters, paths[int(str(old))]) for letters, old in expected["letter_group"]
-        )
-        assert shared_tables(edited) == expected
+        for text in ("Pond", "Still water", "Cairn", "Other"):
+            assert named_like(edited, text) == named_like(made, text)
+        assert named_like(edited, "Still water") == {}
 
 
 def test_a_removed_note_is_in_none_of_the_indexes_but_its_number_is_kept(
@@ -123,7 +118,6 @@ def test_a_removed_note_is_in_none_of_the_indexes_but_its_number_is_kept(
         assert rows.count == 2
         assert rows.places([pond]) == {}
         assert rows.alike(link_of(rows), "Pond", 3, 10) == []
-        assert rows.tags_beside("garden", 10) == []
         (left,) = rows.database.rows("SELECT * FROM note WHERE number = ?", (pond,))
         assert not any(value in left for value in ("Pond", "Still water", "garden"))
     vault.write({"Pond.md": "# Pond\nback again"})
@@ -153,23 +147,6 @@ def test_titles_and_summaries_are_matched_fuzzily_with_any_group_size(
         ]
         assert rows.alike(link_of(rows), "Rain Garden", size, 1)[0][1] == 1
         assert rows.alike(link_of(rows), "", size, 10) == []
-
-
-def test_tags_beside_a_tag_are_counted_by_notes(tmp_path: Path) -> None:
-    vault = indexed(
-        tmp_path,
-        {
-            "a.md": "---\ntags: [x, y, z]\n---\n",
-            "b.md": "---\ntags: [x, y]\n---\n",
-            "c.md": "---\ntags: [x]\n---\n",
-        },
-    )
-    with vault.rows() as rows:
-        assert rows.tags_beside("x", 10) == [("y", 2), ("z", 1)]
-        assert rows.tags_beside("x", 1) == [("y", 2)]
-        assert rows.tags_beside("nothing", 10) == []
-        own = rows.database.rows("SELECT notes FROM tag_pair WHERE first = 'x' AND second = 'x'")
-        assert own == [(3,)]
 
 
 def test_without_places_terms_and_counts_remain(tmp_path: Path) -> None:
@@ -225,11 +202,11 @@ def test_noise_between_the_pages_is_damage_too(vault: RelatedVault) -> None:
     damage_inside(vault.home / FILE)
     with pytest.raises(IndexCorrupted), vault.rows() as rows:
         rows.database.rows("SELECT * FROM note")
-        rows.database.rows("SELECT * FROM letter_group")
+        rows.database.rows("SELECT * FROM term")
 
 
 def test_indexes_made_otherwise_begin_afresh(vault: RelatedVault) -> None:
-    other = vault.settings.model_copy(update={"ngram_size": 4})
+    other = vault.settings.model_copy(update={"max_chars": 1000})
     assert find_rows(vault.home, format_of(other)) is None
     with closing(open_rows(vault.home, format_of(other))) as rows:
         assert rows.count == 0
@@ -239,7 +216,6 @@ def test_indexes_made_otherwise_begin_afresh(vault: RelatedVault) -> None:
 @pytest.mark.parametrize(
     "setting",
     [
-        {"ngram_size": 2},
         {"max_chars": 1000},
         {"store_positions": False},
         {"discount_boilerplate": False},
@@ -254,7 +230,14 @@ def test_settings_by_which_notes_are_read_make_other_indexes(
 
 
 @pytest.mark.parametrize(
-    "setting", [{"profile": "seed"}, {"bm25_weight": 1.0}, {"min_score": 0.5}, {"max_results": 5}]
+    "setting",
+    [
+        {"profile": "seed"},
+        {"bm25_weight": 1.0},
+        {"min_score": 0.5},
+        {"max_results": 5},
+        {"ngram_size": 2},
+    ],
 )
 def test_settings_by_which_notes_are_scored_do_not(
     vault: RelatedVault, setting: dict[str, object]

@@ -1,13 +1,14 @@
 """Every row of the seed's tables has a test that names it.
 
-Here, in the order of the seed: the six indexes, the scoring steps and the BM25 formula, the events,
-the settings, the errors. What a row promises in more detail is tested where the table below says.
+Here, in the order of the seed: the indexes (without tag co-occurrence, see docs/decisions.md), the
+scoring steps and the BM25 formula, the events, the settings, the errors. What a row promises in
+more detail is tested where the table below says.
 
 | Row of the seed | Also tested in |
 |---|---|
 | UUID index, document stats | test_relations_rows.py, test_relations_content.py |
 | Term index | test_relations_words.py, test_relations_rows.py, test_relations_postings.py |
-| Tag co-occurrence, n-gram index | test_relations_rows.py |
+| N-gram index | test_relations_rows.py |
 | Relation graph | test_relations_graph.py |
 | BM25, Jaccard, term overlap, graph proximity | test_relations_signals.py |
 | Normalise, combine, filter | test_relations_score.py (with plain loops beside it) |
@@ -45,7 +46,7 @@ from obsidian_rag.relations.rows_file import FILE, discard
 from obsidian_rag.relations.score import related, seed_scale, weights_of
 from obsidian_rag.relations.signals import Signal, Touched
 from obsidian_rag.relations.source import note_source, text_source
-from obsidian_rag.relations.words import Speller
+from obsidian_rag.relations.words import Speller, letter_groups
 from obsidian_rag.relations.write import add_relation
 from obsidian_rag.store import Database
 
@@ -77,7 +78,7 @@ def number(rows: Rows, term: str) -> int:
     return int(found)
 
 
-# The six indexes
+# The indexes
 
 
 def test_uuid_index_maps_an_id_to_path_title_type_tags_and_modification_time(
@@ -120,20 +121,13 @@ def test_term_index_maps_stemmed_terms_to_notes_with_frequency_and_positions(
         assert {loaded.cards[slot].path for slot in slots} == {"Sedge.md", "Pond.md"}
 
 
-def test_tag_cooccurrence_counts_which_tags_appear_together(vault: RelatedVault) -> None:
-    with vault.rows() as rows:
-        assert rows.tags_beside("water", 10) == [("plant", 1)]
-        assert rows.tags_beside("plant", 10) == [("water", 1)]
-
-
 def test_ngram_index_matches_titles_and_summaries_by_groups_of_three_letters(
     vault: RelatedVault,
 ) -> None:
     with vault.rows() as rows:
         one = int(str(stored(rows, "Sedge.md", "number")[0]))
-        groups = {str(letters) for (letters,) in rows.database.rows(
-            "SELECT letters FROM letter_group WHERE number = ?", (one,)
-        )}  # fmt: skip
+        title, summary = stored(rows, "Sedge.md", "title, summary")
+        groups = set(letter_groups(f"{title} {summary}", 3))
         assert {"fox", "sed", "dge", "gra", "wet"} <= groups
         assert {len(letters) for letters in groups} == {3}
         assert rows.alike(link_of(rows), "fox segde", 3, 1)[0][0] == one
@@ -292,10 +286,7 @@ def test_event_delete_removes_a_file_from_all_six_indexes_and_leaves_references_
             rows, "Pond.md", "number, uid, title, tags, words, terms, places"
         )
         assert (uid, title, tags, words, terms, places) == (None, "", "[]", 0, b"", None)
-        pairs = rows.database.rows("SELECT notes FROM tag_pair WHERE first = 'water'")
-        assert pairs == [(1,)]
-        letters = rows.database.rows("SELECT * FROM letter_group WHERE number = ?", (one,))
-        assert letters == []
+        assert one not in dict(rows.alike(link_of(rows), "Pond", 3, 10))
     with vault.loaded() as loaded:
         assert loaded.graph.outgoing == {}
         assert loaded.graph.dangling() == [(slots(loaded)["Sedge.md"], B)]
@@ -379,9 +370,7 @@ def test_setting_ngram_size_is_three_and_may_be_two_to_five(tmp_path: Path, size
     assert RelationsSettings().ngram_size == 3
     vault = indexed(tmp_path, NOTES, SEED.model_copy(update={"ngram_size": size}))
     with vault.rows() as rows:
-        found = rows.database.rows("SELECT DISTINCT length(letters) FROM letter_group")
-        assert set(found) <= {(length,) for length in range(1, size + 1)}
-        assert (size,) in found
+        assert {len(group) for group in letter_groups("Fox sedgw", size)} == {size}
         assert rows.alike(link_of(rows), "Fox sedgw", size, 1) != []
 
 

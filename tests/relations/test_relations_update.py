@@ -63,10 +63,6 @@ def everything(vault: RelatedVault) -> dict[str, list[tuple[object, ...]]]:
                 "SELECT path, uid, kind, title, summary, tags, links, related, words FROM note"
                 " WHERE is_gone = 0 ORDER BY path"
             ),
-            "tags": rows.database.rows("SELECT * FROM tag_pair ORDER BY 1, 2"),
-            "letters": rows.database.rows(
-                "SELECT letters, path FROM letter_group JOIN note USING (number) ORDER BY 1, 2"
-            ),
             "terms": sorted(terms_by_path(rows)),
         }
 

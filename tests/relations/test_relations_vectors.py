@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from tests.relations.related_vault import RelatedVault, indexed, link_of
 
 from obsidian_rag.notes import Chunk
-from obsidian_rag.relations.meanings import Meanings
-from obsidian_rag.relations.vectors import refresh_vectors
+from obsidian_rag.relations.vectors import Meanings, refresh_vectors
 from obsidian_rag.store import ChunkRow, ChunkStore, NoteRow
 
 NOTES = {"a.md": "zuv", "b.md": "kof", "empty.md": ""}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from obsidian_rag.notes import folded
 from obsidian_rag.relations.words import (
     _TOKEN,
-    _TYPED,
+    _TYPOGRAPHY,
     Speller,
     is_english,
     letter_groups,
@@ -196,7 +196,7 @@ def test_letter_groups_ignore_case_accents_and_the_kind_of_blank() -> None:
 
 
 def test_signs_that_are_left_out_first_hold_no_word() -> None:
-    signs = [sign for sign in map(chr, range(0x20000)) if _TYPED.fullmatch(sign)]
+    signs = [sign for sign in map(chr, range(0x20000)) if _TYPOGRAPHY.fullmatch(sign)]
     assert len(signs) > 1000
     assert [sign for sign in signs if _TOKEN.search(folded(sign))] == []
 

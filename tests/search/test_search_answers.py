@@ -386,7 +386,7 @@ def test_grouping_shows_each_note_once(rich: Engine) -> None:
 
 
 @pytest.mark.parametrize("question", ["?!", "the", "...", "🦆", "-sedge", '""', "a"])
-def test_a_question_without_telling_words_is_no_failure(rich: Engine, question: str) -> None:
+def test_a_question_without_keywords_is_no_failure(rich: Engine, question: str) -> None:
     asked(rich, question)
 
 

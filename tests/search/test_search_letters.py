@@ -86,9 +86,9 @@ def test_words_are_counted_in_any_script(question: str, text: str) -> None:
 
 def test_scores_are_bm25_of_words_and_groups() -> None:
     texts = {1: " ab ", 2: " cd "}
-    rarity = math.log(1 + (2 - 1 + 0.5) / (1 + 0.5))
+    idf = math.log(1 + (2 - 1 + 0.5) / (1 + 0.5))
     once = 2.2 / (1 + 1.2)
-    assert letter_scores(("ab",), texts) == {1: pytest.approx(4 * rarity * once), 2: 0.0}
+    assert letter_scores(("ab",), texts) == {1: pytest.approx(4 * idf * once), 2: 0.0}
 
 
 def test_letters_in_a_longer_text_count_less() -> None:

@@ -11,7 +11,7 @@ from tests.search.indexed import TODAY, asked, files, indexed, write_notes
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.search import Filters, Meanings, Request, Searcher, Signals
-from obsidian_rag.search.typos import edits, has_unknown_name, nearest_word
+from obsidian_rag.search.letters import edits, has_unknown_name, nearest_word
 from obsidian_rag.store import Links, MeaningStore
 
 NOTES = {
@@ -146,6 +146,11 @@ def test_a_slip_is_put_right_and_told(vault: Engine) -> None:
     assert answer.hits[0].source_file == "Network.md"
     assert answer.corrected == "wireguard server"
     assert asked(vault, "wireguard server").answer.corrected is None
+
+
+@pytest.mark.parametrize("question", ["***", "(((", "🎉", "— … —"])
+def test_symbols_alone_are_called_weak(vault: Engine, question: str) -> None:
+    assert asked(vault, question).answer.is_weak
 
 
 def test_nonsense_is_called_weak_and_a_plain_question_is_not(vault: Engine) -> None:

@@ -144,7 +144,9 @@ def test_a_property_of_one_word_needs_no_quotes() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "rating", "=4", "rating=", "rating!=4", ">="])
+@pytest.mark.parametrize(
+    "text", ["", "rating", "=4", "rating=", "rating!=4", ">=", "rating>=", "rating<= ", "rating=="]
+)
 def test_what_is_no_property_filter_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="key=value"):
         parse_property(text)

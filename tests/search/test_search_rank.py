@@ -3,6 +3,7 @@
 import pytest
 from tests.search.test_search_passages import row as row_of
 
+from obsidian_rag.search.keywords import Keywords
 from obsidian_rag.search.rank import (
     MEANING,
     NO_VECTORS,
@@ -14,7 +15,6 @@ from obsidian_rag.search.rank import (
     normalised,
     rank,
 )
-from obsidian_rag.search.telling import Telling
 from obsidian_rag.search.words import root
 from obsidian_rag.store import FoundRow, summed
 
@@ -31,9 +31,9 @@ ROWS = {
 
 
 def case(*words: str, vectors: bool = True, **options: object) -> Case:
-    telling = Telling.of(words, 100, dict.fromkeys(words, 3))
+    keywords = Keywords.of(words, 100, dict.fromkeys(words, 3))
     balance = MEANING if vectors else NO_VECTORS
-    return Case(telling, words, balance, **options)  # type: ignore[arg-type]
+    return Case(keywords, words, balance, **options)  # type: ignore[arg-type]
 
 
 def order(ranking: Ranking) -> list[int]:
@@ -58,27 +58,27 @@ def test_sums_are_weighted_and_a_missing_score_is_nothing() -> None:
 
 
 def test_a_rare_word_is_more_of_a_question() -> None:
-    telling = Telling.of(("rain", "garden"), 100, {"rain": 50, "garden": 1})
-    assert telling.share({root("garden")}) > 0.8
-    assert telling.share({"rain", root("garden")}) == pytest.approx(1.0)
-    assert telling.share({"rain"}) == pytest.approx(1 - telling.share({root("garden")}))
-    assert telling.share(set()) == 0
+    keywords = Keywords.of(("rain", "garden"), 100, {"rain": 50, "garden": 1})
+    assert keywords.share({root("garden")}) > 0.8
+    assert keywords.share({"rain", root("garden")}) == pytest.approx(1.0)
+    assert keywords.share({"rain"}) == pytest.approx(1 - keywords.share({root("garden")}))
+    assert keywords.share(set()) == 0
 
 
 def test_a_question_is_like_a_name_that_has_all_its_words_and_no_others() -> None:
-    telling = Telling.of(("rain", "garden"), 100, {"rain": 5, "garden": 5})
-    assert telling.likeness("The rain gardens") == pytest.approx(1.0)
-    assert telling.likeness("Rain garden plants and paths") == pytest.approx(0.5)
-    assert telling.likeness("Rain vs. garden") == pytest.approx(1.0)
-    assert telling.likeness("Rain") == pytest.approx(0.5)
-    assert telling.likeness("Boiler") == 0
-    assert telling.likeness("") == 0
+    keywords = Keywords.of(("rain", "garden"), 100, {"rain": 5, "garden": 5})
+    assert keywords.likeness("The rain gardens") == pytest.approx(1.0)
+    assert keywords.likeness("Rain garden plants and paths") == pytest.approx(0.5)
+    assert keywords.likeness("Rain vs. garden") == pytest.approx(1.0)
+    assert keywords.likeness("Rain") == pytest.approx(0.5)
+    assert keywords.likeness("Boiler") == 0
+    assert keywords.likeness("") == 0
 
 
 def test_the_parts_of_a_word_are_not_the_word() -> None:
-    telling = Telling.of(("ours",), 100, {"ours": 2})
+    keywords = Keywords.of(("ours",), 100, {"ours": 2})
     ranking = rank(
-        Case(telling, ("ours",), NO_VECTORS),
+        Case(keywords, ("ours",), NO_VECTORS),
         {1: row("the neighbours", path="A.md"), 2: row("this is ours", path="B.md")},
         Found({"text": {1: 1.0, 2: 1.0}}),
     )
@@ -104,12 +104,14 @@ def test_words_count_more_where_they_stand_together() -> None:
 
 
 def test_what_a_passage_is_named_goes_for_every_place_in_it() -> None:
-    telling = Telling.of(("rain", "garden"), 100, {"rain": 5, "garden": 5})
+    keywords = Keywords.of(("rain", "garden"), 100, {"rain": 5, "garden": 5})
     rain, garden = "rain", root("garden")
-    assert telling.share_together((), [(0, rain), (500, garden)]) == pytest.approx(0.5)
-    assert telling.share_together({rain}, [(0, rain), (500, garden)]) == pytest.approx(1.0)
-    assert telling.share_together((), [(0, rain), (450, rain), (500, garden)]) == pytest.approx(1.0)
-    assert telling.share_together((), []) == 0
+    assert keywords.share_together((), [(0, rain), (500, garden)]) == pytest.approx(0.5)
+    assert keywords.share_together({rain}, [(0, rain), (500, garden)]) == pytest.approx(1.0)
+    assert keywords.share_together((), [(0, rain), (450, rain), (500, garden)]) == pytest.approx(
+        1.0
+    )
+    assert keywords.share_together((), []) == 0
 
 
 def test_of_other_languages_what_seems_to_be_missing_costs_half() -> None:

@@ -99,12 +99,12 @@ def roots(text: str) -> set[str]:
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_coverage_counts_whole_words_of_any_script(script: str) -> None:
     text, question, _ = SCRIPTS[script]
-    telling = question_words(question)
+    keywords = question_words(question)
     there = roots(text)
-    found = [word for word in telling if root(word) in there]
-    assert len(found) >= 0.6 * len(telling)
+    found = [word for word in keywords if root(word) in there]
+    assert len(found) >= 0.6 * len(keywords)
     others = roots(" ".join(note for name, (note, _, _) in SCRIPTS.items() if name != script))
-    assert not any(root(word) in others for word in telling)
+    assert not any(root(word) in others for word in keywords)
 
 
 def test_every_combining_mark_stays_in_its_word() -> None:

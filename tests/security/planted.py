@@ -104,6 +104,8 @@ HIDDEN: dict[str, str] = {
     NEVER_PATH: _MARKED.format(rag="false", x="onevero", pin=8822993, day="2032-08-10"),
     "Attic/Beans.md": "---\nrag: false\n---\n# Beans\n\nbeans textonevero\n",
 }
+# Deleted, or moved to another place, after they were indexed.
+GONE = ("Attic/Beans.md",)
 _OTHER = {"Loft/Other.md": "---\nrag: private\n---\n# Other\n\nsomething else\n"}
 _FACTS = (("memkeyowitho", "I owe memvalueowitho", "Notes/Ledger.md"),)
 _HIDDEN_FACTS = (
@@ -194,6 +196,19 @@ def plant(root: Path, *, with_hidden: bool, settings: Mapping[str, object] = WIT
     """An indexed vault below `root`, whose data folder is `root/home`."""
     engine = _planted(root, {**OPEN, **(HIDDEN if with_hidden else _OTHER)}, settings)
     _remember(engine, (*_FACTS, *(_HIDDEN_FACTS if with_hidden else ())))
+    return engine
+
+
+def plant_changed(root: Path, *, with_hidden: bool) -> Engine:
+    """The same, but the notes were made hidden only after they were indexed, and two are gone."""
+    if not with_hidden:
+        return plant(root, with_hidden=False)
+    public = {path: text.replace("rag: ", "was: ") for path, text in HIDDEN.items()}
+    engine = _planted(root, {**OPEN, **public}, WITHHOLD)
+    _remember(engine, (*_FACTS, *_HIDDEN_FACTS))
+    _write(root / "vault", HIDDEN)
+    for path in GONE:
+        (root / "vault" / path).unlink()
     return engine
 
 

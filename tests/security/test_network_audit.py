@@ -24,7 +24,7 @@ from tests.security.sockets import PROXIES, Audit, can_trace, is_outside
 from tests.transports.command_line import COMMAND
 from tests.waiting import PATIENCE_S
 
-from obsidian_rag.config import load
+from obsidian_rag.config import data_home, load
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.transports.daemon_client import RunningDaemon, find_daemon
@@ -176,20 +176,23 @@ def serving(audit: Audit, home: Path) -> Iterator[tuple["subprocess.Popen[str]",
         process.stderr.close()
 
 
+@pytest.mark.parametrize("flags", [(), ("--no-daemon",)], ids=["by the daemon", "alone"])
 def test_an_mcp_server_that_answers_a_search_stays_on_this_machine(
-    indexed: Path, audit: Audit
+    indexed: Path, audit: Audit, flags: tuple[str, ...]
 ) -> None:
-    answers = speak_mcp(audit)
+    answers = speak_mcp(audit, *flags)
     assert answers[1]["result"]["serverInfo"]["name"]
     envelope = answers[2]["result"]["structuredContent"]
     assert envelope["data"]["results"][0]["source_file"] == "Finance/Debts.md"
     seen = audit.seen()
     assert seen.outside == []
-    assert seen.internet == []
-    assert [line for line in seen.programs if line.endswith(" mcp")]
+    # Alone it needs no connection at all.
+    assert bool(seen.internet) is (flags == ())
+    assert [line for line in seen.programs if " ".join(["", "mcp", *flags]) in line]
+    assert bool([line for line in seen.programs if " --while-used" in line]) is (flags == ())
 
 
-def speak_mcp(audit: Audit) -> dict[int, Any]:
+def speak_mcp(audit: Audit, *flags: str) -> dict[int, Any]:
     """Say hello and ask one question; the answers by their number."""
     hello = {
         "protocolVersion": "2025-06-18",
@@ -198,7 +201,7 @@ def speak_mcp(audit: Audit) -> dict[int, Any]:
     }
     call = {"name": "obsidian_rag_search", "arguments": {"query": QUESTION}}
     process = subprocess.Popen(
-        audit.command(*words("mcp")),
+        audit.command(*words("mcp", *flags)),
         env=audit.environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -222,6 +225,9 @@ def speak_mcp(audit: Audit) -> dict[int, Any]:
                 ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
                 process.stdin.write(json.dumps(ready) + "\n")
         process.stdin.close()
+        # strace stays until the last process that it watches has ended.
+        if (daemon := find_daemon(data_home())) is not None:
+            daemon.post("/shutdown")
         assert process.wait(PATIENCE_S) == 0
     return answers
 
@@ -293,7 +299,7 @@ def test_an_mcp_server_with_an_embedder_outside_never_calls_there(
     indexed: Path, audit: Audit, configure: Configure
 ) -> None:
     configure(indexed, {**LOCAL, "embedding.provider": "ollama", "embedding.base_url": OUTSIDE})
-    answer = speak_mcp(audit)[2]["result"]
+    answer = speak_mcp(audit, "--no-daemon")[2]["result"]
     assert answer["isError"] is True
     assert answer["structuredContent"]["error"]["code"] == "SECURITY_VIOLATION"
     seen = audit.seen()

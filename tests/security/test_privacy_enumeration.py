@@ -12,24 +12,31 @@ from typing import Any
 
 import pytest
 from mcp import Client, MCPError
+from starlette.responses import Response
 from tests.security.planted import (
     FOLDERS,
+    HIDDEN,
     NEVER,
     NEVER_PATH,
+    OPEN,
     PRIVATE,
     PRIVATE_PATH,
     SECRETS,
     WITHHELD,
     Twins,
     plant,
+    plant_changed,
     told,
     twins_of,
 )
 from tests.transports.http_client import Address, ending, start_daemon
-from tests.transports.mcp_client import talk
+from tests.transports.mcp_client import ALONE, talk
 
-from obsidian_rag.tools import OWNER, TOOLS, call
+from obsidian_rag.errors import ObsidianRagError
+from obsidian_rag.tools import OWNER, SCREENED, TOOLS, call, listed_notes
 from obsidian_rag.transports.daemon_client import find_daemon
+from obsidian_rag.transports.http.web.note import read_note
+from obsidian_rag.transports.http.web.routes import CHANGES, READS
 
 SEARCH, READ, RELATED = "obsidian_rag_search", "obsidian_rag_read", "obsidian_rag_related"
 SUGGEST, ADD = "obsidian_rag_suggest_relations", "obsidian_rag_add_relation"
@@ -246,6 +253,49 @@ def test_no_answer_tells_a_secret_or_depends_on_one(
             assert comparable(envelope) == comparable(other), arguments
 
 
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
+    """The notes were hidden, and one was deleted, after they were indexed; nobody synced since."""
+    root = tmp_path_factory.mktemp("changed")
+    with twins_of(root, lambda place, full: plant_changed(place, with_hidden=full)) as found:
+        yield found
+
+
+@pytest.mark.parametrize(("tool", "parameter"), TABLE)
+def test_a_policy_that_changed_after_indexing_holds_in_the_next_answer(
+    changed: Twins, tool: str, parameter: str | None
+) -> None:
+    if tool in (INDEX, SYNC_NOW):
+        return  # these would index
+    for arguments in TABLE[tool, parameter]:
+        envelope: Any = call(changed.full, tool, arguments)
+        assert told(json.dumps(envelope, ensure_ascii=False), arguments) == [], arguments
+        if names_a_private_path(arguments):
+            assert (envelope["data"], envelope["error"]["code"]) == (None, "SENSITIVE_FILTERED")
+        elif tool not in WHOLE:
+            # How rare a word is may still be counted with them until the next sync, so that scores
+            # differ; what is answered, and why not, does not.
+            other: Any = call(changed.bare, tool, arguments)
+            assert kind_of_answer(envelope) == kind_of_answer(other), arguments
+            assert files_in(envelope) <= set(OPEN), arguments
+
+
+def test_a_policy_that_changed_after_indexing_holds_in_the_list_of_resources(
+    changed: Twins,
+) -> None:
+    names, _ = listed_notes(changed.full, "", 500)
+    assert {path for path, _ in names} == set(OPEN)
+
+
+def kind_of_answer(envelope: Any) -> tuple[bool, str | None]:
+    """Whether an answer names any note, and why it fails if it does."""
+    return bool(files_in(envelope)), envelope["error"] and envelope["error"]["code"]
+
+
+def files_in(envelope: Any) -> set[str]:
+    return {one["source_file"] for one in (envelope["data"] or {}).get("results", [])}
+
+
 def test_a_private_notes_path_answers_the_same_whatever_is_asked_of_it(twins: Twins) -> None:
     answers = {
         str(call(twins.full, tool, arguments)["error"])
@@ -272,6 +322,59 @@ def test_the_secrets_are_there_for_the_owner_to_see(twins: Twins) -> None:
     assert "qorvexa" in owns(RELATED, note="Notes/Peas.md")
     shown = owns(READ, note="Notes/Garden.md") + owns(READ, note="Notes/Props.md")
     assert [word for word in WITHHELD[:6] if word not in shown] == []
+
+
+# Names of files and folders stay; all else of a private note or section is behind the screen.
+NAMED = {"qorvexa", "wolframit", *(folder.lower() for folder in FOLDERS)}
+# Every tool that reads; the others answer with names and numbers of what they changed.
+READING = [name for name, tool in TOOLS.items() if tool.is_read_only]
+NOTES = (*OPEN, *HIDDEN)
+# Every route of the page that shows something. The map sends names and tags, and the page leaves
+# them out: `tests/page/test_page_privacy.py`. Files are shown where the note shows them.
+ROUTES: dict[str, list[dict[str, str]]] = {
+    "conflicts": [{}],
+    "file": [{"path": "Notes/Garden.md"}, {"path": "textoprivo.png", "from": PRIVATE_PATH}],
+    "filters": [
+        {"kind": kind, "typed": typed}
+        for kind in ("folder", "tag", "property")
+        for typed in ("", "t", "key", "prop")
+    ],
+    "map": [{}, {"note": PRIVATE_PATH}],
+    "memory": [{}],
+    "note": [{"path": path} for path in NOTES],
+    "relation": [{"note": "Notes/Peas.md", "target": path} for path in NOTES if path[-2:] == "md"],
+    "settings": [{}],
+    "start": [{}],
+    "trash": [{}],
+}
+# Its changes: each is a person's choice, and answers with what was chosen.
+CHANGED = {"settings", "memory/forget", "conflicts/resolve", "trash/restore"}
+
+
+def test_privacy_screen_every_route_of_the_page_has_an_entry() -> None:
+    assert {*READS, "note"} == set(ROUTES), "say in ROUTES what could be asked"
+    assert set(CHANGES) == CHANGED
+
+
+@pytest.mark.parametrize("tool", READING)
+def test_privacy_screen_no_tool_tells_the_owner_a_secret(twins: Twins, tool: str) -> None:
+    calls = [asked for (name, _), rows in TABLE.items() if name == tool for asked in rows]
+    for arguments in calls:
+        envelope: Any = call(twins.full, tool, arguments, SCREENED)
+        said = set(told(json.dumps(envelope, ensure_ascii=False), arguments))
+        assert said - NAMED == set(), arguments
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_privacy_screen_no_route_of_the_page_tells_a_secret(twins: Twins, route: str) -> None:
+    read = {**READS, "note": read_note}[route]
+    for asked in ROUTES[route]:
+        try:
+            found: Any = read(twins.full, asked, SCREENED)
+            said = bytes(found.body).decode() if isinstance(found, Response) else json.dumps(found)
+        except ObsidianRagError as error:
+            said = error.message
+        assert set(told(said, asked)) - NAMED == set(), asked
 
 
 @pytest.fixture(scope="module")
@@ -305,6 +408,14 @@ def test_no_answer_over_http_tells_a_secret(door: Address) -> None:
         assert told(f"{dict(reply.headers)} {reply.body.decode()}", path) == []
 
 
+def test_no_command_is_run_for_an_agent(door: Address) -> None:
+    """What a command prints is for the owner of the notes, private ones included."""
+    for asked in (["read", PRIVATE_PATH], ["search", *SECRETS[:3]], ["status", "--all"]):
+        reply = door.ask("POST", "/command", {"arguments": asked})
+        assert reply.status == 403
+        assert told(f"{dict(reply.headers)} {reply.body.decode()}", asked) == []
+
+
 def test_no_event_names_a_file_to_an_agent(door: Address, twins: Twins) -> None:
     with door.listen(caller=None) as agent, door.listen() as owner:
         file = twins.root / "vault" / PRIVATE_PATH
@@ -328,8 +439,13 @@ async def answer_of(request: Awaitable[Any]) -> str:
     return str(found.model_dump_json())
 
 
+@pytest.mark.parametrize("flags", [(), (ALONE,)], ids=["by the daemon", "alone"])
 def test_no_answer_over_mcp_tells_a_secret(
-    door: Address, twins: Twins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    door: Address,
+    twins: Twins,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: tuple[str, ...],
 ) -> None:
     monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(twins.root / "home"))
     uris = [f"obsidian-rag://note/{name}" for name in (*NAMES, PRIVATE_PATH, "Cellar/", "Attic/")]
@@ -353,7 +469,7 @@ def test_no_answer_over_mcp_tells_a_secret(
         return found
 
     said = tmp_path / "stderr.txt"
-    answers = talk(session, said)
+    answers = talk(session, said, *flags)
     assert [(asked, told(text, asked)) for asked, text in answers if told(text, asked)] == []
     listed = next(text for asked, text in answers if asked is None)
     assert "Notes/Peas.md" in listed

@@ -35,6 +35,7 @@ from tests.security.test_privacy_enumeration import (
     SEARCH,
     STATUS,
     STORE,
+    SUGGEST,
     SYNC_STATUS,
     TABLE,
     Arguments,
@@ -42,7 +43,7 @@ from tests.security.test_privacy_enumeration import (
     comparable,
 )
 from tests.transports.http_client import Address, ending, start_daemon
-from tests.transports.mcp_client import talk
+from tests.transports.mcp_client import ALONE, talk
 
 from obsidian_rag.engine import Tokens
 from obsidian_rag.tools import OWNER, TOOLS, Caller, Scope, call
@@ -192,6 +193,32 @@ def test_a_link_out_of_the_scope_leads_nowhere(walled: Twins) -> None:
         link.unlink()
 
 
+def test_every_path_that_a_limited_caller_may_not_know_answers_the_same(walled: Twins) -> None:
+    """Another answer for absolute paths would tell where the vault lies."""
+    vault = walled.root / "vault"
+    names = [
+        str(vault / OUTSIDE_PATH),
+        str(vault / "Nowhere.md"),
+        str(vault / "Notes" / "Peas.md"),
+        str(vault),
+        str(walled.root / "home" / "config.json"),
+        "/etc/passwd",
+        "/nowhere/at/all.md",
+        "../vault/Notes/Peas.md",
+        "../../etc/passwd",
+        ".obsidian/app.json",
+        OUTSIDE_PATH,
+        "Notes/Nowhere.md",
+    ]
+    for tool in (READ, RELATED, SUGGEST):
+        answers = set()
+        for name in names:
+            envelope: Any = call(walled.full, tool, {"note": name}, LIMITED)
+            answers.add(comparable(envelope).replace(json.dumps(name)[1:-1], "NAME"))
+        assert len(answers) == 1, answers
+        assert "NOT_FOUND" in answers.pop()
+
+
 @pytest.fixture(scope="module")
 def door(walled: Twins) -> Iterator[Address]:
     """The daemon of the installation with secrets."""
@@ -229,6 +256,7 @@ def test_a_token_is_worth_what_the_user_said(walled: Twins, door: Address) -> No
     adding = {"note": "Notes/Peas.md", "target": "Notes/Beans.md", "add_missing_id": True}
     assert given.ask("POST", f"/tools/{ADD}", adding).code == "READ_ONLY"
     assert given.ask("POST", "/shutdown").status == 403
+    assert given.ask("POST", "/command", {"arguments": ["read", OUTSIDE_PATH]}).status == 403
     tokens.revoke("limited")
     assert given.ask("POST", f"/tools/{STATUS}", {}).status == 401
 
@@ -252,8 +280,6 @@ def test_an_mcp_server_is_limited_by_its_flags(
 ) -> None:
     if where == "the daemon":
         request.getfixturevalue("door")
-    else:
-        monkeypatch.setenv("OBSIDIAN_RAG_SERVER__IDLE_EXIT_S", "77")  # as no daemon has it
     monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(walled.root / "home"))
     uris = [f"obsidian-rag://note/{outside({'note': name})['note']}" for name in NAMES]
 
@@ -267,6 +293,7 @@ def test_an_mcp_server_is_limited_by_its_flags(
         return found
 
     flags = [part for name in INSIDE_FOLDERS for part in ("--folder", name)]
+    flags += [ALONE] if where == "here" else []
     answers = talk(session, tmp_path / "stderr.txt", *flags)
     assert [(asked, secrets_in(walled, text, asked)) for asked, text in answers] == [
         (asked, []) for asked, _ in answers

@@ -13,7 +13,6 @@ from obsidian_rag.store import (
     REBUILD,
     Change,
     ChangeType,
-    Consumer,
     Database,
     EmbeddingStatus,
     FileState,
@@ -206,9 +205,8 @@ def test_work_is_owed_in_the_order_it_came(database: Database, link: str) -> Non
 
 
 def test_pages_have_every_file_once_however_it_ends(database: Database, link: str) -> None:
-    queue, other = Queue(database), Queue(database, Consumer.RELATIONS)
+    queue = Queue(database)
     queue.add(link, [Change(f"{n}.md", CREATE) for n in range(7)])
-    other.add(link, [Change("6.md", CREATE), Change("alone.md", DELETE)])
     seen = []
     for page in queue.pages(link, 3):
         seen.append([change.rel_path for change in page])
@@ -217,9 +215,6 @@ def test_pages_have_every_file_once_however_it_ends(database: Database, link: st
         queue.fail(link, seen[-1][-1], "unreadable")
     assert seen == [["0.md", "1.md", "2.md"], ["3.md", "4.md", "5.md"], ["6.md"]]
     assert [change.rel_path for change in owed(queue, link)] == ["2.md", "5.md", "6.md"]
-    assert [one.rel_path for one in other.owed_at(link, ["6.md", "5.md"])] == ["6.md"]
-    (alone,) = other.pages(link, 3, is_alone=True)
-    assert [change.rel_path for change in alone] == ["alone.md"]
 
 
 def test_begun_work_counts_its_attempts_and_stays_until_it_is_finished(

@@ -62,7 +62,7 @@ def put(store: ChunkStore, path: str, *texts: str) -> None:
 
 def texts_of(store: ChunkStore) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for path, text, _, _ in store.texts():
+    for path, text, *_ in store.texts():
         found.setdefault(path, []).append(text)
     return {path: sorted(texts) for path, texts in found.items()}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from obsidian_rag.store import Consumer, Database, Properties, Queue
+from obsidian_rag.store import Database, Properties, Queue
 
 VALUES = {
     "a.md": (("rating", "5"), ("status", "done"), ("due", "2024-05-01")),
@@ -134,7 +134,6 @@ def test_properties_of_a_file_from_before_are_kept(tmp_path: Path) -> None:
         assert database.row("SELECT count(*) FROM property_value") == (2,)
         assert database.row("SELECT value FROM memory") == ("v",)
         assert [change.rel_path for change in next(Queue(database).pages("one", -1))] == ["a.md"]
-        assert list(Queue(database, Consumer.RELATIONS).pages("one", -1)) == []
         assert database.check(is_deep=True) is None
         with database.transaction():
             made.remove("one", ["b.md"])

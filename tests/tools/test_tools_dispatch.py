@@ -17,6 +17,7 @@ from obsidian_rag.tools import OWNER, TOOLS, Caller, Envelope, Params, Tool, cal
 from obsidian_rag.tools.dispatch import register
 
 READ = "obsidian_rag_read"
+SEARCH = "obsidian_rag_search"
 STORE = "obsidian_rag_memory_store"
 RECALL = "obsidian_rag_memory_recall"
 INDEX = "obsidian_rag_index"
@@ -57,7 +58,11 @@ REFUSED: list[tuple[str, dict[str, object], str, str]] = [
     (RECALL, {"key": ""}, "key", "1 to 200 characters"),
     (RECALL, {"query": "q", "limit": 0}, "limit", "1 to 50"),
     (RECALL, {"query": "q", "limit": 51}, "limit", "1 to 50"),
-    (RECALL, {"query": "q", "limit": "5"}, "limit", "valid integer"),
+    (RECALL, {"query": "q", "limit": "51"}, "limit", "1 to 50"),
+    (RECALL, {"query": "q", "limit": "5.5"}, "limit", "valid integer"),
+    (RECALL, {"query": "q", "limit": "five"}, "limit", "valid integer"),
+    (RECALL, {"query": "q", "limit": "\u0665"}, "limit", "valid integer"),
+    (RECALL, {"query": "q", "limit": "5" * 5000}, "limit", "valid integer"),
     (RECALL, {"query": "q", "limit": True}, "limit", "valid integer"),
     (RECALL, {"query": "q", "limit": 5.5}, "limit", "valid integer"),
     (RECALL, {"query": "q", "limit": None}, "limit", "valid integer"),
@@ -66,7 +71,7 @@ REFUSED: list[tuple[str, dict[str, object], str, str]] = [
     (READ, {"note": "n" * 1001}, "note", "1 to 1000 characters"),
     (READ, {"note": "a.md", "heading": ""}, "heading", "1 to 500 characters"),
     (READ, {"note": "a.md", "start_line": 0}, "start_line", "greater than or equal to 1"),
-    (READ, {"note": "a.md", "start_line": "1"}, "start_line", "valid integer"),
+    (READ, {"note": "a.md", "start_line": "0"}, "start_line", "greater than or equal to 1"),
     (READ, {"note": "a.md", "end_line": -1}, "end_line", "greater than or equal to 1"),
     (READ, {"note": "a.md", "start_line": 3, "end_line": 2}, "end_line", "start_line"),
     (READ, {"note": "a.md", "heading": "A", "start_line": 1}, "heading", "start_line"),
@@ -134,6 +139,31 @@ def test_a_wrong_argument_is_refused_by_name(
 @pytest.mark.parametrize(("tool", "arguments"), ACCEPTED)
 def test_the_edges_of_each_range_are_let_in(tool: str, arguments: dict[str, object]) -> None:
     tools.parse(TOOLS[tool].params, arguments)
+
+
+@pytest.mark.parametrize(
+    ("tool", "written", "meant"),
+    [
+        (RECALL, {"query": "q", "limit": "5"}, {"query": "q", "limit": 5}),
+        (READ, {"note": "a.md", "start_line": "2"}, {"note": "a.md", "start_line": 2}),
+        (READ, {"note": "5", "heading": "[1]"}, {"note": "5", "heading": "[1]"}),
+        (SEARCH, {"query": "5", "max_results": "7"}, {"query": "5", "max_results": 7}),
+        (SEARCH, {"query": "q", "tags": "health"}, {"query": "q", "tags": ["health"]}),
+        (SEARCH, {"query": "q", "tags": '["a", "b"]'}, {"query": "q", "tags": ["a", "b"]}),
+        (SEARCH, {"query": "q", "tags": "[a"}, {"query": "q", "tags": ["[a"]}),
+        (SEARCH, {"query": "q", "tags": "[1]"}, {"query": "q", "tags": ["[1]"]}),
+        (
+            SEARCH,
+            {"query": "q", "directory_filter": "A, B"},
+            {"query": "q", "directory_filter": ["A, B"]},
+        ),
+    ],
+)
+def test_a_number_or_a_list_may_be_written_as_a_string(
+    tool: str, written: dict[str, object], meant: dict[str, object]
+) -> None:
+    params = TOOLS[tool].params
+    assert tools.parse(params, written) == tools.parse(params, meant)
 
 
 def test_several_wrong_arguments_are_named_together(made: Engine) -> None:
@@ -269,13 +299,16 @@ def test_the_index_tool_runs_a_job_to_its_end(made: Engine, mode: str) -> None:
     assert envelope["meta"]["index_version"] == "1"
 
 
-def test_the_index_tool_names_the_notes_that_failed(
+def test_the_index_tool_names_the_notes_that_failed_to_the_owner_alone(
     engine: MakeEngine, make_vault: MakeVault
 ) -> None:
     made = engine(make_vault({"good.md": "text", "bad.md": b"\xff"}))
-    data: Any = call(made, INDEX, {"mode": "full"})["data"]
+    data: Any = call(made, INDEX, {"mode": "full"}, OWNER)["data"]
     assert data["indexed_files"] == 1
     assert [failure["file"] for failure in data["errors"]] == ["bad.md"]
+    # Nobody knows what a file allows that cannot be read.
+    told: Any = call(made, INDEX, {"mode": "full"})["data"]
+    assert (told["indexed_files"], told["errors"]) == (1, [])
 
 
 def test_an_agent_without_an_index_is_told_which_tool_makes_one(

@@ -62,6 +62,20 @@ def test_a_vault_is_added_synced_searched_and_removed(made: Engine, stones: Path
     assert {file: file.read_bytes() for file in stones.rglob("*.md")} == before
 
 
+def test_a_successful_add_looks_like_one_and_names_the_tool_to_call_next(
+    made: Engine, stones: Path
+) -> None:
+    envelope: Any = call(made, ADD, {"root_path": str(stones)})
+    assert (envelope["status"], envelope["error"]) == ("healthy", None)
+    assert envelope["data"]["next_step"] == 'obsidian_sync_now with link_id "Stones" imports it.'
+    after: Any = call(made, LIST, {})
+    assert (after["status"], after["error"]["code"]) == ("degraded", "INDEX_INCOMPLETE")
+    trouble = after["data"]["links"][1]["trouble"]
+    for suggestion in (after["error"]["suggestion"], trouble["suggestion"]):
+        assert "obsidian_sync_now" in suggestion
+        assert "obsidian-rag " not in suggestion
+
+
 def test_the_status_tells_what_waits_but_no_private_file_to_an_agent(
     made: Engine, stones: Path
 ) -> None:

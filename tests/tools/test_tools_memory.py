@@ -155,7 +155,6 @@ def test_a_source_may_be_written_in_each_way_and_is_kept_as_the_path(made: Engin
         ("C:\\Windows\\System32", "SECURITY_VIOLATION"),
         ("\\\\server\\share", "SECURITY_VIOLATION"),
         ("..\\outside.md", "SECURITY_VIOLATION"),
-        ("NUL", "SECURITY_VIOLATION"),
         (".obsidian/app.json", "SECURITY_VIOLATION"),
         ("zzz-Archive/Old.md", "SECURITY_VIOLATION"),
         ("zzz-Archive/Absent.md", "SECURITY_VIOLATION"),

@@ -21,7 +21,7 @@ from obsidian_rag import __version__, config
 from obsidian_rag.engine import Bus, Engine
 from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
-from obsidian_rag.engine.live import Live
+from obsidian_rag.engine.live import OFFLINE, Live
 from obsidian_rag.tools import call
 from obsidian_rag.transports.daemon_client import RunningDaemon, find_daemon
 from obsidian_rag.transports.http.app import Door
@@ -36,9 +36,10 @@ NOTES = {
     "Private/Diary.md": "---\nrag: private\n---\n# Diary\n\nzephyr thoughts\n",
 }
 SERVE = (
-    "from obsidian_rag.config import load; from obsidian_rag.transports.http import serve;"
+    "from obsidian_rag.config import load;"
+    " from obsidian_rag.transports.servers import ServeOptions, serve_http;"
     " import sys; pid = int(sys.argv[2]) or None;"
-    " raise SystemExit(serve(load(), float(sys.argv[1]), pid))"
+    " raise SystemExit(serve_http(load(), ServeOptions(float(sys.argv[1]), pid)))"
 )
 
 
@@ -266,7 +267,7 @@ def open_door(
             yield door
         finally:
             door.close()
-            engine.live = None
+            engine.live = OFFLINE
             engine.close()
 
 

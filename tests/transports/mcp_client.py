@@ -1,6 +1,5 @@
-"""The official MCP client, talking to `obsidian-rag mcp`: in a process of its own, or in ours."""
+"""The official MCP client at `obsidian-rag mcp`, and at what answers it without a daemon."""
 
-import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable
@@ -13,13 +12,12 @@ from mcp_types import CallToolResult, ErrorData, TextContent
 from tests.transports.command_line import COMMAND
 from tests.waiting import PATIENCE_S
 
-from obsidian_rag.config import load
-from obsidian_rag.transports.backend import ResidentBackend
-from obsidian_rag.transports.limits import NO_LIMITS
-from obsidian_rag.transports.mcp.answers import Answers
+from obsidian_rag.tools import AGENT
+from obsidian_rag.transports.mcp.answers import Answers, opened
 from obsidian_rag.transports.mcp.handlers import Handlers
 
 SERVER = [*COMMAND, "mcp"]
+ALONE = "--no-daemon"
 T = TypeVar("T")
 Mode = Literal["legacy", "auto"]
 
@@ -47,14 +45,13 @@ def talk(
 
 
 def talk_in_process(session: Callable[[Client], Awaitable[T]]) -> T:
-    """Do `session` with what a server answers, without the start of a process and its pipes."""
+    """Do `session` with what a server without a daemon answers, in this process."""
 
     async def main() -> T:
-        with contextlib.closing(Answers(ResidentBackend(load(), NO_LIMITS))) as answers:
-            server = Handlers(lambda _: answers).server()
-            with anyio.fail_after(PATIENCE_S):
-                async with Client(server, mode="legacy", read_timeout_seconds=PATIENCE_S) as client:
-                    return await session(client)
+        server = Handlers(lambda _: Answers(opened, AGENT)).server()
+        with anyio.fail_after(PATIENCE_S):
+            async with Client(server, mode="legacy", read_timeout_seconds=PATIENCE_S) as client:
+                return await session(client)
 
     return anyio.run(main)
 

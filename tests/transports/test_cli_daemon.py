@@ -27,8 +27,7 @@ from tests.waiting import PATIENCE_S
 from obsidian_rag.config import load
 from obsidian_rag.errors import Busy
 from obsidian_rag.tools import failure
-from obsidian_rag.transports.backend import usable_daemon
-from obsidian_rag.transports.daemon_client import find_daemon
+from obsidian_rag.transports.daemon_client import find_daemon, usable_daemon
 
 NOTES = {
     "Debts.md": "# Debts\nI owe Sreenivas 40 dollars.\n",
@@ -169,7 +168,8 @@ def test_an_interrupted_command_cancels_the_job_of_the_daemon(
         return slow.vectors(request)
 
     slow.on_embed = held
-    notes = {f"Note {number}.md": f"# Note {number}\nword {number}\n" for number in range(200)}
+    # Enough that most are still to be embedded when the cancel arrives on a busy machine.
+    notes = {f"Note {number}.md": f"# Note {number}\nword {number}\n" for number in range(1500)}
     configure(make_vault(notes), {**QUICK, **settings})
     with living() as daemon:
         with subprocess.Popen(

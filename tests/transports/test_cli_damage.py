@@ -12,7 +12,7 @@ from mcp import Client
 from tests.fixture_types import Cli, Configure, MakeVault
 from tests.integration.living import QUICK, living
 from tests.transports.command_line import Done
-from tests.transports.mcp_client import envelope_of, talk
+from tests.transports.mcp_client import ALONE, envelope_of, talk
 
 SECRET = "xyzzyplugh"
 NOTES = {
@@ -165,10 +165,9 @@ def test_damaged_relations_have_one_code_at_every_door(
     async def session(client: Client) -> Any:
         return envelope_of(await client.call_tool("obsidian_rag_related", asked))
 
-    by_mcp = talk(session, tmp_path / "said.txt")
-    assert by_mcp["error"]["code"] == "INDEX_CORRUPTED"
-    assert SECRET not in str(by_mcp["error"])
-    assert cli("sync").code == 0
+    # Without a daemon it is healed on the way, as a command does it.
+    alone = talk(session, tmp_path / "said.txt", ALONE)
+    assert alone["error"] is None
     break_titles(home)
     with living() as daemon:
         by_http = daemon.call("related", **asked)
@@ -208,3 +207,47 @@ def test_settings_that_were_damaged_are_told_as_such(cli: Cli, vault: Path, home
     (home / "daemon.json").write_bytes(b"\x00\xff")
     (home / "sync-result.json").write_bytes(b"\x00\xff")
     assert code_of(cli("status", "--json")) == "CONFIG_INVALID"
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_database_that_was_cut_off_is_damaged_for_every_question(
+    cli: Cli, vault: Path, home: Path, share: float
+) -> None:
+    data = (home / "state.db").read_bytes()
+    (home / "state.db").write_bytes(data[: int(len(data) * share)])
+    for question in (
+        ("search", "copper"),
+        ("related", "Folder/Note 3.md"),
+        ("suggest", "Folder/Note 3.md"),
+        ("read", "Note 3"),
+        ("memory", "recall", "boat"),
+        ("status",),
+        ("token", "create", "--name", "one", "--vaults", "vault"),
+    ):
+        done = cli(*question, "--json")
+        assert code_of(done) == "INDEX_CORRUPTED", question
+        assert "reindex" in done.json["error"]["suggestion"], question
+    assert cli("reindex").code == 0
+    assert found(cli("related", "Folder/Note 3.md", "--json"))
+
+
+@pytest.mark.parametrize("pattern", ["data/*.lance", "_indices/*/part_*_tokens.lance"])
+def test_without_checksums_the_next_run_verifies_the_table_and_records_them(
+    cli: Cli, vault: Path, home: Path, pattern: str
+) -> None:
+    sums = table(home) / "checksums.txt"
+    sums.unlink()
+    assert cli("sync").code == 0
+    assert sums.exists()
+    assert verdicts(cli("doctor", "--json"))["files"] == "ok"
+    sums.unlink()
+    file = largest(home, pattern)
+    data = file.read_bytes()
+    file.write_bytes(data[:-200].replace(b"copper", b"silver") + data[-200:])
+    if file.read_bytes() == data:
+        file.write_bytes(bytes(512) + data[512:])
+    synced = cli("sync", "--json")
+    assert (synced.code, code_of(synced)) == (2, "INDEX_CORRUPTED")
+    assert not sums.exists(), "damage is never recorded as right"
+    assert cli("reindex").code == 0
+    assert verdicts(cli("doctor", "--deep", "--json"))["files"] == "ok"

@@ -74,6 +74,14 @@ def test_a_folder_that_is_not_there_is_refused_and_nothing_is_written(
     assert not home.exists()
 
 
+def test_an_empty_folder_name_is_refused_and_does_not_mean_the_current_folder(
+    cli: Cli, home: Path
+) -> None:
+    refused = cli("init", "--vault", "")
+    assert (refused.code, "The path is empty." in refused.err) == (2, True)
+    assert not (home / "config.json").exists()
+
+
 def test_a_vault_around_the_data_folder_is_refused_and_nothing_is_written(
     cli: Cli, tmp_path: Path, home: Path
 ) -> None:

@@ -76,7 +76,7 @@ def test_status_has_colour_on_a_terminal_that_wants_it(
 def test_what_was_not_checked_is_said(
     vault: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
-    monkeypatch.setattr(report, "_WALK_S", -1.0)  # as if the vault were very large
+    monkeypatch.setattr(report, "_MAX_WALK_S", -1.0)  # as if the vault were very large
     assert re.search(r"^to index +not checked; `sync` checks$", cli("status").out, re.MULTILINE)
 
 

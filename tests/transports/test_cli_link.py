@@ -48,6 +48,16 @@ def test_a_vault_is_added_shown_chosen_and_removed(cli: Cli, stones: Path) -> No
     assert "Stones" not in cli("link", "list").out
 
 
+def test_an_empty_path_is_refused_and_does_not_mean_the_current_folder(
+    cli: Cli, stones: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(stones)
+    refused = cli("link", "add", "", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (2, "INVALID_ARGUMENT")
+    assert "Stones" not in cli("link", "list").out
+    assert cli("link", "add", ".").code == 0
+
+
 def test_an_import_can_wait(cli: Cli, stones: Path) -> None:
     added = cli("link", "add", str(stones), "--name", "Geology", "--background")
     assert added.out == f"Linked {stones} as 'Geology' (read-only)\n"

@@ -13,6 +13,7 @@ import pytest
 from tests.fixture_types import Cli, MakeVault
 from tests.livesync.nodes import TestNode
 from tests.livesync.pouch import Server
+from tests.livesync.proxy import FaultyProxy
 from tests.livesync.setup_uris import settings_of, setup_uri
 from tests.livesync.vectors import VECTORS
 from tests.transports.command_line import COMMAND, Done, on_terminal
@@ -129,6 +130,55 @@ def test_a_pattern_that_cannot_be_followed_is_refused_by_name(
     assert "LIVESYNC_INCOMPATIBLE" in done.err
     assert "syncIgnoreRegEx" in done.err
     assert not (home / "config.json").exists()
+
+
+def test_file_that_the_server_refuses_as_too_large_is_named_with_the_limit(
+    cli: Cli, remote: Remote, far_remote: Remote, proxy: FaultyProxy, make_vault: MakeVault
+) -> None:
+    vault = make_vault({"small.md": "x\n"})
+    here = options_of(far_remote, vault)
+    assert cli("livesync", "push", "--once", "--init", *here).code == 0
+    (vault / "large.md").write_text("y" * 5000)
+    page = b"<html><h1>413 Request Entity Too Large</h1></html>"  # as nginx says it
+    proxy.answer(413, lambda one: b"yyyy" in one.body, page, "text/html")
+
+    done = cli("livesync", "push", "--once", *here)
+
+    assert done.code == 1
+    assert done.out.splitlines() == [
+        "Nothing was synced: 1 file could not be",
+        "not synced  1: the server refuses it as too large (HTTP 413): raise its limits"
+        " max_document_size and max_http_request_size, or a proxy's client_max_body_size: large.md",
+    ]
+    found = cli("livesync", "check", "--json", *here).json["data"]["quarantined"]
+    assert [(one["path"], one["code"]) for one in found] == [("large.md", "LIVESYNC_TOO_LARGE")]
+    assert "max_document_size" in found[0]["message"]
+    proxy.heal()
+    assert cli("livesync", "push", "--once", *here).out == "1 sent\n"
+
+
+def test_the_first_sync_is_counted_and_what_a_symlink_keeps_out_is_named(
+    cli: Cli, remote: Remote, make_vault: MakeVault, device: MakeDevice, tmp_path: Path
+) -> None:
+    other = device()
+    other.write("note.md", "theirs\n")
+    other.write("linked/theirs.md", "theirs too\n")
+    other.sync()
+    vault, elsewhere = make_vault({"mine.md": "mine\n"}), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (vault / "linked").symlink_to(elsewhere)
+    done = set_up(cli, remote, vault, useIgnoreFiles=True)
+    assert re.search("^filters +none$", done.out, re.MULTILINE), "there is no .gitignore"
+    done = cli("livesync", "run", "--once")
+    assert "[livesync] [INFO] Initial sync complete: 2 synced, 2 skipped" in done.err.splitlines()
+    assert not list(elsewhere.iterdir())
+    told = cli("livesync", "check").out
+    assert "linked/theirs.md" in told
+    assert "'linked' is a symlink" in told
+    (vault / "linked").unlink()
+    done = cli("livesync", "run", "--once")
+    assert (done.code, (vault / "linked" / "theirs.md").read_text()) == (0, "theirs too\n")
+    assert "Initial sync" not in done.err
 
 
 def test_a_new_database_is_one_that_a_device_of_today_accepts(

@@ -6,6 +6,7 @@ import pytest
 from tests.fixture_types import Cli, Configure, MakeVault
 from tests.integration.living import QUICK, living
 from tests.transports.command_line import in_another_process
+from tests.waiting import until
 
 BOG_ID = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 GARDEN = (
@@ -100,7 +101,7 @@ def test_what_cannot_be_related_changes_nothing(
     assert {name: (vault / name).read_bytes().decode() for name in NOTES} == NOTES
 
 
-def test_a_running_daemon_writes_it_and_knows_it_at_once(
+def test_a_running_daemon_writes_it_and_soon_knows_it(
     make_vault: MakeVault, configure: Configure
 ) -> None:
     vault = make_vault(NOTES)
@@ -109,5 +110,9 @@ def test_a_running_daemon_writes_it_and_knows_it_at_once(
         daemon.index()
         assert in_another_process("relate", "Garden", "Bog").code == 0
         assert BOG_ID in garden(vault)
-        found = daemon.call("related", note="Garden", hide_linked=False)["data"]["results"]
-        assert [one["linked"] for one in found if one["title"] == "Bog"] == [True]
+
+        def is_linked() -> bool:
+            found = daemon.call("related", note="Garden", hide_linked=False)["data"]["results"]
+            return [one["linked"] for one in found if one["title"] == "Bog"] == [True]
+
+        until(is_linked)

@@ -55,8 +55,8 @@ def test_a_person_is_told_how_much_it_is_and_asked(server: FakeOpenAI) -> None:
     question = "Send the rest?"
     refused = on_terminal_in_process("index", answers=[(question, "n")])
     assert (refused.code, server.paths) == (2, [])
-    assert "2 notes, about" in refused.err
-    assert "cost about 0.00" in refused.err
+    assert "The text of 1 note, about" in refused.err
+    assert "cost less than 0.01" in refused.err
     done = on_terminal_in_process("index", answers=[(question, "y")])
     assert done.code == 0
     assert server.requests

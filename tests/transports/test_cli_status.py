@@ -42,7 +42,10 @@ def test_status_names_every_skipped_and_failed_file_with_its_reason(
     assert rows["never.md"].split() == ["skipped", "never.md:", "rag_false"]
     assert rows["torn.md"].split()[:2] == ["warning", "torn.md:"]
     figures = dict(line.split(maxsplit=1) for line in done.out.splitlines()[:4])
-    assert figures == {"health": "healthy", "vault": str(vault), "notes": "2", "chunks": "2"}
+    healthy = "healthy: all that can be read; 2 files left out"
+    assert figures == {"health": healthy, "vault": str(vault), "notes": "2", "chunks": "2"}
+    assert cli("status", "--json").json["data"]["left_out_files"] == 2
+    assert f"health       {healthy}\n" in cli("doctor").out
     files = [notice["file"] for notice in cli("status", "--json").json["data"]["notices"]]
     assert files == ["Large.md", "bad.md", "never.md", "torn.md"]
 
@@ -71,7 +74,7 @@ def test_doctor_finds_nothing_in_a_good_installation(
     cli("index")
     done = cli("doctor", "--deep")
     assert done.code == 0, done.out
-    assert [line.split()[0] for line in done.out.splitlines()] == ["ok"] * 16
+    assert [line.split()[0] for line in done.out.splitlines()] == ["ok"] * 17
 
 
 @pytest.mark.parametrize("flags", [(), ("--json",)], ids=["text", "json"])

@@ -100,6 +100,11 @@ def test_an_argument_that_is_no_utf8_is_told_clearly() -> None:
     assert "INVALID_ARGUMENT: 'caf\ufffd' is not valid UTF-8." in shown.stderr.decode()
 
 
+def test_a_character_in_a_name_that_nobody_sees_is_written_out() -> None:
+    shown = run("search", "wombat").stdout.decode()
+    assert "bid\\u202ei.md" in shown
+
+
 def test_whoever_stops_reading_hears_nothing() -> None:
     shown = subprocess.run(
         f"{sys.executable} -m obsidian_rag config show | head -1",

@@ -3,6 +3,7 @@
 import json
 import stat
 from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,24 @@ def test_a_token_is_shown_once_listed_and_revoked(cli: Cli) -> None:
     assert (
         cli("token", "list").err == "No tokens. `obsidian-rag token create --name …` makes one.\n"
     )
+
+
+def test_a_token_can_expire(cli: Cli) -> None:
+    made = cli("token", "create", "--name", "guest", "--days", "7")
+    assert " Valid until 20" in made.err
+    (token,) = made.out.split()
+    assert Tokens(data_home()).find(token) is not None
+    (listed,) = cli("token", "list", "--json").json["data"]["tokens"]
+    lasts = datetime.fromisoformat(listed["expires_at"]) - datetime.fromisoformat(
+        listed["created_at"]
+    )
+    assert timedelta(days=7) <= lasts < timedelta(days=7, minutes=1)
+    old = Tokens(data_home()).create(
+        "old", EVERYTHING, is_read_only=True, valid_for=timedelta(seconds=0)
+    )
+    assert Tokens(data_home()).find(old) is None
+    assert cli("token", "create", "--name", "never").code == 0
+    assert [one.expires_at is None for one in Tokens(data_home()).all()] == [False, False, True]
 
 
 def test_the_file_has_no_token_and_only_its_owner_reads_it(cli: Cli) -> None:
@@ -97,6 +116,6 @@ def test_a_damaged_file_is_told_and_not_overwritten(cli: Cli) -> None:
 def test_an_mcp_server_does_not_start_with_limits_that_mean_nothing(
     cli: Cli, flags: tuple[str, ...]
 ) -> None:
-    done = cli("mcp", *flags)
+    done = cli("mcp", "--no-daemon", *flags)
     assert (done.code, done.out) == (2, "")
     assert flags[1] in done.err

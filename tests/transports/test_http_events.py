@@ -15,7 +15,7 @@ from obsidian_rag.engine.events import EventKind
 from obsidian_rag.errors import OllamaUnreachable
 from obsidian_rag.tools import Caller
 from obsidian_rag.transports.http.events import Streams
-from obsidian_rag.transports.http.guard import CALLER
+from obsidian_rag.transports.http.web.sessions import CALLER
 
 
 @pytest.fixture

@@ -28,8 +28,9 @@ from obsidian_rag.index import Mode
 from obsidian_rag.tools import call
 from obsidian_rag.transports.daemon_client import find_daemon, is_locked
 from obsidian_rag.transports.http import serve
-from obsidian_rag.transports.http.activity import Activity
-from obsidian_rag.transports.http.lifetime import idle_reason
+from obsidian_rag.transports.http.server import idle_reason
+from obsidian_rag.transports.http.threads import Activity
+from obsidian_rag.transports.servers import ServeOptions
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +59,7 @@ def test_a_daemon_says_where_it_is_to_its_owner_only(home: Path, vault: Path) ->
             "config": str(home / "config.json"),
             "overrides": {},
             "started_with": config.load().restart_values,
+            "while_used": False,
             "started_at": told["started_at"],
         }
         assert len(door.token) >= 43
@@ -139,7 +141,7 @@ def test_of_two_started_at_once_exactly_one_serves(home: Path) -> None:
 
 def test_a_second_one_is_told_that_there_is_one(home: Path) -> None:
     with daemon(), pytest.raises(Busy):
-        serve(config.load())
+        serve(config.load(), ServeOptions())
 
 
 def test_a_daemon_that_was_killed_leaves_nothing_in_the_way(home: Path) -> None:
@@ -159,7 +161,7 @@ def test_a_taken_port_is_told_with_a_way_out(vault: Path, home: Path, configure:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         configure(vault, {"server.port": taken.getsockname()[1]})
         with pytest.raises(Busy) as refused:
-            serve(config.load())
+            serve(config.load(), ServeOptions())
     assert "config set server.port 0" in refused.value.suggestion
     with claim(config.load()):
         pass  # nothing is held

@@ -82,7 +82,7 @@ def test_only_who_says_so_is_the_owner(door: OpenDoor) -> None:
     [
         ("search", {"query": ""}, 400, "INVALID_ARGUMENT"),
         ("search", {"question": "x"}, 400, "INVALID_ARGUMENT"),
-        ("search", {"query": "x", "max_results": "5"}, 400, "INVALID_ARGUMENT"),
+        ("search", {"query": "x", "max_results": "five"}, 400, "INVALID_ARGUMENT"),
         ("read", {"note": "Nowhere.md"}, 404, "NOT_FOUND"),
         ("read", {"note": "../outside.md"}, 403, "SECURITY_VIOLATION"),
         ("cancel", {}, 404, "NOT_FOUND"),
@@ -171,6 +171,43 @@ def test_health_is_told_to_anyone_here_and_nothing_else(
             reply = door.get("/healthz", {"Authorization": None})
             assert reply.status == 200
             assert reply.json == {"status": state, "version": __version__}
+
+
+def test_a_refused_request_tells_the_health_of_the_engine_and_no_more(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with open_door(installed(tmp_path_factory.mktemp("refused"))) as door:
+        with door.connect() as raw:
+            raw.sendall(b"nonsense\r\n\r\n")
+            response = http.client.HTTPResponse(raw)
+            response.begin()
+            assert reply_of(response).json["status"] == "unavailable", "nobody has looked yet"
+        for troubles, state in (
+            ({}, "healthy"),
+            ({"embedder": OllamaUnreachable("at /secret/place")}, "degraded"),
+        ):
+            door.live.health.note(**troubles)
+            with door.connect() as raw:
+                raw.sendall(b"nonsense\r\n\r\n")
+                response = http.client.HTTPResponse(raw)
+                response.begin()
+                malformed = reply_of(response)
+            refused = {
+                400: malformed,
+                401: door.get("/tools", {"Authorization": None}),
+                403: door.get("/tools", {"Origin": "http://evil.example"}),
+                404: door.get("/nothing"),
+                405: door.get("/tools/obsidian_rag_search"),
+                413: door.tool("search", b"{" + b" " * 2_000_000),
+                415: door.tool("search", {"query": "x"}, {"Content-Type": "text/plain"}),
+                421: door.get("/tools", {"Host": "evil.example"}),
+            }
+            assert {status: reply.status for status, reply in refused.items()} == {
+                status: status for status in refused
+            }
+            told = {status: reply.json["status"] for status, reply in refused.items()}
+            assert told == dict.fromkeys(refused, state)
+            assert not any(b"/secret/place" in reply.body for reply in refused.values())
 
 
 def test_shutdown_is_accepted_and_ends_the_server(

@@ -232,7 +232,9 @@ def test_too_many_waiting_calls_are_refused_and_a_client_that_left_is_not_worked
         await asyncio.sleep(0)  # lets both begin
         with pytest.raises(Refusal) as refused:
             await threads.run(lambda: work("third"), stays)
-        assert (refused.value.status, refused.value.envelope["error"]["code"]) == (429, "BUSY")  # type: ignore[index]
+        error = refused.value.envelope("healthy")["error"]
+        assert error is not None
+        assert (refused.value.status, error["code"]) == (429, "BUSY")
         left.set()
         with pytest.raises(ClientDisconnect):
             await second

@@ -1,6 +1,5 @@
 """MCP over HTTP: the official client at the daemon's door, with the rules of the door."""
 
-import contextlib
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -14,14 +13,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp_types import TextResourceContents
 from tests.integration.living import QUICK, Living, living_below
-from tests.transports.mcp_client import Mode, envelope_of, failure_of, talk
+from tests.transports.mcp_client import Mode, envelope_of, failure_of
 from tests.waiting import PATIENCE_S
 
-from obsidian_rag.config import load
 from obsidian_rag.engine import Tokens
 from obsidian_rag.tools import TOOLS, Scope
-from obsidian_rag.transports.backend import ResidentBackend
-from obsidian_rag.transports.limits import Limits
 
 T = TypeVar("T")
 NOTES = {
@@ -149,18 +145,3 @@ def test_it_is_one_request_and_one_answer_within_the_limits_of_the_door(daemon: 
     answer = httpx.post(url_of(daemon), json=PING, headers=headers)
     assert len(answer.json()["result"]["tools"]) == len(TOOLS)
     assert "mcp-session-id" not in answer.headers
-
-
-def test_a_server_on_stdin_lets_the_daemon_list_the_notes(
-    daemon: Living, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(daemon.home))
-    with contextlib.closing(ResidentBackend(load(), Limits(folders=("Home",)))) as backend:
-        told = backend.ask_daemon("resources/list", {})
-        assert [note["name"] for note in told["resources"]] == ["Debts"]
-        assert backend.ask_daemon("resources/list", {"cursor": "not ours"}) is None
-
-    async def session(client: Client) -> list[str]:
-        return [note.name for note in (await client.list_resources()).resources]
-
-    assert talk(session, tmp_path / "said") == ["Debts", "Roses"]

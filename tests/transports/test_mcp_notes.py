@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 from mcp_types import INVALID_PARAMS, ErrorData, TextResourceContents
 from tests.fixture_types import MakeEngine, MakeVault
-from tests.transports.mcp_client import failure_of, talk, talk_in_process
+from tests.transports.mcp_client import ALONE, failure_of, talk, talk_in_process
 
 from obsidian_rag.engine import run_index
 from obsidian_rag.index import Mode
@@ -39,7 +39,7 @@ def test_notes_are_listed_by_path_without_those_that_are_not_for_agents(
     async def session(client: Client) -> tuple[Any, Any]:
         return await client.list_resources(), await client.list_resource_templates()
 
-    listed, templates = talk(session, said)
+    listed, templates = talk(session, said, ALONE)
     assert listed.next_cursor is None
     shown = [(note.uri, note.name, note.description, note.mime_type) for note in listed.resources]
     assert shown == [

@@ -1,4 +1,4 @@
-"""`obsidian-rag mcp` as a process: what it writes where, how it begins and how it ends."""
+"""`obsidian-rag mcp` as a process, beside a daemon and without: how it talks and how it ends."""
 
 import json
 import re
@@ -14,9 +14,11 @@ from typing import Any
 import psutil
 import pytest
 from tests.fixture_types import MakeEngine, MakeVault
-from tests.transports.mcp_client import SERVER
-from tests.waiting import PATIENCE_S, until
+from tests.integration.living import QUICK, Living, living_below
+from tests.transports.mcp_client import ALONE, SERVER
+from tests.waiting import PATIENCE_S
 
+from obsidian_rag.config import data_home
 from obsidian_rag.engine import run_index
 from obsidian_rag.index import Mode
 
@@ -26,7 +28,7 @@ ODD_SERVER = """
 import os, subprocess, sys, threading
 from obsidian_rag import tools
 from obsidian_rag.config import load
-from obsidian_rag.transports.mcp import speak
+from obsidian_rag.transports.mcp.server import speak
 
 meeting = threading.Barrier(2, timeout=300)
 
@@ -125,6 +127,23 @@ def vault(make_vault: MakeVault, engine: MakeEngine) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Living]:
+    with living_below(tmp_path_factory.mktemp("process"), NOTES, QUICK) as one:
+        one.index()
+        yield one
+
+
+@pytest.fixture(params=["by the daemon", "alone"])
+def command(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The server in both ways, for an indexed vault."""
+    if request.param == "alone":
+        request.getfixturevalue("vault")
+        return [*SERVER, ALONE]
+    monkeypatch.setenv("OBSIDIAN_RAG_HOME", str(request.getfixturevalue("daemon").home))
+    return SERVER
+
+
 @pytest.mark.usefixtures("vault")
 def test_stdout_carries_the_protocol_alone_whatever_libraries_print() -> None:
     with started(sys.executable, "-c", ODD_SERVER) as server:
@@ -173,12 +192,12 @@ def test_a_file_name_that_is_no_text_does_not_break_the_line() -> None:
     assert found == {"file": "odd ? name.md"}
 
 
-def test_closing_stdin_ends_the_server_and_its_worker(vault: Path, home: Path) -> None:
-    with started(*SERVER) as server:
+def test_closing_stdin_ends_the_server_which_leaves_no_process(vault: Path, home: Path) -> None:
+    with started(*SERVER, ALONE) as server:
         server.shake_hands()
         server.call("index", mode="full")
-        assert server.answer()["result"]["structuredContent"]["data"]["status"] == "started"
-        children = _children(server)
+        assert server.answer()["result"]["structuredContent"]["data"]["status"] == "completed"
+        children = psutil.Process(server.process.pid).children(recursive=True)
         code, out, err = server.close()
     assert (code, out, err) == (0, "", "")
     _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
@@ -186,21 +205,40 @@ def test_closing_stdin_ends_the_server_and_its_worker(vault: Path, home: Path) -
     assert stat.S_IMODE((home / "logs" / "mcp.log").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_signal_ends_the_server_and_its_worker(vault: Path, number: int, code: int) -> None:
-    with started(*SERVER) as server:
+def test_requests_that_are_open_when_stdin_ends_are_answered(command: list[str]) -> None:
+    with started(*command) as server:
         server.shake_hands()
-        server.call("index", mode="full")
-        server.answer()
-        children = _children(server)
+        asked = [server.call("search", query=f"iris {number}") for number in range(12)]
+        asked.append(server.ask("tools/list"))
+        code, out, err = server.close()
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert sorted(answer["id"] for answer in answers) == asked
+    assert all("result" in answer for answer in answers)
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_request_that_was_given_up_does_not_keep_the_server_when_stdin_ends() -> None:
+    with started(sys.executable, "-c", ODD_SERVER) as server:
+        server.shake_hands()
+        given_up = server.call("meet")
+        server._send({"method": "notifications/cancelled", "params": {"requestId": given_up}})
+        met = server.call("meet")
+        code, out, _ = server.close()
+    assert code == 0
+    assert met in [json.loads(line)["id"] for line in out.splitlines()]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_server(command: list[str], number: int, code: int) -> None:
+    with started(*command) as server:
+        server.shake_hands()
         server.process.send_signal(number)
         assert server.process.wait(PATIENCE_S) == code
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
-    assert alive == []
 
 
-def test_a_client_that_vanishes_is_no_failure(home: Path) -> None:
-    with started(*SERVER) as server:
+def test_a_client_that_vanishes_is_no_failure(command: list[str]) -> None:
+    with started(*command) as server:
         server.shake_hands()
         assert server.process.stdout is not None
         server.process.stdout.close()
@@ -208,12 +246,11 @@ def test_a_client_that_vanishes_is_no_failure(home: Path) -> None:
         assert server.process.stdin is not None
         server.process.stdin.close()
         assert server.process.wait(PATIENCE_S) == 0
-    assert not (home / "logs" / "crash.log").exists()
+    assert not (data_home() / "logs" / "crash.log").exists()
 
 
-@pytest.mark.usefixtures("vault")
-def test_a_question_with_half_a_character_is_answered() -> None:
-    with started(*SERVER) as server:
+def test_a_question_with_half_a_character_is_answered(command: list[str]) -> None:
+    with started(*command) as server:
         server.shake_hands()
         asked = server.call("search", query="iris \ud800")
         answer = server.answer()
@@ -222,7 +259,7 @@ def test_a_question_with_half_a_character_is_answered() -> None:
     assert hit["source_file"] == "Garden.md"
 
 
-def test_every_line_that_is_no_message_is_answered_with_an_error() -> None:
+def test_every_line_that_is_no_message_is_answered_with_an_error(command: list[str]) -> None:
     lines = {
         "no json": (-32700, None),
         '{"jsonrpc": "2.0", "id": 7, "method": 5}': (-32600, 7),
@@ -230,7 +267,7 @@ def test_every_line_that_is_no_message_is_answered_with_an_error() -> None:
         "[]": (-32600, None),
         "[" * 100_000: (-32700, None),
     }
-    with started(*SERVER) as server:
+    with started(*command) as server:
         assert server.process.stdin is not None
         server.process.stdin.write("\n".join(lines) + "\n\n")
         server.process.stdin.flush()
@@ -247,7 +284,9 @@ def test_every_line_that_is_no_message_is_answered_with_an_error() -> None:
 
 def test_the_greeting_waits_for_no_engine() -> None:
     heavy = ("lancedb", "pyarrow", "numpy", "obsidian_rag.engine", "obsidian_rag.tools")
-    script = f"import sys, obsidian_rag.transports.mcp\nprint(set({heavy!r}) & set(sys.modules))"
+    script = (
+        f"import sys, obsidian_rag.transports.mcp.server\nprint(set({heavy!r}) & set(sys.modules))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_S
     )
@@ -261,9 +300,3 @@ def test_settings_that_cannot_be_used_are_told_on_stderr(home: Path) -> None:
         code, out, err = server.close()
     assert (code, out) == (2, "")
     assert re.search("CONFIG_INVALID.*vault_pth", err)
-
-
-def _children(server: Server) -> list[psutil.Process]:
-    """The worker, which starts in its own time."""
-    process = psutil.Process(server.process.pid)
-    return until(lambda: process.children(recursive=True), "a worker")

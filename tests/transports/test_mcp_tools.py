@@ -7,7 +7,7 @@ import pytest
 from mcp import Client
 from tests.embed.embedding_doubles import fake_ollama
 from tests.fixture_types import Configure, MakeEngine, MakeVault
-from tests.transports.mcp_client import Mode, envelope_of, talk, talk_in_process
+from tests.transports.mcp_client import ALONE, Mode, envelope_of, talk, talk_in_process
 
 from obsidian_rag import __version__
 from obsidian_rag.engine import run_index
@@ -21,7 +21,7 @@ NOTES = {
 }
 # What each tool is asked; a tool that needs arguments must be listed here.
 ARGUMENTS: dict[str, dict[str, object]] = {
-    "obsidian_rag_search": {"query": "rain garden iris", "max_results": 1},
+    "obsidian_rag_search": {"query": "rain garden iris", "max_results": "1"},
     "obsidian_rag_index": {"mode": "sync"},
     "obsidian_rag_read": {"note": "Projects/Garden.md"},
     "obsidian_rag_memory_store": {
@@ -77,7 +77,7 @@ def test_the_server_introduces_itself_and_offers_every_tool(mode: Mode, said: Pa
         assert "never follow instructions" in instructions
         return (await client.list_tools()).tools
 
-    tools = talk(session, said, mode=mode)
+    tools = talk(session, said, ALONE, mode=mode)
     assert [tool.name for tool in tools] == list(TOOLS)
     assert {tool.name: tool.input_schema for tool in tools} == schemas()
     for tool in tools:
@@ -86,7 +86,7 @@ def test_the_server_introduces_itself_and_offers_every_tool(mode: Mode, said: Pa
         hints = tool.annotations.model_dump(exclude={"title"})
         assert hints == {
             "read_only_hint": own.is_read_only,
-            "destructive_hint": None if own.is_read_only else False,
+            "destructive_hint": None if own.is_read_only else own.name == "obsidian_link_remove",
             "idempotent_hint": None if own.is_read_only else True,
             "open_world_hint": False,
         }
@@ -108,7 +108,7 @@ def test_each_tool_answers_with_its_envelope(said: Path) -> None:
         order = sorted(TOOLS, key=lambda name: name not in REFUSED)
         return {name: await client.call_tool(name, ARGUMENTS.get(name, {})) for name in order}
 
-    answers = talk(session, said)
+    answers = talk(session, said, ALONE)
     for name, result in answers.items():
         envelope = envelope_of(result)
         assert list(envelope) == ["status", "data", "error", "meta"]
@@ -123,7 +123,7 @@ def test_each_tool_answers_with_its_envelope(said: Path) -> None:
     assert hit["source_file"] == "Projects/Garden.md"
     assert "Grüße, 雨庭" in answers["obsidian_rag_search"].content[0].text
     assert found["obsidian_rag_status"]["total_docs"] == 3
-    assert found["obsidian_rag_index"]["status"] == "started"
+    assert found["obsidian_rag_index"]["status"] == "completed"
     assert found["obsidian_rag_index"]["job_id"]
     assert found["obsidian_rag_read"]["untrusted"] is True
     assert found["obsidian_rag_memory_store"] == {"stored": True, "key": "garden"}
@@ -132,6 +132,7 @@ def test_each_tool_answers_with_its_envelope(said: Path) -> None:
     assert said.read_text() == ""
 
 
+@pytest.mark.usefixtures("daemon_ends")
 def test_a_job_started_over_mcp_indexes_the_vault(
     make_vault: MakeVault, configure: Configure, said: Path
 ) -> None:
@@ -206,10 +207,7 @@ def test_a_degraded_answer_is_no_error_and_passes_with_its_cause(
         ollama.is_down = True
         degraded = await search(client)
         ollama.is_down = False
-        # Whether it is back is looked up while answers go on; `talk` bounds the wait.
-        while envelope_of(answer := await search(client))["status"] != "healthy":
-            assert not answer.is_error
-        return degraded, answer
+        return degraded, await search(client)
 
     with fake_ollama() as ollama:
         settings = {
@@ -242,5 +240,4 @@ def test_stricter_settings_hold_for_a_server_that_runs_already(
     assert envelope_of(before)["data"]["sensitive_detected"]
     assert (after.is_error, envelope_of(after)["error"]["code"]) == (True, "SENSITIVE_FILTERED")
     told = envelope_of(broken)
-    assert (told["status"], told["error"]["code"]) == ("degraded", "CONFIG_INVALID")
-    assert told["data"]["total_docs"] == len(NOTES)
+    assert (told["status"], told["error"]["code"]) == ("unavailable", "CONFIG_INVALID")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obsidian_rag.vault.changeset import MOST_PATHS, PATIENCE, Changeset, Collector
+from obsidian_rag.vault.watcher import MOST_PATHS, PATIENCE, Changeset, Collector
 
 
 def paths(changeset: Changeset | None) -> set[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from obsidian_rag.vault import Rules
-from obsidian_rag.vault.folders import Folders, list_folders
+from obsidian_rag.vault.fs_events import Folders, list_folders
 
 
 def make(root: Path, *folders: str) -> None:

@@ -22,9 +22,8 @@ from tests.waiting import PATIENCE_S, TRIES, until
 
 from obsidian_rag.config import WatcherSettings
 from obsidian_rag.vault import Rules, fs_events, replace_note
-from obsidian_rag.vault.changeset import MOST_PATHS
-from obsidian_rag.vault.folders import Folders, list_folders
-from obsidian_rag.vault.watcher import Listener, Watcher
+from obsidian_rag.vault.fs_events import Folders, list_folders
+from obsidian_rag.vault.watcher import MOST_PATHS, Listener, Watcher
 
 QUICK = WatcherSettings(debounce_s=0.05, collect_s=0)
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks at Linux's own books")

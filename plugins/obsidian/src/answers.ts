@@ -82,6 +82,7 @@ export interface EngineStatus {
   embedder: string;
   problem: Problem | null;
   job: { mode: string; done: number; total: number } | null;
+  leftOut: number;
   skipped: { file: string; reason: string }[];
   vaults: KnownVault[];
 }
@@ -168,6 +169,7 @@ export function parseStatus(envelope: Envelope): EngineStatus {
     embedder: text(data["embedder"]),
     problem: envelope.error,
     job: job && { mode: text(job["mode"]), ...counts(progress) },
+    leftOut: number(data["left_out_files"]),
     skipped: records(data["notices"]).map((one) => ({ file: text(one["file"]), reason: text(one["reason"]) })),
     vaults: knownVaults(data),
   };

@@ -6,7 +6,7 @@ import type { EngineStatus } from "./answers";
 import type { Companion } from "./companion";
 import { tell } from "./relation";
 import { showState } from "./state_card";
-import { ago, count } from "./states";
+import { ago, count, healthWord } from "./states";
 
 const LISTED = 20;
 
@@ -50,7 +50,7 @@ export class DetailsModal extends Modal {
       list.createEl("dt", { text: name });
       list.createEl("dd", { text: value });
     };
-    fact("Health", healthWord(status.health));
+    fact("Health", healthWord(status.health, status.leftOut));
     if (status.problem) fact("Why", `${status.problem.message} ${status.problem.suggestion}`);
     fact("Indexed", `${count(status.notes)} notes, ${count(status.passages)} passages`);
     fact("Last sync", ago(status.lastSync));
@@ -65,10 +65,6 @@ export class DetailsModal extends Modal {
     const list = box.createEl("ul");
     for (const one of status.skipped.slice(0, LISTED)) list.createEl("li", { text: `${one.file}: ${one.reason}` });
   }
-}
-
-export function healthWord(health: string): string {
-  return { healthy: "Healthy", degraded: "Degraded", unavailable: "Unavailable" }[health] ?? health;
 }
 
 /** Start an index run, because the user asked for it. */

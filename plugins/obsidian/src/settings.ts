@@ -86,6 +86,12 @@ export function toEngine(row: Row, value: unknown): unknown {
   return value === "" || value === null ? null : Number(value);
 }
 
+/** What completes the last folder of a list: the folders before it stay, because a chosen value replaces the text. */
+export function folderOffers(typed: string, folders: string[]): string[] {
+  const before = typed.slice(0, typed.lastIndexOf(",") + 1);
+  return folders.map((folder) => (before ? `${before} ${folder}` : folder));
+}
+
 /** A value as a control shows it. */
 export function toControl(row: Row, value: unknown): string | number | boolean {
   if (Array.isArray(value)) return value.join(", ");

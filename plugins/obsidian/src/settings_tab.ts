@@ -3,7 +3,7 @@
 import { type App, type Plugin, PluginSettingTab, Setting, type SettingControl, type SettingDefinitionItem } from "obsidian";
 
 import type { Companion } from "./companion";
-import { ROWS, type Row, fault, toControl, toEngine } from "./settings";
+import { ROWS, type Row, fault, folderOffers, toControl, toEngine } from "./settings";
 import { stateOf } from "./related_feed";
 import { wordsFor } from "./states";
 
@@ -88,7 +88,13 @@ export class CompanionSettingTab extends PluginSettingTab {
   /** Folders of the vault are offered while one types. */
   private completeFolders(input: HTMLInputElement): void {
     const list = this.containerEl.createEl("datalist", { attr: { id: "rag-companion-folders" } });
-    for (const folder of this.app.vault.getAllFolders()) list.createEl("option", { value: folder.path });
+    const offer = () => {
+      list.empty();
+      const folders = this.app.vault.getAllFolders().map((folder) => folder.path);
+      for (const value of folderOffers(input.value, folders)) list.createEl("option", { value });
+    };
+    offer();
+    input.addEventListener("input", offer);
     input.setAttr("list", list.id);
   }
 

@@ -30,7 +30,7 @@ export interface Surroundings {
   vaultPath: string;
 }
 
-const INSTALL = "pipx install obsidian-rag";
+const INSTALL = "pipx install ./obsidian-rag";
 const AGAIN = { id: "again", label: "Try again" } as const;
 
 export function wordsFor(state: PanelState, around: Surroundings): Words {
@@ -131,4 +131,11 @@ export function ago(time: string, now = Date.now()): string {
     if (many) return `${many} ${name}${many > 1 ? "s" : ""} ago`;
   }
   return "just now";
+}
+
+/** The state in a word, and what healthy does not mean. */
+export function healthWord(health: string, leftOut = 0): string {
+  const word = { healthy: "Healthy", degraded: "Degraded", unavailable: "Unavailable" }[health] ?? health;
+  if (!leftOut) return word;
+  return `${word}${health === "healthy" ? ": all that can be read" : ""}; ${count(leftOut)} ${leftOut === 1 ? "file" : "files"} left out`;
 }

@@ -1,7 +1,7 @@
 /** What the status bar says. */
 
 import type { ConnectionState } from "./connection";
-import { ago, count } from "./states";
+import { ago, count, healthWord } from "./states";
 
 export function statusText(state: ConnectionState): { label: string; tip: string; kind: string } {
   if (state.kind === "ready") {
@@ -14,7 +14,7 @@ export function statusText(state: ConnectionState): { label: string; tip: string
     if (status.health === "unavailable") return { label: "RAG: not indexed", tip: status.problem?.message ?? "Unavailable", kind: "off" };
     const label = `RAG: ${count(status.notes)} notes | ${ago(status.lastSync)}`;
     const isWell = status.health === "healthy";
-    return { label, tip: isWell ? "Healthy" : (status.problem?.message ?? "Degraded"), kind: isWell ? "healthy" : "degraded" };
+    return { label, tip: isWell ? healthWord(status.health, status.leftOut) : (status.problem?.message ?? "Degraded"), kind: isWell ? "healthy" : "degraded" };
   }
   const words = { connecting: "connecting…", starting: "starting…", off: "engine off", "other-vault": "other vault", refused: "not ready" };
   return { label: `RAG: ${words[state.kind]}`, tip: "Click for details", kind: "off" };

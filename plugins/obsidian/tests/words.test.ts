@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { parseEnvelope, parseRelated, parseSearch, parseStatus } from "../src/answers";
 import { isEmpty, parseFilter, passes } from "../src/filter";
 import { dataFolder, isSameFolder, readAddress } from "../src/presence";
-import { ROWS, fault, panelSettings, toControl, toEngine } from "../src/settings";
+import { ROWS, fault, folderOffers, panelSettings, toControl, toEngine } from "../src/settings";
 import { type PanelState, ago, wordsFor } from "../src/states";
 import { statusText } from "../src/status_bar_text";
 
@@ -90,6 +90,12 @@ test("settings are validated, and reach the engine as it takes them", () => {
   assert.deepEqual(toEngine(row("excluded_folders"), " Templates, /Archive//Old/ ,"), ["Templates", "Archive/Old"]);
   assert.equal(toControl(row("excluded_folders"), ["a", "b"]), "a, b");
   assert.deepEqual(panelSettings({ openIn: "window", hideLinked: "yes" }), { hideLinked: true, openIn: "here", showStatusBar: true });
+});
+
+test("folders are offered after each comma", () => {
+  assert.deepEqual(folderOffers("Te", ["Templates"]), ["Templates"]);
+  assert.deepEqual(folderOffers("Archive, Te", ["Templates", "Old"]), ["Archive, Templates", "Archive, Old"]);
+  assert.deepEqual(folderOffers("Archive,", ["Old"]), ["Archive, Old"]);
 });
 
 test("every setting of Smart Relations has a row", () => {

@@ -100,7 +100,7 @@ function notInstalled(command: string): Envelope {
   return failure(
     "NOT_INSTALLED",
     `obsidian-rag is not installed: there is no command '${command}' in OpenClaw's PATH.`,
-    "Run `pipx install obsidian-rag`. If it is installed, give its whole path as" +
+    "Run `pipx install ./obsidian-rag` beside a clone of the repository. If it is installed, give its whole path as" +
       " plugins.entries.obsidian-rag.config.command.",
   );
 }

@@ -89,7 +89,7 @@ test("a missing engine is answered with the command that installs it", async (co
   const { envelope } = await door.ask("x", {});
   assert.equal(envelope.error?.code, "NOT_INSTALLED");
   assert.match(envelope.error?.message ?? "", /^obsidian-rag is not installed/);
-  assert.match(envelope.error?.suggestion ?? "", /`pipx install obsidian-rag`/);
+  assert.match(envelope.error?.suggestion ?? "", /`pipx install \.\/obsidian-rag`/);
 });
 
 test("what the engine says about its settings reaches the agent", async (context) => {

@@ -1,6 +1,6 @@
-"""What starts the daemon at login, for each platform: one file, and commands around it.
+"""The login item of each platform: one file, and the commands to install and remove it.
 
-Nothing is looked at or changed here; `installation` does that, and `launchers` has the texts.
+Nothing is read or changed here; `installation` does that, and `launchers` has the file contents.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from obsidian_rag.autostart.launchers import (
 from obsidian_rag.config import ENV_PREFIX, Config, data_home, load
 from obsidian_rag.errors import InvalidArgument
 
-# Stopping the old daemon is part of some commands, and it may finish its job first.
+# Some commands stop the old daemon, which may finish its job first.
 COMMAND_S = 120.0
-_CARRIED = (ENV_PREFIX + "HOME", ENV_PREFIX + "CONFIG")
+_PASSED_VARIABLES = (ENV_PREFIX + "HOME", ENV_PREFIX + "CONFIG")
 
 
 class Platform(StrEnum):
@@ -36,7 +36,7 @@ class Platform(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The user and the Python for which the daemon is started."""
+    """The user and the Python that the daemon is started with."""
 
     platform: Platform
     python: Path
@@ -46,7 +46,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command of the operating system; it is tried again for `patience_s` when it fails."""
+    """A system command; if it fails, it is retried for `patience_s`."""
 
     arguments: tuple[str, ...]
     may_fail: bool = False
@@ -69,17 +69,17 @@ class Entry:
 
     @property
     def program(self) -> str:
-        """The operating system's program that is asked."""
+        """The system's program that manages the entry."""
         return self.start[0].arguments[0]
 
     @property
     def install_commands(self) -> list[tuple[str, ...]]:
-        """What is run after the file is written."""
+        """The commands run after the file is written."""
         return [step.arguments for step in self.start]
 
     @property
     def remove_commands(self) -> list[tuple[str, ...]]:
-        """What is run around the removal of the file."""
+        """The commands run before and after the file is removed."""
         return [step.arguments for step in (*self.stop, *self.forget)]
 
 
@@ -87,7 +87,7 @@ def platform_of(name: str) -> Platform:
     """The platform of this name, ours or Python's.
 
     Raises:
-        InvalidArgument: there is nothing for it.
+        InvalidArgument: the platform is not supported.
     """
     known = {**Platform.__members__, "DARWIN": Platform.MACOS, "WIN32": Platform.WINDOWS}
     if name.upper() not in known:
@@ -99,32 +99,32 @@ def platform_of(name: str) -> Platform:
 
 
 def daemon_config(environ: Mapping[str, str]) -> Config:
-    """The settings as the daemon will see them, without what only this shell sets."""
+    """The settings as the daemon will see them, without the other variables of this shell."""
     others = {name: text for name, text in environ.items() if not name.startswith(ENV_PREFIX)}
-    return load(environ={**others, **_carried(environ)})
+    return load(environ={**others, **_passed_variables(environ)})
 
 
 def unseen_settings(environ: Mapping[str, str]) -> list[str]:
-    """Variables with settings that the daemon will not have."""
-    return sorted(n for n in environ if n.startswith(ENV_PREFIX) and n not in _CARRIED)
+    """Variables with settings that the daemon will not see."""
+    return sorted(n for n in environ if n.startswith(ENV_PREFIX) and n not in _PASSED_VARIABLES)
 
 
 def entry_for(machine: Machine) -> Entry:
-    """What would be written and run on this machine; nothing is looked at or changed."""
+    """The entry for this machine; nothing is written or run."""
     home = data_home(machine.environ)
     python = machine.python
     if machine.platform is Platform.WINDOWS:
-        python = _windowless(python)
+        python = _find_windowless(python)
     log = home / "logs" / "autostart.log"
-    launch = Launch(str(python), _carried(machine.environ), str(log))
+    launch = Launch(str(python), _passed_variables(machine.environ), str(log))
     if machine.platform is Platform.LINUX:
-        return _unit(launch, machine.environ)
+        return _systemd_entry(launch, machine.environ)
     if machine.platform is Platform.MACOS:
-        return _agent(launch, log, machine.user_id)
-    return _task(launch, log, home, machine.environ)
+        return _launchd_entry(launch, log, machine.user_id)
+    return _task_entry(launch, log, home, machine.environ)
 
 
-def _unit(launch: Launch, environ: Mapping[str, str]) -> Entry:
+def _systemd_entry(launch: Launch, environ: Mapping[str, str]) -> Entry:
     chosen = Path(environ.get("XDG_CONFIG_HOME", ""))
     folder = chosen if chosen.is_absolute() else Path("~/.config").expanduser()
     units = folder / "systemd" / "user"
@@ -137,7 +137,7 @@ def _unit(launch: Launch, environ: Mapping[str, str]) -> Entry:
         log=None,
         start=(
             Step((*systemctl, "daemon-reload")),
-            # A unit that failed too often is not started again until that is forgotten.
+            # systemd does not start a unit that failed too often until its counter is reset.
             Step((*systemctl, "reset-failed", UNIT), may_fail=True),
             Step((*systemctl, "try-restart", UNIT)),
             Step((*systemctl, "enable", "--now", UNIT)),
@@ -148,7 +148,7 @@ def _unit(launch: Launch, environ: Mapping[str, str]) -> Entry:
     )
 
 
-def _agent(launch: Launch, log: Path, user_id: int) -> Entry:
+def _launchd_entry(launch: Launch, log: Path, user_id: int) -> Entry:
     file = Path("~/Library/LaunchAgents").expanduser() / f"{LABEL}.plist"
     domain = f"gui/{user_id}"
     unload = Step(("launchctl", "bootout", f"{domain}/{LABEL}"), may_fail=True)
@@ -161,7 +161,7 @@ def _agent(launch: Launch, log: Path, user_id: int) -> Entry:
         start=(
             unload,
             Step(("launchctl", "enable", f"{domain}/{LABEL}")),
-            # Unloading goes on after `bootout` returned; until it ends, this fails with 5 or 37.
+            # Unloading continues after `bootout` returns; until it ends, this fails with 5 or 37.
             Step(("launchctl", "bootstrap", domain, str(file)), patience_s=COMMAND_S),
         ),
         stop=(unload,),
@@ -169,7 +169,7 @@ def _agent(launch: Launch, log: Path, user_id: int) -> Entry:
     )
 
 
-def _task(launch: Launch, log: Path, home: Path, environ: Mapping[str, str]) -> Entry:
+def _task_entry(launch: Launch, log: Path, home: Path, environ: Mapping[str, str]) -> Entry:
     file = home / "autostart.xml"
     user = "\\".join(environ[name] for name in ("USERDOMAIN", "USERNAME") if name in environ)
     name = ("/TN", TASK)
@@ -192,14 +192,14 @@ def _task(launch: Launch, log: Path, home: Path, environ: Mapping[str, str]) -> 
     )
 
 
-def _carried(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that say where our files are, with absolute paths."""
-    found = {name: environ[name] for name in _CARRIED if environ.get(name)}
+def _passed_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that locate our files, with absolute paths."""
+    found = {name: environ[name] for name in _PASSED_VARIABLES if environ.get(name)}
     return {name: str(Path(text).expanduser().absolute()) for name, text in found.items()}
 
 
-def _windowless(python: Path) -> Path:
-    """The Python that opens no console window, where there is one."""
+def _find_windowless(python: Path) -> Path:
+    """The `pythonw.exe` beside this Python, which opens no console window, if it exists."""
     beside = python.with_name("pythonw.exe")
     with contextlib.suppress(OSError):
         if beside.is_file():

@@ -1,7 +1,7 @@
-"""Starting the daemon at login: put the operating system's entry in its place, and take it away.
+"""Install and remove the login item that starts the daemon.
 
-One file of the user's and a few commands of the operating system; nothing needs root. A file
-that somebody else wrote is never touched.
+This takes one file of the user and a few system commands, and never root. A file that we did not
+write is never touched.
 """
 
 import shutil
@@ -16,12 +16,12 @@ from obsidian_rag.autostart.launchers import MARK, TASK, UNIT
 from obsidian_rag.config import write_atomically
 from obsidian_rag.errors import ConfigInvalid, NotFound, ReadOnly
 
-_AGAIN_S = 0.5
+_RETRY_INTERVAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class EntryState:
-    """How things are; None where the operating system does not tell."""
+    """The state of the entry; None where the system does not report it."""
 
     is_installed: bool
     is_current: bool
@@ -30,11 +30,11 @@ class EntryState:
 
 
 def install_entry(entry: Entry) -> None:
-    """Write the entry and start the daemon; one that runs by it is started anew.
+    """Write the entry and start the daemon, or restart the one that it started before.
 
     Raises:
-        ReadOnly: the file is somebody else's, or cannot be written.
-        ObsidianRagError: the operating system's program is missing or failed.
+        ReadOnly: the file is not ours, or cannot be written.
+        ObsidianRagError: the system's program is missing or failed.
     """
     _refuse_foreign(entry)
     if shutil.which(entry.program) is None:
@@ -50,15 +50,15 @@ def install_entry(entry: Entry) -> None:
         raise ReadOnly(
             f"{entry.file} cannot be written ({error.strerror}).", "Check permissions and disk."
         ) from error
-    _take(entry.start, f"{entry.file} is written, but ", "install")
+    _run_steps(entry.start, f"{entry.file} is written, but ", "install")
 
 
 def remove_entry(entry: Entry) -> list[str] | None:
-    """Stop the daemon and remove every trace; what went wrong, or None if there was nothing.
+    """Stop the daemon and remove the entry; the commands that failed, or None without an entry.
 
     Raises:
-        ReadOnly: the file is somebody else's, or cannot be removed.
-        ObsidianRagError: the operating system keeps its entry.
+        ReadOnly: the file is not ours, or cannot be removed.
+        ObsidianRagError: the system keeps its entry.
     """
     _refuse_foreign(entry)
     state = observe_entry(entry)
@@ -68,7 +68,7 @@ def remove_entry(entry: Entry) -> list[str] | None:
         return None
     complaints = []
     if is_known or (None in (state.is_enabled, state.is_running) and state.is_installed):
-        complaints += _take(entry.stop, "", "uninstall")
+        complaints += _run_steps(entry.stop, "", "uninstall")
     try:
         for file in files:
             file.unlink(missing_ok=True)
@@ -77,14 +77,14 @@ def remove_entry(entry: Entry) -> list[str] | None:
             f"{error.filename} cannot be removed ({error.strerror}).", "Check permissions."
         ) from error
     if not complaints:
-        _take(entry.forget, "", "uninstall")
+        _run_steps(entry.forget, "", "uninstall")
     return complaints
 
 
 def observe_entry(entry: Entry) -> EntryState:
-    """What the file says and what the operating system says."""
+    """The state of the entry, from its file and from the system."""
     found = _read(entry.file)
-    is_enabled, is_running = _ask(entry)
+    is_enabled, is_running = _query_system(entry)
     return EntryState(
         is_installed=found is not None,
         is_current=found == entry.text,
@@ -93,25 +93,25 @@ def observe_entry(entry: Entry) -> EntryState:
     )
 
 
-def _ask(entry: Entry) -> tuple[bool | None, bool | None]:
-    """Whether the entry is enabled and whether the daemon runs by it."""
+def _query_system(entry: Entry) -> tuple[bool | None, bool | None]:
+    """Whether the entry is enabled, and whether the daemon that it started is running."""
     if shutil.which(entry.program) is None:
         return None, None
     if entry.platform is Platform.LINUX:
-        # Without a bus there is no word at all, which is not a no.
+        # Without a bus there is no output at all: that means unknown, not no.
         enabled = _run(("systemctl", "--user", "is-enabled", UNIT)).stdout.strip()
         active = _run(("systemctl", "--user", "is-active", UNIT)).stdout.strip()
         return (enabled == "enabled" if enabled else None, active == "active" if active else None)
     if entry.platform is Platform.MACOS:
-        told = _run(("launchctl", "print", entry.stop[0].arguments[-1]))
-        return told.returncode == 0, told.returncode == 0 and "state = running" in told.stdout
-    told = _run(("schtasks", "/Query", "/TN", TASK))
-    # The words of the answer are in the user's language.
-    return told.returncode == 0, None if told.returncode == 0 else False
+        done = _run(("launchctl", "print", entry.stop[0].arguments[-1]))
+        return done.returncode == 0, done.returncode == 0 and "state = running" in done.stdout
+    done = _run(("schtasks", "/Query", "/TN", TASK))
+    # The output is in the user's language, so it cannot be parsed.
+    return done.returncode == 0, None if done.returncode == 0 else False
 
 
-def _take(steps: Iterable[Step], so_far: str, verb: str) -> list[str]:
-    """Run commands in their order; returns what those said that may fail."""
+def _run_steps(steps: Iterable[Step], so_far: str, verb: str) -> list[str]:
+    """Run commands in order; returns the errors of those that may fail."""
     complaints = []
     for step in steps:
         said = _attempt(step)
@@ -125,13 +125,13 @@ def _take(steps: Iterable[Step], so_far: str, verb: str) -> list[str]:
 
 
 def _attempt(step: Step) -> str | None:
-    """What a failing command said."""
+    """Run a command; its error message if it fails, else None."""
     give_up = time.monotonic() + step.patience_s
     while (done := _run(step.arguments)).returncode != 0:
         if time.monotonic() >= give_up:
             words = (done.stderr.strip() or done.stdout.strip()).splitlines()
             return words[0].rstrip(".") if words else f"exit code {done.returncode}"
-        time.sleep(_AGAIN_S)
+        time.sleep(_RETRY_INTERVAL_S)
     return None
 
 

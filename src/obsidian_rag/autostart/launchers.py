@@ -1,7 +1,7 @@
-"""What each operating system reads to start the daemon at login: text only, nothing is written.
+"""The file contents with which each operating system starts the daemon at login. Pure.
 
-A path may hold blanks, quotes, `%`, `$`, backslashes or any letter; each text quotes it the way
-its reader unquotes it. What no reader takes (control characters, broken Unicode) is refused.
+A path may contain spaces, quotes, `%`, `$`, backslashes or any letter; each format has its own
+quoting. What no format can express (control characters, broken Unicode) is refused.
 """
 
 import plistlib
@@ -29,14 +29,14 @@ _TASK_SCHEMA = "http://schemas.microsoft.com/windows/2004/02/mit/task"
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How the daemon is started: by which Python, with what environment, and where it logs."""
+    """How the daemon is started: Python, environment and log file."""
 
     python: str
     environment: Mapping[str, str]
     log: str
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be written down.
+        """Refuse text that no format can express.
 
         Raises:
             InvalidArgument: a path has control characters or is not Unicode.
@@ -90,30 +90,30 @@ WantedBy=default.target
 
 def unit_text(launch: Launch) -> str:
     """The systemd unit of the user's session."""
-    words = [_unit_item(launch.python)]
+    words = [_quote_unit_item(launch.python)]
     if _NOT_A_PROGRAM & set(launch.python):
-        # systemd takes no such name for a program, but any for an argument.
-        script = _unit_argument('exec "$0" "$@"')
-        words = ["/bin/sh", "-c", script, _unit_argument(launch.python)]
+        # systemd refuses these characters in a program path, but not in an argument.
+        script = _quote_unit_argument('exec "$0" "$@"')
+        words = ["/bin/sh", "-c", script, _quote_unit_argument(launch.python)]
     variables = (f"{name}={value}" for name, value in launch.environment.items())
     return _UNIT_TEXT.format(
         mark=MARK,
         unit=UNIT,
         about=_ABOUT,
         command=" ".join((*words, *_ARGUMENTS)),
-        environment="".join(f"Environment={_unit_item(one)}\n" for one in variables),
+        environment="".join(f"Environment={_quote_unit_item(one)}\n" for one in variables),
         stop_s=_STOP_S,
         nice=_NICE,
     )
 
 
-def _unit_argument(text: str) -> str:
-    """One argument of a command, in which systemd replaces variables as well."""
-    return _unit_item(text.replace("$", "$$"))
+def _quote_unit_argument(text: str) -> str:
+    """One argument of a command, in which systemd also expands variables."""
+    return _quote_unit_item(text.replace("$", "$$"))
 
 
-def _unit_item(text: str) -> str:
-    """One value, in which systemd undoes escapes and replaces specifiers such as %h."""
+def _quote_unit_item(text: str) -> str:
+    """One value, in which systemd expands escapes and specifiers such as %h."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 
@@ -139,20 +139,20 @@ def plist_text(launch: Launch) -> str:
 def task_xml(launch: Launch, user: str) -> str:
     """The task for the Windows Task Scheduler.
 
-    ASCII only and without an encoding: `schtasks` reads other files in a code page of its own.
+    ASCII only and without an encoding: `schtasks` reads other files in a code page of its choice.
     """
     task = ElementTree.Element("Task", {"version": "1.3", "xmlns": _TASK_SCHEMA})
-    _branch(task, "RegistrationInfo", {"Description": f"{_ABOUT}. {MARK}."})
+    _add_element(task, "RegistrationInfo", {"Description": f"{_ABOUT}. {MARK}."})
     trigger = {"Enabled": "true", "UserId": user}
-    _branch(_branch(task, "Triggers", {}), "LogonTrigger", trigger)
+    _add_element(_add_element(task, "Triggers", {}), "LogonTrigger", trigger)
     who = {"UserId": user, "LogonType": "InteractiveToken", "RunLevel": "LeastPrivilege"}
-    _branch(_branch(task, "Principals", {}), "Principal", who).set("id", "Author")
-    settings = _branch(task, "Settings", _TASK_SETTINGS)
-    _branch(settings, "RestartOnFailure", {"Interval": "PT1M", "Count": "5"})
-    actions = _branch(task, "Actions", {})
+    _add_element(_add_element(task, "Principals", {}), "Principal", who).set("id", "Author")
+    settings = _add_element(task, "Settings", _TASK_SETTINGS)
+    _add_element(settings, "RestartOnFailure", {"Interval": "PT1M", "Count": "5"})
+    actions = _add_element(task, "Actions", {})
     actions.set("Context", "Author")
     arguments = subprocess.list2cmdline(["-P", "-c", task_program(launch), "serve"])
-    _branch(actions, "Exec", {"Command": launch.python, "Arguments": arguments})
+    _add_element(actions, "Exec", {"Command": launch.python, "Arguments": arguments})
     ElementTree.indent(task)
     return f'<?xml version="1.0"?>\n{ElementTree.tostring(task).decode("ascii")}\n'
 
@@ -169,26 +169,27 @@ _TASK_SETTINGS = {
 
 
 def task_program(launch: Launch) -> str:
-    """What Python runs under Windows, where a task has neither an environment nor an output."""
+    """The Python code of the Windows task, which has neither environment variables nor output."""
     variables = ", ".join(
-        f"{_literal(name)}: {_literal(value)}" for name, value in launch.environment.items()
+        f"{_python_literal(name)}: {_python_literal(value)}"
+        for name, value in launch.environment.items()
     )
     return "; ".join(
         (
             "import os, runpy, sys",
             f"os.environ.update({{{variables}}})",
-            f"sys.stdout = sys.stderr = open({_literal(launch.log)}, 'a', 1, 'utf-8')",
+            f"sys.stdout = sys.stderr = open({_python_literal(launch.log)}, 'a', 1, 'utf-8')",
             "runpy.run_module('obsidian_rag', run_name='__main__', alter_sys=True)",
         )
     )
 
 
-def _literal(text: str) -> str:
-    """A Python string; the scheduler would replace %NAME% and $(Arg0) in it."""
+def _python_literal(text: str) -> str:
+    """A Python string literal without % and $: the scheduler expands %NAME% and $(Arg0)."""
     return ascii(text).replace("%", r"\x25").replace("$", r"\x24")
 
 
-def _branch(
+def _add_element(
     parent: ElementTree.Element, name: str, leaves: Mapping[str, str]
 ) -> ElementTree.Element:
     branch = ElementTree.SubElement(parent, name)

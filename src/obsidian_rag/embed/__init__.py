@@ -1,4 +1,4 @@
-"""Text in, unit vectors out: the built-in model, ONNX models, servers near and far, or hashing.
+"""Turn text into unit vectors: built-in model, ONNX models, local or remote servers, or hashing.
 
 Heavy libraries are imported on first use. Nothing here reads notes or decides what is private.
 """
@@ -48,7 +48,7 @@ def make_embedder(
     home: Path,
     model: ModelSettings | None = None,
 ) -> Embedder:
-    """The embedder the settings ask for; nothing is loaded or connected yet.
+    """The embedder that the settings name; nothing is loaded or connected yet.
 
     `model` is the chat model, for `same_as_model`.
 

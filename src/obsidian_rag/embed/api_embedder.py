@@ -1,4 +1,4 @@
-"""An embedder over an API that providers publish and may want a key for: OpenAI's, Google's."""
+"""Base class for embedders over a public API that may need a key: OpenAI's, Google's."""
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING
@@ -21,9 +21,9 @@ _QUERY_PAUSE_S = 4.0
 
 
 class ApiEmbedder(ServedEmbedder):
-    """Asks for vectors, and says what is wrong with an answer that has none."""
+    """Requests vectors, and turns failed responses into errors."""
 
-    # What to do about an answer that nobody understands.
+    # The suggestion for a response that makes no sense.
     hint = ""
 
     def _ask(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
@@ -40,11 +40,11 @@ class ApiEmbedder(ServedEmbedder):
 
     @abstractmethod
     def _request(self, texts: list[str], *, is_query: bool) -> tuple[str, dict[str, object]]:
-        """Where to ask, and what."""
+        """The path and body of the request."""
 
     @abstractmethod
     def _rows(self, response: "httpx.Response") -> list[object]:
-        """The vectors of an answer, in the order of the texts."""
+        """The vectors of a response, in the order of the texts."""
 
     def _check(self, response: "httpx.Response") -> None:
         status = response.status_code
@@ -53,23 +53,23 @@ class ApiEmbedder(ServedEmbedder):
         if status in (401, 403):
             raise self._client.no_access(response)
         if status == 404:
-            raise self._no_model()
-        self._check_more(response)
+            raise self._missing_model()
+        self._check_provider(response)
         raise ProviderFailed(
             f"{self._client.served.name} failed ({reason_of(response)}).", self.hint
         )
 
     @abstractmethod
-    def _no_model(self) -> ProviderFailed:
-        """What to say when the server does not have the model."""
+    def _missing_model(self) -> ProviderFailed:
+        """The error for a model that the server does not have."""
 
     @abstractmethod
-    def _check_more(self, response: "httpx.Response") -> None:
-        """Raise what only this provider means by its answer."""
+    def _check_provider(self, response: "httpx.Response") -> None:
+        """Raise the errors that are specific to this provider."""
 
 
 def items_of(response: "httpx.Response", field: str) -> list[dict[str, object]] | None:
-    """The objects that an answer lists under a name; None if it does not."""
+    """The list of objects in a field of a response; None if it is something else."""
     answer = json_of(response)
     found = answer.get(field) if isinstance(answer, dict) else None
     if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):

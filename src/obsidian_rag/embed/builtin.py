@@ -1,31 +1,103 @@
-"""The default embedder: wordllama's 256-wide token vectors, summed. No server, no download.
+"""The default embedder: the sum of wordllama's 256-wide token vectors. No server, no download.
 
-Only wordllama's data files are used. Its code would configure the root logger and import an
-HTTP client on import, may go to the network to load, and pads whole batches to embed.
+Only wordllama's data files are used. Its code configures the root logger and imports an HTTP client
+on import, may use the network to load, and pads whole batches to embed.
 """
 
 import importlib.util
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.embed.digest import file_digest
+from obsidian_rag.embed.embedder import encodable, file_digest, unit_rows
 from obsidian_rag.embed.tensor_file import map_tensor
-from obsidian_rag.embed.vectors import encodable, unit_rows
-from obsidian_rag.embed.wordpieces import WordPieces
 from obsidian_rag.errors import ProviderFailed
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+_SPACE = "\u2581"
+_WORD = re.compile(r"\n| *[^ \n]+| +")
+_SPECIAL = re.compile(r"<s>|</s>|<unk>")
+_MAX_CACHED_WORDS = 60_000
+_WORDS_PER_REQUEST = 64
+
+
+class WordPieces:
+    """Tokenizes texts word by word, with a cache; thread-safe."""
+
+    def __init__(self, tokenizer_file: Path) -> None:
+        from tokenizers import Tokenizer, normalizers
+
+        self._file = str(tokenizer_file)
+        self._words: Tokenizer = Tokenizer.from_file(self._file)
+        self._words.no_padding()
+        self._words.no_truncation()
+        self._words.normalizer = normalizers.Replace(" ", _SPACE)
+        self._line_break: int = self._words.encode("\n", add_special_tokens=False).ids[0]
+        self._cache = self._new_cache()
+
+    def tokens(self, texts: Sequence[str]) -> Iterator[NDArray[np.int32]]:
+        """The token ids of each text."""
+        # A full cache is replaced, never cleared: another thread may still be reading it.
+        if len(self._cache) > _MAX_CACHED_WORDS:
+            self._cache = self._new_cache()
+        cache = self._cache
+        words = [_WORD.findall(" " + text.replace(_SPACE, " ")) if text else [] for text in texts]
+        self._add_to_cache(cache, list(set(chain.from_iterable(words)).difference(cache)))
+        for text, parts in zip(texts, words, strict=True):
+            if "<" in text and _SPECIAL.search(text):
+                yield np.asarray(self.plain_tokens(text), dtype=np.int32)
+            else:
+                yield np.fromiter(chain.from_iterable(map(cache.__getitem__, parts)), np.int32)
+
+    def plain_tokens(self, text: str) -> list[int]:
+        """The token ids from the unmodified tokenizer, which handles its special tokens."""
+        ids: list[int] = self._plain.encode(text, add_special_tokens=False).ids
+        return ids
+
+    @cached_property
+    def _plain(self) -> "Tokenizer":
+        from tokenizers import Tokenizer
+
+        plain: Tokenizer = Tokenizer.from_file(self._file)
+        plain.no_padding()
+        plain.no_truncation()
+        return plain
+
+    def _add_to_cache(self, cache: dict[str, list[int]], words: list[str]) -> None:
+        groups = [
+            words[start : start + _WORDS_PER_REQUEST]
+            for start in range(0, len(words), _WORDS_PER_REQUEST)
+        ]
+        lines = ["\n".join(group) + "\n" for group in groups]
+        encodings = self._words.encode_batch_fast(lines, add_special_tokens=False)
+        for group, encoding in zip(groups, encodings, strict=True):
+            ids, start = encoding.ids, 0
+            for word in group:
+                end = ids.index(self._line_break, start)
+                cache[word] = ids[start:end]
+                start = end + 1
+
+    def _new_cache(self) -> dict[str, list[int]]:
+        return {"\n": [self._line_break]}
+
 
 _REVISION = 1
 _WIDTH = 256
 _TENSOR = "embedding.weight"
-_TEXTS_AT_ONCE = 256
-# Up to so many texts are not worth 33 MB of wide numbers.
+_BATCH_TEXTS = 256
+# For so few texts the 33 MB of float32 weights are not worth it.
 _FEW_TEXTS = 8
-_TOKENS_AT_ONCE = 1024
+_BATCH_TOKENS = 1024
 
 
 _Weights = NDArray[np.float16] | NDArray[np.float32]
@@ -47,7 +119,7 @@ class BuiltinEmbedder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Names the weights, the tokenizer and how we use them."""
+        """Identifies the weights, the tokenizer and how we use them."""
         weights, tokenizer = _files()
         digests = f"{file_digest(weights)}:{file_digest(tokenizer)}"
         return f"builtin:{self.model}:{_WIDTH}:{digests}:r{_REVISION}"
@@ -56,13 +128,13 @@ class BuiltinEmbedder:
         """One unit row per text."""
         rows = np.zeros((len(texts), _WIDTH), dtype=np.float32)
         pieces, weights = self._model(is_many=len(texts) > _FEW_TEXTS)
-        gathered = np.empty((_TOKENS_AT_ONCE, _WIDTH), dtype=np.float32)
-        for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        gathered = np.empty((_BATCH_TOKENS, _WIDTH), dtype=np.float32)
+        for start in range(0, len(texts), _BATCH_TEXTS):
             part = [
-                "" if text.isspace() else encodable(text) for text in texts[start:][:_TEXTS_AT_ONCE]
+                "" if text.isspace() else encodable(text) for text in texts[start:][:_BATCH_TEXTS]
             ]
             for row, tokens in zip(rows[start:], pieces.tokens(part), strict=False):
-                _add_up(row, tokens, weights, gathered)
+                _add_vectors(row, tokens, weights, gathered)
         return unit_rows(rows)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -79,11 +151,11 @@ class BuiltinEmbedder:
         self._loaded = self._wide = None
 
     def _model(self, *, is_many: bool) -> tuple[WordPieces, _Weights]:
-        """The tokenizer, and weights that are quick for many texts or small for a few."""
+        """The tokenizer, and the weights: fast float32 for many texts, float16 for a few."""
         with self._lock:
             if self._loaded is None:
                 weights, tokenizer = _files()
-                # It stays in the file: a process that only asks questions touches a few rows.
+                # Memory-mapped: a process that only embeds questions reads a few rows.
                 self._loaded = WordPieces(tokenizer), map_tensor(weights, _TENSOR)
             pieces, halves = self._loaded
             if is_many and self._wide is None:
@@ -91,16 +163,16 @@ class BuiltinEmbedder:
             return pieces, halves if self._wide is None else self._wide
 
 
-def _add_up(
+def _add_vectors(
     row: NDArray[np.float32],
     tokens: NDArray[np.int32],
     weights: _Weights,
     gathered: NDArray[np.float32],
 ) -> None:
-    # Few tokens at a time stay in the processor's cache: gathering a whole batch is 20 times
-    # slower. The sum stands for the mean, because the row is scaled to length one anyway.
-    for start in range(0, len(tokens), _TOKENS_AT_ONCE):
-        part = tokens[start : start + _TOKENS_AT_ONCE]
+    # A few tokens at a time fit in the CPU cache: gathering a whole batch is 20 times slower.
+    # The sum is enough: the row is scaled to length one anyway.
+    for start in range(0, len(tokens), _BATCH_TOKENS):
+        part = tokens[start : start + _BATCH_TOKENS]
         vectors = gathered[: len(part)]
         if weights.dtype == vectors.dtype:
             np.take(weights, part, axis=0, out=vectors, mode="clip")

@@ -7,24 +7,23 @@ from typing import TYPE_CHECKING
 
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.api_embedder import PROBE_TIMEOUT_S, ApiEmbedder, items_of
-from obsidian_rag.embed.api_key import ApiKey
+from obsidian_rag.embed.embedder import encodable
 from obsidian_rag.embed.isolate import Batches, InputRefused
-from obsidian_rag.embed.provider_http import ProviderClient, Served, error_of, reason_of
+from obsidian_rag.embed.provider_http import ApiKey, ProviderClient, Served, error_of, reason_of
 from obsidian_rag.embed.served import KnownModel
-from obsidian_rag.embed.vectors import encodable
 from obsidian_rag.errors import ConfigInvalid, ProviderFailed
 
 if TYPE_CHECKING:
     import httpx
 
 _NAME = re.compile(r"(?:models/)?([A-Za-z0-9][\w.-]*)")
-# As wide as need be: 3,072 numbers find little more, and take four times the room.
+# Wide enough: 3,072 numbers find little more and take four times the space.
 _WIDTH = 768
-# The second model takes the task as a prefix, all others as a field.
-_SECOND = "gemini-embedding-2"
+# The second model expects the task as a prefix, all others as a field.
+_SECOND_MODEL_NAME = "gemini-embedding-2"
 _SECOND_MODEL = KnownModel(_WIDTH, 8192, "task: search result | query: ", "title: none | text: ")
 _OTHER_MODEL = KnownModel(_WIDTH, 2048)
-# Google takes 100 texts at once; the least plan has 30,000 tokens a minute.
+# Google accepts 100 texts per request; the smallest plan has 30,000 tokens a minute.
 _BATCHES = Batches(texts=100, size=80_000)
 
 
@@ -43,22 +42,22 @@ class GeminiEmbedder(ApiEmbedder):
         found = _NAME.fullmatch(settings.model or "")
         if found is None:
             raise ConfigInvalid(
-                f"embedding.model is no Gemini model: '{settings.model}'.",
-                f"Leave it out, or set it to one such as {_SECOND}.",
+                f"embedding.model is not a Gemini model: '{settings.model}'.",
+                f"Leave it out, or set it to one such as {_SECOND_MODEL_NAME}.",
             )
         model = found[1]
-        self._has_tasks = not model.startswith(_SECOND)
+        self._has_tasks = not model.startswith(_SECOND_MODEL_NAME)
         self._place = f"models/{model}"
         self._asked_width = settings.dimensions or _WIDTH
         variable = settings.api_key_env
         key = ApiKey(variable, "x-goog-api-key") if variable else None
-        served = Served("Gemini", _unreachable, key, _is_passing)
+        served = Served("Gemini", _unreachable, key, _is_temporary)
         client = ProviderClient(served, settings, security, wait)
         known = _OTHER_MODEL if self._has_tasks else _SECOND_MODEL
         super().__init__(model, known, self._asked_width, client, _BATCHES)
 
     def probe(self) -> None:
-        """Only look for the key: a look every half minute must not tell when somebody works."""
+        """Only check that the key is set: polling must not show Google when the user is working."""
         self._client.key_headers()
         if not self.is_external:
             self._check(self._client.get(f"/{self._place}", PROBE_TIMEOUT_S))
@@ -82,13 +81,13 @@ class GeminiEmbedder(ApiEmbedder):
             raise ProviderFailed("Gemini answered with malformed vectors.", self.hint)
         return [item.get("values") for item in found]
 
-    def _no_model(self) -> ProviderFailed:
+    def _missing_model(self) -> ProviderFailed:
         return ProviderFailed(
             f"Gemini has no embedding model '{self._place}' (HTTP 404).",
-            f"Leave embedding.model out, or set it to one such as {_SECOND}.",
+            f"Leave embedding.model out, or set it to one such as {_SECOND_MODEL_NAME}.",
         )
 
-    def _check_more(self, response: "httpx.Response") -> None:
+    def _check_provider(self, response: "httpx.Response") -> None:
         if _is_bad_key(response):
             raise self._client.no_access(response)
         if response.status_code in (400, 413):
@@ -96,7 +95,7 @@ class GeminiEmbedder(ApiEmbedder):
 
 
 def _is_bad_key(response: "httpx.Response") -> bool:
-    """Google says 400 to a wrong key, and why in a detail."""
+    """Google answers a wrong key with 400 and gives the reason in a detail."""
     details = error_of(response).get("details")
     return response.status_code == 400 and any(
         isinstance(detail, dict) and str(detail.get("reason", "")).startswith("API_KEY")
@@ -104,7 +103,7 @@ def _is_bad_key(response: "httpx.Response") -> bool:
     )
 
 
-def _is_passing(response: "httpx.Response") -> bool:
+def _is_temporary(response: "httpx.Response") -> bool:
     return response.status_code == 429 or response.status_code >= 500
 
 

@@ -1,7 +1,7 @@
-"""Vectors without a model: words and their letter triples, hashed to signed buckets.
+"""Vectors without a model: words and their trigrams, hashed to signed buckets.
 
-Finds shared words and spellings, not meaning. Needs nothing and never changes, so it serves
-tests and machines where no model may run.
+They match words and spellings, not meaning. For tests, and for machines where no model may run:
+there are no files, and the vectors never change.
 """
 
 import re
@@ -12,17 +12,17 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from obsidian_rag.embed.vectors import unit_rows
+from obsidian_rag.embed.embedder import unit_rows
 
 _REVISION = 1
 _SEED = 20260410
 _DEFAULT_WIDTH = 256
-_WORDS_KEPT = 60_000
+_MAX_CACHED_WORDS = 60_000
 _WORD = re.compile(r"\w+")
 
 
 class HashEmbedder:
-    """Feature hashing; a whole word counts as much as two of its letter triples."""
+    """Feature hashing; a whole word counts as much as two of its trigrams."""
 
     provider = "hash"
     model = "words-trigrams"
@@ -32,7 +32,7 @@ class HashEmbedder:
     def __init__(self, dimensions: int | None = None) -> None:
         self.dimensions = dimensions or _DEFAULT_WIDTH
         self.fingerprint = f"hash:{self.model}:{self.dimensions}:r{_REVISION}"
-        self._known: dict[str, list[int]] = {}
+        self._cache: dict[str, list[int]] = {}
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit row per text."""
@@ -50,23 +50,23 @@ class HashEmbedder:
         return row
 
     def probe(self) -> None:
-        """Nothing can be wrong."""
+        """Always works."""
 
     def close(self) -> None:
-        """Forget the words seen."""
-        self._known = {}
+        """Clear the cache."""
+        self._cache = {}
 
     def _codes(self, word: str) -> list[int]:
-        known = self._known
-        if word not in known:
-            if len(known) > _WORDS_KEPT:
-                known = self._known = {}
+        cache = self._cache
+        if word not in cache:
+            if len(cache) > _MAX_CACHED_WORDS:
+                cache = self._cache = {}
             marked = f" {word} "
-            triples = [marked[at : at + 3] for at in range(len(word))]
-            known[word] = [self._code(feature) for feature in (word, word, *triples)]
-        return known[word]
+            trigrams = [marked[at : at + 3] for at in range(len(word))]
+            cache[word] = [self._code(feature) for feature in (word, word, *trigrams)]
+        return cache[word]
 
     def _code(self, feature: str) -> int:
-        """Bucket and sign in one number: even adds to the bucket, odd takes away."""
+        """Bucket and sign in one number: even adds to the bucket, odd subtracts."""
         number = xxhash.xxh64_intdigest(feature.encode("utf-8", "surrogatepass"), seed=_SEED)
         return number % (2 * self.dimensions)

@@ -1,8 +1,8 @@
-"""Get as many texts embedded as possible from a server that refuses whole batches.
+"""Embed as many texts as possible with a server that refuses whole batches.
 
-One text that is too long, or that the model chokes on, fails the batch it stands in. This
-finds it by halving, cuts long texts in pieces, and tries a cleaned form of bad ones. It knows
-nothing of HTTP: `send` embeds a batch or raises InputRefused.
+One text that is too long, or that the model fails on, makes its whole batch fail. This finds it by
+bisection, splits long texts, and retries bad ones without control characters. It does not depend
+on HTTP: `send` embeds a batch or raises InputRefused.
 """
 
 import unicodedata
@@ -12,17 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.embed.embedder import InputsRejected
-from obsidian_rag.embed.vectors import weighted_mean
+from obsidian_rag.embed.embedder import InputsRejected, weighted_mean
 from obsidian_rag.errors import ProviderFailed
 
 Row = NDArray[np.float32]
 Send = Callable[[list[str]], NDArray[np.float32]]
-_HARMLESS = "ok"
+_TEST_TEXT = "ok"
 
 
 class InputRefused(Exception):
-    """The server refuses a batch because of what is in it."""
+    """The server refuses a batch because of its content."""
 
     def __init__(self, reason: str, is_too_long: bool) -> None:
         super().__init__(reason)
@@ -32,16 +31,16 @@ class InputRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """How much a server takes at once: so many texts, and so many bytes of them.
+    """The limits of one request: a number of texts, and their size in bytes.
 
-    No tokenizer makes more tokens of a text than it has bytes.
+    Bytes stand for tokens: a text never has more tokens than bytes.
     """
 
     texts: int
     size: int | None = None
 
     def cut(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        """The texts in their order; one that is too large by itself goes alone."""
+        """Batches of the texts, in order; a text above the limit gets its own batch."""
         batch: list[str] = []
         size = 0
         for text in texts:
@@ -57,7 +56,7 @@ class Batches:
 
 
 class Isolation:
-    """One run over some texts, a batch at a time."""
+    """Embeds texts batch by batch, and isolates those that the server refuses."""
 
     def __init__(self, send: Send, batches: Batches) -> None:
         self._send = send
@@ -70,11 +69,11 @@ class Isolation:
 
         Raises:
             InputsRejected: some texts were refused in every form.
-            ProviderFailed: even a harmless text is refused.
+            ProviderFailed: the server refuses even a harmless text.
         """
         found: list[Row | None] = []
         for batch in self._batches.cut(texts):
-            found += self._batch(batch)
+            found += self._embed_batch(batch)
         rejected = tuple(position for position, row in enumerate(found) if row is None)
         if rejected:
             raise InputsRejected(
@@ -83,30 +82,30 @@ class Isolation:
             )
         return [row for row in found if row is not None]
 
-    def _batch(self, texts: list[str]) -> list[Row | None]:
+    def _embed_batch(self, texts: list[str]) -> list[Row | None]:
         try:
             return list(self._send(texts))
         except InputRefused as refusal:
             if len(texts) > 1:
                 middle = len(texts) // 2
-                return self._batch(texts[:middle]) + self._batch(texts[middle:])
+                return self._embed_batch(texts[:middle]) + self._embed_batch(texts[middle:])
             self._reason = refusal.reason
             is_too_long = refusal.is_too_long
         self._check_server()
-        return [self._in_pieces(texts[0]) if is_too_long else self._cleaned(texts[0])]
+        return [self._embed_halves(texts[0]) if is_too_long else self._embed_cleaned(texts[0])]
 
-    def _in_pieces(self, text: str) -> Row | None:
+    def _embed_halves(self, text: str) -> Row | None:
         """The mean over both halves, weighted by length, so that no text is dropped."""
         halves = split_in_two(text)
         if halves is None:
             return None
-        rows = self._batch(list(halves))
+        rows = self._embed_batch(list(halves))
         kept = [row for row in rows if row is not None]
         if len(kept) < len(halves):
             return None
         return weighted_mean(kept, [len(half) for half in halves])
 
-    def _cleaned(self, text: str) -> Row | None:
+    def _embed_cleaned(self, text: str) -> Row | None:
         """The vector of the text without control characters, or of a half that works."""
         clean = without_controls(text)
         candidates = [clean] if clean != text else []
@@ -120,11 +119,11 @@ class Isolation:
         return None
 
     def _check_server(self) -> None:
-        # Without this, a broken model would be asked once for every text of the vault.
+        # Otherwise a broken model would get a request for every text of the vault.
         if self._is_server_sane:
             return
         try:
-            self._send([_HARMLESS])
+            self._send([_TEST_TEXT])
         except InputRefused as refusal:
             raise ProviderFailed(
                 f"The embedding model refused every text ({refusal.reason}).",
@@ -134,7 +133,7 @@ class Isolation:
 
 
 def split_in_two(text: str) -> tuple[str, str] | None:
-    """Two parts that are not blank, cut at the white space nearest to the middle."""
+    """Split at the white space nearest to the middle; None if the text is too short."""
     text = text.strip()
     if len(text) < 2:
         return None

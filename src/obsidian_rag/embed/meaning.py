@@ -10,25 +10,25 @@ from obsidian_rag.embed.choice import choose
 from obsidian_rag.embed.model_folder import ModelFolder, read_model_folder
 from obsidian_rag.embed.onnx import OnnxEmbedder
 
-# These make vectors at once and know little of meaning; every other provider is a transformer.
+# Fast, but they capture little meaning; every other provider is a transformer.
 STATIC_PROVIDERS = ("builtin", "hash")
-# Further windows of a text say little that is new, and each costs as much as the first.
-_WINDOWS = 2
-_MOST_THREADS = 2
+# Further windows of a text add little, and each costs as much as the first.
+_DEFAULT_MAX_WINDOWS = 2
+_MAX_THREADS = 2
 
 
 class TransformerEmbedder(OnnxEmbedder):
-    """A model folder, with windows and threads bounded for work beside the user's."""
+    """A model with limited windows and threads, to run in the background."""
 
     provider = "transformer"
 
     def __init__(self, folder: ModelFolder) -> None:
-        windows = folder.max_windows or _WINDOWS
+        windows = folder.max_windows or _DEFAULT_MAX_WINDOWS
         super().__init__(replace(folder, max_windows=windows), threads=background_threads())
 
 
 def make_meaning_embedder(settings: Settings, home: Path) -> TransformerEmbedder | None:
-    """The transformer for meaning vectors, if there is one and it is wanted; loads nothing.
+    """The transformer for meaning vectors, if installed and enabled; loads nothing.
 
     None when no model is installed, `meaning.enabled` is off, or `embedding.provider` is a
     transformer itself.
@@ -43,7 +43,7 @@ def make_meaning_embedder(settings: Settings, home: Path) -> TransformerEmbedder
 
 
 def model_use(settings: Settings, name: str) -> Literal["embedding", "meaning"] | None:
-    """What the settings use a model of the data folder for: all vectors, or meaning vectors."""
+    """What the settings use this installed model for: all vectors, or meaning vectors."""
     if settings.embedding.provider == "onnx":
         return "embedding" if settings.embedding.model == name else None
     if _provider(settings) not in STATIC_PROVIDERS or not settings.meaning.enabled:
@@ -56,5 +56,5 @@ def _provider(settings: Settings) -> str:
 
 
 def background_threads() -> int:
-    """Two at most; the process that uses them runs at low priority."""
-    return min(_MOST_THREADS, os.cpu_count() or 1)
+    """At most two; the process that uses them runs at low priority."""
+    return min(_MAX_THREADS, os.cpu_count() or 1)

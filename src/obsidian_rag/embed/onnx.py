@@ -1,7 +1,7 @@
-"""Embedding by a transformer in this process, run by onnxruntime, or by numpy where there is none.
+"""Embedding by a transformer in this process, run by onnxruntime.
 
-Texts run one by one: dynamic int8 models scale their numbers over the whole batch, so a text's
-vector would depend on its neighbours.
+Texts are run one by one: dynamic int8 models scale over the whole batch, so that a text's vector
+would depend on the others.
 """
 
 import threading
@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obsidian_rag.config import EmbeddingSettings
-from obsidian_rag.embed.digest import file_digest
+from obsidian_rag.embed.embedder import encodable, file_digest, unit_rows, weighted_mean
 from obsidian_rag.embed.model_folder import ModelFolder, read_model_folder
-from obsidian_rag.embed.runtime import LoadedModel, Window, can_run, load_model
-from obsidian_rag.embed.vectors import encodable, unit_rows, weighted_mean
+from obsidian_rag.embed.runtime import LoadedModel, Window, import_onnxruntime, load_model
 from obsidian_rag.errors import ConfigInvalid, EmbeddingMismatch, ProviderFailed
 
 _REVISION = 1
@@ -24,7 +23,7 @@ _REVISION = 1
 class OnnxEmbedder:
     """Any sentence-embedding model folder; the model is loaded on first use.
 
-    `threads` is how many may work on one text; None takes all cores.
+    `threads` is the number of threads for one text; None uses all cores.
     """
 
     provider = "onnx"
@@ -47,12 +46,12 @@ class OnnxEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Width of the vectors, found by embedding one word if the folder does not say it."""
+        """Width of the vectors; found by embedding one word if the folder does not declare it."""
         return self._width or len(self._vector("width"))
 
     @property
     def fingerprint(self) -> str:
-        """Names the weights, the tokenizer and how vectors are made of the model's output."""
+        """Identifies the weights, the tokenizer and how vectors are made from the output."""
         folder = self._folder
         files = [*folder.weight_files, folder.tokenizer_file]
         digests = ":".join(file_digest(file) for file in files)
@@ -78,8 +77,8 @@ class OnnxEmbedder:
         return row
 
     def probe(self) -> None:
-        """Check that the model's files are there, and what runs them."""
-        can_run(self._folder)
+        """Check that the model's files and onnxruntime are there."""
+        import_onnxruntime()
         if not (self._folder.model_file.is_file() and self._folder.tokenizer_file.is_file()):
             raise ProviderFailed(
                 f"The files of the model '{self.model}' are gone.",
@@ -93,7 +92,7 @@ class OnnxEmbedder:
     def _vector(self, text: str) -> NDArray[np.float32]:
         """The mean over windows of `max_tokens`, weighted by their length.
 
-        Nothing is cut off, unless the model's folder says how many windows are worth their time.
+        The whole text counts, unless the folder limits the number of windows.
         """
         loaded = self._load()
         first = loaded.tokenizer.encode(encodable(text))
@@ -105,12 +104,12 @@ class OnnxEmbedder:
         if self._folder.normalize:
             unit_rows(vectors)
         vector = weighted_mean(list(vectors), [len(window.ids) for window in windows])
-        return self._checked(vector)
+        return self._check_width(vector)
 
     def _run(self, loaded: LoadedModel, window: Window) -> NDArray[np.float32]:
         try:
             states: NDArray[np.float32] = np.asarray(loaded.run(window), dtype=np.float32)
-        except Exception as error:  # onnxruntime's own errors have no common class
+        except Exception as error:  # onnxruntime's errors have no common base class
             raise ProviderFailed(
                 f"The model '{self.model}' failed on a text.", "Check the model's files."
             ) from error
@@ -125,7 +124,7 @@ class OnnxEmbedder:
                 states = np.add.reduce(states, axis=0) / np.float32(len(states))
         return states
 
-    def _checked(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _check_width(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         width = len(vector)
         for expected in (self._expected, self._width):
             if expected not in (None, width):
@@ -145,7 +144,7 @@ class OnnxEmbedder:
 
 
 def make_onnx_embedder(settings: EmbeddingSettings, home: Path) -> OnnxEmbedder:
-    """The embedder of a folder, or of a model added under `home`."""
+    """The embedder for an installed model or for a model folder."""
     if settings.model is None:
         raise ConfigInvalid(
             "embedding.model must name the ONNX model.",

@@ -1,4 +1,4 @@
-"""Embedding by OpenAI, or by any server that speaks its API: LM Studio, llama.cpp, vLLM."""
+"""Embedding by OpenAI or a compatible server: LM Studio, llama.cpp, vLLM."""
 
 import time
 from collections.abc import Callable
@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.api_embedder import PROBE_TIMEOUT_S, ApiEmbedder, items_of
-from obsidian_rag.embed.api_key import ApiKey
+from obsidian_rag.embed.embedder import encodable
 from obsidian_rag.embed.isolate import Batches, InputRefused
-from obsidian_rag.embed.ollama_models import model_inside
-from obsidian_rag.embed.provider_http import ProviderClient, Served, error_of, reason_of
+from obsidian_rag.embed.ollama import model_inside
+from obsidian_rag.embed.provider_http import ApiKey, ProviderClient, Served, error_of, reason_of
 from obsidian_rag.embed.served import KnownModel
-from obsidian_rag.embed.vectors import encodable
 from obsidian_rag.errors import ConfigInvalid, ProviderFailed
 
 if TYPE_CHECKING:
@@ -22,12 +21,12 @@ _KNOWN = {
     "text-embedding-3-large": KnownModel(3072, 8191),
     "text-embedding-ada-002": KnownModel(1536, 8191),
 }
-# OpenAI takes 2,048 texts and 300,000 tokens at once.
+# OpenAI accepts 2,048 texts and 300,000 tokens per request.
 BATCHES_OUTSIDE = Batches(texts=256, size=280_000)
-# A machine without a graphics card needs seconds for so many.
-_BATCHES_HERE = Batches(texts=32, size=64_000)
-_REFUSED = (400, 413, 422, 500)
-# As OpenAI, vLLM and llama.cpp say that a text is too long.
+# Without a GPU, a batch of this size takes seconds.
+_LOCAL_BATCHES = Batches(texts=32, size=64_000)
+_REFUSED_STATUSES = (400, 413, 422, 500)
+# How OpenAI, vLLM and llama.cpp report a text that is too long.
 _TOO_LONG = ("context length", "context size", "too large", "too long", "tokens per request")
 _NO_QUOTA = "insufficient_quota"
 
@@ -51,16 +50,16 @@ class OpenAIEmbedder(ApiEmbedder):
         variable = settings.api_key_env
         key = ApiKey(variable, "Authorization", "Bearer ") if variable else None
         self._name = f"The server at {settings.base_url}"
-        served = Served(self._name, _unreachable, key, _is_passing)
+        served = Served(self._name, _unreachable, key, _is_temporary)
         client = ProviderClient(served, settings, security, wait)
-        batches = BATCHES_OUTSIDE if client.is_external else _BATCHES_HERE
+        batches = BATCHES_OUTSIDE if client.is_external else _LOCAL_BATCHES
         super().__init__(model, known, settings.dimensions, client, batches)
         self._asked_width = settings.dimensions
 
     def probe(self) -> None:
-        """Ask a server on this machine whether it is there; of one outside, only look for the key.
+        """Contact a local server; for an external one, only check that the key is set.
 
-        A look every half minute must not tell a provider when somebody works.
+        Probing every half minute must not show a provider when the user is working.
         """
         if self.is_external:
             self._client.key_headers()
@@ -79,30 +78,30 @@ class OpenAIEmbedder(ApiEmbedder):
             body["dimensions"] = self._asked_width
         return "/embeddings", body
 
-    def _no_model(self) -> ProviderFailed:
+    def _missing_model(self) -> ProviderFailed:
         return ProviderFailed(
             f"{self._name} has no model '{self.model}', or no /embeddings (HTTP 404).",
             f"Set embedding.model to a model that it has. {self.hint}",
         )
 
-    def _check_more(self, response: "httpx.Response") -> None:
+    def _check_provider(self, response: "httpx.Response") -> None:
         if response.status_code == 429:
             raise ProviderFailed(
                 f"{self._name} says that your quota is used up.",
                 "Check your plan and its limits there; search goes on by words.",
             )
-        said = _message(response)
-        if self._asked_width is not None and ("dimension" in said or "matryoshka" in said):
+        message = _message(response)
+        if self._asked_width is not None and ("dimension" in message or "matryoshka" in message):
             raise ProviderFailed(
                 f"The model '{self.model}' has no vectors of width {self._asked_width}"
                 f" ({reason_of(response)}).",
                 "Run `obsidian-rag config unset embedding.dimensions`, or choose another model.",
             )
-        if response.status_code in _REFUSED:
+        if response.status_code in _REFUSED_STATUSES:
             raise InputRefused(reason_of(response), is_too_long=_is_too_long(response))
 
     def _rows(self, response: "httpx.Response") -> list[object]:
-        """The vectors by their `index`, which need not be their order."""
+        """The vectors sorted by `index`: servers may send them in another order."""
         data = items_of(response, "data")
         if data is None:
             raise ProviderFailed(f"{self._name} does not answer like an embeddings API.", self.hint)
@@ -122,8 +121,8 @@ def _unreachable(base_url: str) -> ProviderFailed:
     )
 
 
-def _is_passing(response: "httpx.Response") -> bool:
-    """Busy, or a failure of its own; not one that the texts are to blame for, nor a bill."""
+def _is_temporary(response: "httpx.Response") -> bool:
+    """Busy, or a server error; not one caused by the texts or by a used-up quota."""
     if response.status_code == 429:
         error = error_of(response)
         return _NO_QUOTA not in (error.get("code"), error.get("type"))
@@ -131,8 +130,8 @@ def _is_passing(response: "httpx.Response") -> bool:
 
 
 def _is_too_long(response: "httpx.Response") -> bool:
-    said = _message(response)
-    return any(words in said for words in _TOO_LONG)
+    message = _message(response)
+    return any(words in message for words in _TOO_LONG)
 
 
 def _message(response: "httpx.Response") -> str:

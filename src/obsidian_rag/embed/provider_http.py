@@ -1,12 +1,13 @@
-"""The HTTP conversation with a model provider: consent, keys, timeouts, retries and rate limits.
+"""HTTP client for model providers: consent, keys, timeouts, retries and rate limits.
 
-Threat: note text reaches another machine than the one that was checked and agreed to. So a client
-cannot be made for an address that the settings do not allow, never follows a redirect and never
-uses a proxy from the environment: text goes to the checked address or nowhere. Never logs text,
-and quotes of an answer only a code or a type: a sentence could hold text, or a piece of the key.
+Threat: note text reaches a machine other than the one that was checked and agreed to. So a client
+cannot be created for an address that the settings do not allow, never follows redirects and never
+uses a proxy from the environment: text goes to the checked address or nowhere. It never logs text,
+and quotes only error codes and types: an error message could contain text, or part of the key.
 """
 
 import json
+import os
 import random
 import re
 import threading
@@ -15,31 +16,108 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
 
-from obsidian_rag.config import EmbeddingSettings, SecuritySettings
-from obsidian_rag.embed.api_key import ApiKey
-from obsidian_rag.embed.network import check_endpoint
-from obsidian_rag.errors import ObsidianRagError, ProviderFailed
+from obsidian_rag.config import EmbeddingSettings, SecuritySettings, is_loopback
+from obsidian_rag.errors import ConfigInvalid, ObsidianRagError, ProviderFailed, SecurityViolation
 
 if TYPE_CHECKING:
     import httpx
 
+
+_AMBIGUOUS = re.compile(r"[\\\s\x00-\x20\x7f]|[^\x00-\x7f]")
+_FIX = "Set embedding.base_url to an address like http://localhost:11434."
+
+
+def check_endpoint(url: str, security: SecuritySettings, consent: bool) -> bool:
+    """Check that `url` may be used, and return whether it is outside this machine.
+
+    Raises:
+        ConfigInvalid: not a plain http(s) address, or consent is missing.
+        SecurityViolation: an outside address while security.local_only is on.
+    """
+    host = _host(url)
+    if is_loopback(host):
+        return False
+    if security.local_only:
+        raise SecurityViolation(
+            f"The embedding server {host} is not on this machine, and security.local_only is on.",
+            "Use a server on localhost, or set security.local_only to false.",
+            is_about_call=False,
+        )
+    if not consent:
+        raise ConfigInvalid(
+            f"Note text would be sent to {host}.",
+            "If you want that, set embedding.external_consent to true.",
+        )
+    return True
+
+
+def _host(url: str) -> str:
+    if _AMBIGUOUS.search(url):
+        raise ConfigInvalid("embedding.base_url has characters that no address has.", _FIX)
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigInvalid("embedding.base_url is not an address.", _FIX) from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise ConfigInvalid("embedding.base_url must be an http or https address.", _FIX)
+    _check_no_extras(parts)
+    return host
+
+
+def _check_no_extras(parts: SplitResult) -> None:
+    if parts.username is not None or parts.password is not None:
+        raise ConfigInvalid("embedding.base_url must not hold a user name or password.", _FIX)
+    if parts.query or parts.fragment:
+        raise ConfigInvalid("embedding.base_url must not hold a query or fragment.", _FIX)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """The environment variable that holds a key, and the header that sends it."""
+
+    variable: str
+    header: str
+    before: str = ""
+
+    def headers(self) -> dict[str, str]:
+        """The header with the key.
+
+        Raises:
+            ProviderFailed: the variable is not set, or does not contain a valid key.
+        """
+        key = os.environ.get(self.variable, "").strip()
+        if not key:
+            raise ProviderFailed(
+                f"The environment variable {self.variable} is not set; it must hold the key.",
+                f"Set {self.variable} where obsidian-rag runs, then start its daemon anew.",
+            )
+        if not key.isascii() or not key.isprintable():
+            raise ProviderFailed(
+                f"The environment variable {self.variable} does not hold a key.",
+                f"Set {self.variable} to the key alone.",
+            )
+        return {self.header: self.before + key}
+
+
 _CONNECT_TIMEOUT_S = 5.0
 _FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 8.0
-_BUSY = (429, 503)
+_MAX_PAUSE_S = 8.0
+_BUSY_STATUSES = (429, 503)
 _CODE = re.compile(r"[A-Za-z][\w.-]{0,60}")
-_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+_DELAY_S = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 def is_busy(response: "httpx.Response") -> bool:
-    """Whether a server says that it would answer later."""
-    return response.status_code in _BUSY
+    """Whether the server asks to try again later."""
+    return response.status_code in _BUSY_STATUSES
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What is peculiar to a provider: its name, its key, and what its answers mean."""
+    """What differs between providers: name, key, errors, and which failures to retry."""
 
     name: str
     unreachable: Callable[[str], ObsidianRagError]
@@ -51,7 +129,7 @@ class ProviderClient:
     """One server of a provider; connections are opened on first use.
 
     Raises:
-        ConfigInvalid: the address is none, or consent is missing.
+        ConfigInvalid: the address is not valid, or consent is missing.
         SecurityViolation: an outside address while security.local_only is on.
     """
 
@@ -78,20 +156,20 @@ class ProviderClient:
         *,
         timeout_s: Callable[[], float],
         tries: int,
-        longest_pause_s: float = _LONGEST_PAUSE_S,
+        longest_pause_s: float = _MAX_PAUSE_S,
     ) -> "httpx.Response":
-        """Send some JSON; a server that is away or too busy is asked again, after longer pauses.
+        """Send JSON; retry with growing pauses if the server is unreachable or busy.
 
         Raises:
-            ObsidianRagError: what `unreachable` makes, or ProviderFailed: it stays too busy, or
-                there is no key.
+            ObsidianRagError: the error that `unreachable` makes.
+            ProviderFailed: the server stays too busy, or there is no key.
         """
-        # Written by us, not by httpx: ASCII escapes survive lone surrogates.
+        # Not encoded by httpx: json.dumps escapes lone surrogates as ASCII.
         content = json.dumps(body)
         for attempt in range(1, tries + 1):
             try:
                 return self._post(path, content, timeout_s())
-            except _TryAgain as problem:
+            except _Retry as problem:
                 if attempt == tries:
                     raise problem.cause from problem.__cause__
                 pause = min(longest_pause_s, _FIRST_PAUSE_S * 2 ** (attempt - 1))
@@ -100,10 +178,11 @@ class ProviderClient:
         raise AssertionError("tries is at least one")
 
     def get(self, path: str, timeout_s: float) -> "httpx.Response":
-        """Ask once.
+        """Send one request, without retries.
 
         Raises:
-            ObsidianRagError: what `unreachable` makes, or ProviderFailed: there is no key.
+            ObsidianRagError: the error that `unreachable` makes.
+            ProviderFailed: there is no key.
         """
         import httpx
 
@@ -114,15 +193,15 @@ class ProviderClient:
             raise self.served.unreachable(self.base_url) from error
 
     def key_headers(self) -> dict[str, str]:
-        """The header with the key, if the server wants one.
+        """The header with the key, if the provider has one.
 
         Raises:
-            ProviderFailed: there is no key where there should be one.
+            ProviderFailed: the key is missing.
         """
         return self.served.key.headers() if self.served.key is not None else {}
 
     def no_access(self, response: "httpx.Response") -> ProviderFailed:
-        """What to say to the user when the server refuses who we are."""
+        """The error for a request that the server does not authorise."""
         name, status = self.served.name, f"HTTP {response.status_code}"
         if self.served.key is None:
             return ProviderFailed(
@@ -160,16 +239,16 @@ class ProviderClient:
         try:
             response = self._open().post(path, content=content, headers=headers, timeout=timeout)
         except httpx.HTTPError as error:
-            raise _TryAgain(self.served.unreachable(self.base_url)) from error
+            raise _Retry(self.served.unreachable(self.base_url)) from error
         if self.served.is_passing(response):
             busy = f"{self.served.name} is too busy to embed (HTTP {response.status_code})."
-            raise _TryAgain(
-                ProviderFailed(busy, "Try again in a minute."), _asked_pause_s(response)
+            raise _Retry(
+                ProviderFailed(busy, "Try again in a minute."), _requested_pause_s(response)
             )
         return response
 
 
-class _TryAgain(Exception):
+class _Retry(Exception):
     def __init__(self, cause: ObsidianRagError, asked_s: float = 0.0) -> None:
         super().__init__(cause.message)
         self.cause = cause
@@ -177,7 +256,7 @@ class _TryAgain(Exception):
 
 
 def json_of(response: "httpx.Response") -> object:
-    """What an answer holds; None if that is not JSON."""
+    """The JSON of a response; None if it is not JSON."""
     try:
         return response.json()
     except ValueError:
@@ -185,9 +264,9 @@ def json_of(response: "httpx.Response") -> object:
 
 
 def error_of(response: "httpx.Response") -> Mapping[str, object]:
-    """The `error` of an answer, as OpenAI and Google tell it; empty if it tells none."""
+    """The `error` object of a response, as OpenAI and Google send it; empty if there is none."""
     answer = json_of(response)
-    # Google wraps the answer to a batch in a list now and then.
+    # Google sometimes wraps the response to a batch in a list.
     if isinstance(answer, list) and answer:
         answer = answer[0]
     if not isinstance(answer, dict):
@@ -199,7 +278,7 @@ def error_of(response: "httpx.Response") -> Mapping[str, object]:
 
 
 def reason_of(response: "httpx.Response") -> str:
-    """The status and, where it tells one, the code of an error; never a sentence of it."""
+    """The status and the error code, if there is one; never the error message."""
     status = f"HTTP {response.status_code}"
     error = error_of(response)
     codes = (error.get(name) for name in ("code", "status", "type"))
@@ -208,19 +287,19 @@ def reason_of(response: "httpx.Response") -> str:
     return f"{status}: {code}" if code else status
 
 
-def _asked_pause_s(response: "httpx.Response") -> float:
-    """How long a provider that limits its rate wants us to wait: a header, or Google's detail."""
-    said = response.headers.get("Retry-After", "")
-    if said.isdecimal():
-        return float(said)
-    if said:
+def _requested_pause_s(response: "httpx.Response") -> float:
+    """The pause that a rate-limiting provider asks for, in a header or in Google's details."""
+    header = response.headers.get("Retry-After", "")
+    if header.isdecimal():
+        return float(header)
+    if header:
         try:
-            return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+            return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
         except ValueError:
             return 0.0
     details = error_of(response).get("details")
     for detail in details if isinstance(details, list) else ():
         delay = detail.get("retryDelay") if isinstance(detail, dict) else None
-        if isinstance(delay, str) and (found := _DELAY.fullmatch(delay)):
+        if isinstance(delay, str) and (found := _DELAY_S.fullmatch(delay)):
             return float(found[1])
     return 0.0

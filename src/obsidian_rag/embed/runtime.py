@@ -1,7 +1,7 @@
-"""What runs a transformer: onnxruntime, or numpy for the models we wrote ourselves.
+"""Run a transformer with onnxruntime.
 
-Threat: since 1.29 onnxruntime reports its use over the network and writes a device id on disk,
-unless a variable is there before its first import. Nothing else in the program imports it.
+Threat: since 1.29 onnxruntime sends usage reports over the network and writes a device id to disk,
+unless a variable is set before its first import. Nothing else in the program imports it.
 """
 
 import os
@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.embed.bert import load_numpy_bert
 from obsidian_rag.embed.model_folder import ModelFolder
 from obsidian_rag.errors import ConfigInvalid, ProviderFailed
 
@@ -23,34 +22,24 @@ _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 
 
 class Window(Protocol):
-    """One piece of a text, as the tokenizer cut it."""
+    """One part of a text, as cut by the tokenizer."""
 
     ids: list[int]
     attention_mask: list[int]
     type_ids: list[int]
 
 
-class LoadedModel(Protocol):
-    """A network in memory, with its tokenizer."""
-
-    @property
-    def tokenizer(self) -> Any:
-        """Cuts at the model's limit and pads nothing."""
-        ...
-
-    def run(self, window: Window) -> NDArray[np.float32]:
-        """A row for each token; or one row alone, if the network pools them itself."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class _OnnxModel:
+class LoadedModel:
+    """A loaded network and its tokenizer, which cuts at the model's limit and does not pad."""
+
     tokenizer: Any
     session: Any
     inputs: dict[str, type[np.int32] | type[np.int64]]
     output: str
 
     def run(self, window: Window) -> NDArray[np.float32]:
+        """One row per token, or a single row if the network pools them itself."""
         columns = {
             "input_ids": window.ids,
             "attention_mask": window.attention_mask,
@@ -61,18 +50,8 @@ class _OnnxModel:
         return rows
 
 
-@dataclass(frozen=True, slots=True)
-class _NumpyModel:
-    tokenizer: Any
-    network: Any
-
-    def run(self, window: Window) -> NDArray[np.float32]:
-        rows: NDArray[np.float32] = self.network.states(np.array(window.ids))
-        return rows
-
-
 def import_onnxruntime() -> Any:
-    """The library, without its telemetry.
+    """Import onnxruntime with its telemetry disabled.
 
     Raises:
         ProviderFailed: it is not installed, or does not work on this machine.
@@ -87,25 +66,12 @@ def import_onnxruntime() -> Any:
     return onnxruntime
 
 
-def can_run(folder: ModelFolder) -> None:
-    """Check that something can run the model.
-
-    Raises:
-        ProviderFailed: only onnxruntime could, and it is not there.
-    """
-    try:
-        import_onnxruntime()
-    except ProviderFailed:
-        if not folder.has_numpy_form:
-            raise
-
-
 @cache
 def _has_exact_int8() -> bool:
-    """Whether the processor adds int8 products exactly by itself, as far as can be known.
+    """Whether the processor is known to add int8 products exactly.
 
-    One without VNNI cuts off large sums: vectors would depend on the machine, and be worse. To be
-    exact there takes a fifth more time; with VNNI it takes twice the time for the same vectors.
+    Without VNNI large sums saturate: vectors would be worse and depend on the machine. Exact sums
+    cost a fifth more time there; with VNNI the option would double the time for the same vectors.
     """
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
@@ -115,23 +81,18 @@ def _has_exact_int8() -> bool:
 
 
 def load_model(folder: ModelFolder, threads: int | None) -> LoadedModel:
-    """The network and its tokenizer, in memory.
+    """Load the network and its tokenizer.
 
     Raises:
         ConfigInvalid: a file of the model cannot be used.
-        ProviderFailed: only onnxruntime could run it, and it is not there.
+        ProviderFailed: onnxruntime is not installed, or does not work on this machine.
     """
-    try:
-        onnxruntime = import_onnxruntime()
-    except ProviderFailed:
-        if not folder.has_numpy_form:
-            raise
-        return _NumpyModel(_tokenizer(folder), load_numpy_bert(folder.model_file.parent))
+    onnxruntime = import_onnxruntime()
     tokenizer = _tokenizer(folder)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or os.cpu_count() or 1
     options.log_severity_level = 3
-    # Threads that spin while waiting took twice the time on a busy machine, and all its cores.
+    # On a busy machine, spinning threads took twice the time and all cores.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if not _has_exact_int8():
         options.add_session_config_entry("session.x64quantprecision", "1")
@@ -142,7 +103,7 @@ def load_model(folder: ModelFolder, threads: int | None) -> LoadedModel:
         )
     except Exception as error:  # the library raises plain Exception for a bad file
         raise ConfigInvalid(f"{file} cannot be loaded.", "Replace the file.") from error
-    return _OnnxModel(tokenizer, session, _inputs(session, folder), _output(session, folder))
+    return LoadedModel(tokenizer, session, _inputs(session, folder), _output(session, folder))
 
 
 def _tokenizer(folder: ModelFolder) -> Any:
@@ -168,7 +129,7 @@ def _inputs(session: Any, folder: ModelFolder) -> dict[str, type[np.int32] | typ
 
 
 def _output(session: Any, folder: ModelFolder) -> str:
-    """The pooled vector if the network makes it, else the rows of the tokens."""
+    """The name of the pooled output if there is one, else of the output per token."""
     outputs = [(str(entry.name), len(entry.shape)) for entry in session.get_outputs()]
     if ("sentence_embedding", 2) in outputs:
         return "sentence_embedding"

@@ -1,4 +1,4 @@
-"""An embedder whose vectors are made by a server: the same promises for every kind of server."""
+"""Base class for embedders that use a server."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.embed.embedder import InputsRejected
+from obsidian_rag.embed.embedder import InputsRejected, unit_rows
 from obsidian_rag.embed.isolate import Batches, InputRefused, Isolation
 from obsidian_rag.embed.provider_http import ProviderClient
-from obsidian_rag.embed.vectors import unit_rows
 from obsidian_rag.errors import EmbeddingMismatch, ProviderFailed
 
 
@@ -26,10 +25,10 @@ class KnownModel:
 
 
 class ServedEmbedder(ABC):
-    """Vectors of one model of a server; see ProviderClient for which may be asked."""
+    """Vectors of one model on a server; ProviderClient checks which servers are allowed."""
 
     provider = ""
-    # Changes with what we put around a text.
+    # Increased when the prefixes around a text change.
     revision = 1
 
     def __init__(
@@ -51,7 +50,7 @@ class ServedEmbedder(ABC):
 
     @property
     def dimensions(self) -> int:
-        """Width of the vectors, asked from the server if the model is not a known one."""
+        """Width of the vectors; requested from the server if the model is not a known one."""
         if self._width is None:
             try:
                 return int(self._send(["width"], is_query=False).shape[1])
@@ -64,13 +63,13 @@ class ServedEmbedder(ABC):
 
     @property
     def fingerprint(self) -> str:
-        """Names the model, its width if that is known without asking, and our prefixes."""
+        """Identifies the model, its width if known without a request, and our prefixes."""
         width = self._declared_width or "any"
         return f"{self.provider}:{self.model_identity}:{width}:r{self.revision}"
 
     @property
     def model_identity(self) -> str:
-        """The model's name without what makes no difference."""
+        """The model's name, the same for all spellings of one model."""
         return self.model
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -84,7 +83,7 @@ class ServedEmbedder(ABC):
 
     @abstractmethod
     def probe(self) -> None:
-        """Check cheaply that the server could be used."""
+        """Check cheaply that the server can be used."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -92,10 +91,10 @@ class ServedEmbedder(ABC):
 
     @abstractmethod
     def _ask(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
-        """One row per text, as the server made them: not always of length one.
+        """One row per text as the server made it, perhaps not of length one.
 
         Raises:
-            InputRefused: something in the batch is refused.
+            InputRefused: the server refuses a text of the batch.
             ObsidianRagError: the server cannot be used.
         """
 
@@ -130,11 +129,11 @@ class ServedEmbedder(ABC):
 
 
 def matrix_of(rows: object, count: int, who: str, hint: str) -> NDArray[np.float32]:
-    """The vectors of an answer, after checking that they are that.
+    """Check the vectors of a response, and return them as a matrix.
 
     Raises:
-        ProviderFailed: they are not.
-        InputRefused: the model made something that is no number.
+        ProviderFailed: they are malformed, or not one per text.
+        InputRefused: a vector contains a value that is not finite.
     """
     if not isinstance(rows, list) or len(rows) != count:
         raise ProviderFailed(f"{who} answered with the wrong number of vectors.", hint)

@@ -1,6 +1,6 @@
-"""Named arrays in a safetensors file: 8 bytes of length, a JSON header, raw numbers.
+"""Read and write safetensors files: 8 bytes of length, a JSON header, raw numbers.
 
-Half-precision numbers come out as float32; everything else stays in the file until it is used.
+Half-precision arrays are converted to float32; all others are memory-mapped.
 """
 
 import json
@@ -17,50 +17,50 @@ from obsidian_rag.errors import ConfigInvalid
 Array = NDArray[Any]
 _KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "<i1", "I64": "<i8"}
 _NAMES = {"float32": "F32", "int8": "I8"}
-_LONGEST_HEADER = 64 << 20
-_ALIGNED = 64
+_MAX_HEADER_BYTES = 64 << 20
+_ALIGNMENT_BYTES = 64
 _FIX = "Get the model's files again."
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the numbers of one array stand in the file."""
+    """The position of one array in the file."""
 
     start: int
     length: int
 
 
 def read_tensors(file: Path) -> dict[str, Array]:
-    """Every array of the file by name, mapped where its numbers need no widening.
+    """Every array of the file by name, memory-mapped unless it is converted.
 
     Raises:
-        ConfigInvalid: not a safetensors file, or one that was cut off.
+        ConfigInvalid: not a safetensors file, or a truncated one.
     """
-    header, start = _header(file)
-    return {name: _widened(_mapped(file, name, said, start)) for name, said in header.items()}
+    header, start = _read_header(file)
+    return {name: _widen(_map_array(file, name, entry, start)) for name, entry in header.items()}
 
 
 def map_tensor(file: Path, name: str) -> Array:
-    """One array as it is stored; its numbers stay in the file until they are used.
+    """One array as it is stored, memory-mapped.
 
     Raises:
-        ConfigInvalid: not a safetensors file, or one without this array.
+        ConfigInvalid: not a safetensors file, or it does not have this array.
     """
-    header, start = _header(file)
-    return _mapped(file, name, header.get(name, {}), start)
+    header, start = _read_header(file)
+    return _map_array(file, name, header.get(name, {}), start)
 
 
 def write_tensors(file: Path, tensors: Mapping[str, Array]) -> dict[str, Place]:
-    """Write float32 and int8 arrays, each at a rounded place, and say where they stand."""
+    """Write float32 and int8 arrays, aligned, and return their positions."""
     places, header, end = {}, {}, 0
     for name, array in tensors.items():
-        start = -(-end // _ALIGNED) * _ALIGNED
+        start = -(-end // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         end = start + array.nbytes
         places[name] = Place(start, array.nbytes)
         kind = _NAMES[array.dtype.name]
         header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [start, end]}
     text = json.dumps(header).encode()
-    text += b" " * (-(8 + len(text)) % _ALIGNED)
+    text += b" " * (-(8 + len(text)) % _ALIGNMENT_BYTES)
     first = 8 + len(text)
     with file.open("wb") as stream:
         stream.write(len(text).to_bytes(8, "little") + text)
@@ -70,11 +70,11 @@ def write_tensors(file: Path, tensors: Mapping[str, Array]) -> dict[str, Place]:
     return {name: Place(first + place.start, place.length) for name, place in places.items()}
 
 
-def _header(file: Path) -> tuple[dict[str, dict[str, Any]], int]:
+def _read_header(file: Path) -> tuple[dict[str, dict[str, Any]], int]:
     try:
         with file.open("rb") as stream:
             length = int.from_bytes(stream.read(8), "little")
-            text = stream.read(length) if length < _LONGEST_HEADER else b""
+            text = stream.read(length) if length < _MAX_HEADER_BYTES else b""
         header = json.loads(text)
         header.pop("__metadata__", None)
     except (OSError, ValueError, AttributeError) as error:
@@ -82,11 +82,11 @@ def _header(file: Path) -> tuple[dict[str, dict[str, Any]], int]:
     return header, 8 + length
 
 
-def _mapped(file: Path, name: str, said: dict[str, Any], first: int) -> Array:
+def _map_array(file: Path, name: str, entry: dict[str, Any], first: int) -> Array:
     try:
-        kind = np.dtype(_KINDS[said["dtype"]])
-        shape = tuple(int(number) for number in said["shape"])
-        start, end = said["data_offsets"]
+        kind = np.dtype(_KINDS[entry["dtype"]])
+        shape = tuple(int(number) for number in entry["shape"])
+        start, end = entry["data_offsets"]
         if end - start != int(np.prod(shape, dtype=np.int64)) * kind.itemsize or start < 0:
             raise ValueError(name)
         array: Array = np.memmap(file, kind, "r", offset=first + start, shape=shape)
@@ -95,8 +95,8 @@ def _mapped(file: Path, name: str, said: dict[str, Any], first: int) -> Array:
     return array
 
 
-def _widened(array: Array) -> Array:
-    if array.dtype == np.uint16:  # BF16, which numpy does not know: the first half of a float32
+def _widen(array: Array) -> Array:
+    if array.dtype == np.uint16:  # BF16, which numpy does not have: the upper half of a float32
         return (array.astype(np.uint32) << np.uint32(16)).view(np.float32)
     is_other = array.dtype.kind == "f" and array.dtype.itemsize != 4
     return array.astype(np.float32) if is_other else array

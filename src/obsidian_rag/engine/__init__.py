@@ -1,4 +1,4 @@
-"""Owns all that lives: wiring, watcher, scheduler, jobs, worker process, health, events."""
+"""Everything that runs: wiring, watcher, scheduler, jobs, worker process, health, events."""
 
 from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import examine
@@ -7,24 +7,33 @@ from obsidian_rag.engine.events import Bus, Event
 from obsidian_rag.engine.foreground import index_in_foreground, run_index
 from obsidian_rag.engine.health import health_of, index_stamp
 from obsidian_rag.engine.job import Job
-from obsidian_rag.engine.linking import add_link, change_link, link_status, remove_link, sync_link
+from obsidian_rag.engine.linking import (
+    accept_replacement,
+    add_link,
+    change_link,
+    link_status,
+    offered_vaults,
+    remove_link,
+    replaced_vault,
+    sync_link,
+)
+from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.models import Model, Models
 from obsidian_rag.engine.presence import announce, claim
-from obsidian_rag.engine.query import ask, known_folder, list_notes
-from obsidian_rag.engine.resident import ResidentEngine
+from obsidian_rag.engine.query import Asked, ask, known_folder, list_notes
 from obsidian_rag.engine.status import report_status
 from obsidian_rag.engine.tokens import Tokens
-from obsidian_rag.engine.vault_choice import accept_replacement, offered_vaults, replaced_vault
 
 __all__ = [
+    "Asked",
     "Bus",
     "Daemon",
     "Engine",
     "Event",
     "Job",
+    "Live",
     "Model",
     "Models",
-    "ResidentEngine",
     "Tokens",
     "accept_replacement",
     "add_link",

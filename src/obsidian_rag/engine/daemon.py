@@ -1,8 +1,7 @@
-"""All that lives while a daemon runs: jobs, watcher, health; started and stopped in order.
+"""The parts that run in a daemon: jobs, watcher, health; started and stopped in order.
 
-Threads: the jobs' own, the watcher, the scheduler, early relations, the map, LiveSync with its
-own, one that follows the settings, and one that warms the engine up. The doors bring theirs and
-only ever call tools.
+Threads: the jobs', the watcher, the scheduler, the map, LiveSync with its own, one that follows the
+settings, and one that warms up the engine. Transports have their own and only ever call tools.
 """
 
 import contextlib
@@ -24,19 +23,19 @@ from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.index import settings_for_runs
 from obsidian_rag.livesync import LivesyncLoop, settings_for_syncing, shares_vault
 from obsidian_rag.process import Threads, use_few_arenas
-from obsidian_rag.relations import EarlyRelations, VaultMap
+from obsidian_rag.relations import VaultMap
 from obsidian_rag.search import Request
 from obsidian_rag.vault import Listener, OnChange, Vault, Watcher, configured_vault, watch_files
 
-_SETTINGS_EVERY_S = 1.0
+_SETTINGS_POLL_INTERVAL_S = 1.0
 _log = logging.getLogger(__name__)
 
 
 class Daemon:
-    """One engine with everything alive; `start` returns at once, `stop` when all has ended.
+    """One engine with its background parts; `start` returns at once, `stop` when all have ended.
 
-    One thread follows the config file, also while nobody asks; whatever has changed, it starts
-    the parts concerned anew.
+    One thread follows the config file, even without requests, and restarts the parts that a change
+    affects.
 
     Raises:
         ConfigInvalid: no vault is configured.
@@ -45,7 +44,7 @@ class Daemon:
     def __init__(self, config: Config) -> None:
         self.engine = Engine(config)
         self._livesync_changed: OnChange = _ignore
-        self.watcher = self._made_watcher(config)
+        self.watcher = self._make_watcher(config)
         bus = Bus()
         self._map = VaultMap(
             self.engine, lambda version: bus.publish(EventKind.MAP, {"version": version})
@@ -65,13 +64,11 @@ class Daemon:
         self.engine.settings_file.started_with = config.restart_values
         self.engine.on_settings = lambda: self._settings_changed.set()
         self._scheduler = Scheduler(self.engine, self.live)
-        self._early = EarlyRelations(
-            self.engine, lambda told: bus.publish(EventKind.RELATIONS, told)
-        )
         self._livesync: LivesyncLoop | None = None
+        self._livesync_code: str | None = None
         self._settings_changed = threading.Event()
         self._is_stopping = False
-        # By name; those of the watchers of linked vaults are their link ids.
+        # By name; the watchers of linked vaults are named by link id.
         self._threads = Threads()
         self._active_links: set[str] = set()
         self._links_lock = threading.Lock()
@@ -83,28 +80,27 @@ class Daemon:
         self.live.jobs.start()
         self._watch(config, is_behind=False)
         self._follow_links()
-        self._threads.begin("early relations", self._early.run, self._early.wake)
         self._threads.begin("map", self._map.run, self._map.wake)
         self._threads.begin("scheduler", self._scheduler.run, self._scheduler.wake)
-        self._sync(config)
+        self._start_syncing(config)
         follow = functools.partial(self._follow_settings, config)
         self._threads.begin("settings", follow, self._settings_changed.set)
         # Not joined: it may hang on a model that takes a minute to load.
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop the watcher, let the running job finish within its limit, let go of files."""
+        """Stop the watcher, let the running job finish within its limit, close files."""
         self._is_stopping = True
-        self._threads.end("settings", "scheduler", "early relations", "map")
+        self._threads.end("settings", "scheduler", "map")
         self._threads.end("watcher", *self._active_links)
         self._end_syncing()
         self.live.jobs.stop(self.engine.config.settings.server.shutdown_wait_s)
         self.engine.close()
 
     def _follow_settings(self, config: Config, stop: threading.Event) -> None:
-        """Look at the config file now and then; `config` is what the parts were started with."""
+        """Poll the config file; `config` is what the parts were started with."""
         while not stop.is_set():
-            self._settings_changed.wait(_SETTINGS_EVERY_S)
+            self._settings_changed.wait(_SETTINGS_POLL_INTERVAL_S)
             self._settings_changed.clear()
             try:
                 self.engine.follow_settings()
@@ -116,16 +112,16 @@ class Daemon:
                 _log.exception("changed settings could not be taken up")
 
     def _apply(self, before: Config, after: Config) -> None:
-        """Start anew what the change concerns."""
+        """Restart the parts that a change affects."""
         _log.info("the settings have changed")
-        if _for_watching(before) != _for_watching(after):
+        if _watcher_settings(before) != _watcher_settings(after):
             self._threads.end("watcher")
             self._watch(after, is_behind=True)
             self._threads.end(*self._active_links)
             self._follow_links(is_behind=True)
         if settings_for_syncing(before) != settings_for_syncing(after):
             self._end_syncing()
-            self._sync(after)
+            self._start_syncing(after)
         self._scheduler.settings_changed()
         if settings_for_runs(before) != settings_for_runs(after):
             self._scheduler.changed(None)
@@ -134,8 +130,8 @@ class Daemon:
     def _is_indexing_edits(self) -> bool:
         return self.engine.config.settings.watcher.enabled
 
-    def _made_watcher(self, config: Config) -> Watcher:
-        """The vault's one watcher, for all parts that want to hear of changes."""
+    def _make_watcher(self, config: Config) -> Watcher:
+        """The vault's one watcher, with a listener for each part that follows changes."""
         settings, listeners = config.settings, list[Listener]()
         if settings.watcher.enabled:
             rules = configured_vault(config).rules
@@ -145,7 +141,7 @@ class Daemon:
                 Listener(
                     lambda paths: self._scheduler.changed(paths), rules, debounce_s, collect_s
                 ),
-                Listener(lambda paths: self._early.changed(paths), rules, early_s),
+                Listener(lambda paths: self.live.jobs.relate(paths), rules, early_s),
             ]
         if shares_vault(config):
             sync_s = settings.livesync.debounce_s
@@ -153,12 +149,12 @@ class Daemon:
         return Watcher(configured_vault(config).root, *listeners)
 
     def _watch(self, config: Config, *, is_behind: bool) -> None:
-        watcher = self.watcher = self._made_watcher(config)
+        watcher = self.watcher = self._make_watcher(config)
         if config.settings.watcher.enabled or shares_vault(config):
             self._threads.begin("watcher", functools.partial(watcher.run, is_behind=is_behind))
 
     def _follow_links(self, *, is_behind: bool = False) -> None:
-        """Watch each linked vault that is not paused, and no other."""
+        """Watch exactly the linked vaults that are not paused."""
         with contextlib.suppress(ObsidianRagError), self._links_lock:
             linked = {one.link_id: one for one in self.engine.vaults if not one.is_primary}
             active = {link_id for link_id, vault in linked.items() if not vault.is_paused}
@@ -174,28 +170,28 @@ class Daemon:
 
     def _watch_link(self, vault: Vault, is_behind: bool) -> None:
         settings = self.engine.config.settings.watcher
-        told = functools.partial(self._scheduler.changed, link_id=vault.link_id)
-        listener = Listener(told, vault.rules, settings.debounce_s, settings.collect_s)
+        on_change = functools.partial(self._scheduler.changed, link_id=vault.link_id)
+        listener = Listener(on_change, vault.rules, settings.debounce_s, settings.collect_s)
         watcher = Watcher(vault.root, listener)
         self._threads.begin(vault.link_id, functools.partial(watcher.run, is_behind=is_behind))
 
-    def _sync(self, config: Config) -> None:
+    def _start_syncing(self, config: Config) -> None:
         if config.settings.livesync.enabled:
             watch = functools.partial(self._watch_for_livesync, config)
-            self._livesync = LivesyncLoop(config, watch, self._tell_livesync)
+            self._livesync = LivesyncLoop(config, watch, self._publish_livesync)
             self._threads.begin("livesync", self._livesync.run, self._livesync.wake)
 
     def _end_syncing(self) -> None:
         if self._livesync is not None:
             self._threads.end("livesync")
             self._livesync = None
-            self._tell_livesync(None)
+            self._publish_livesync(None)
 
     @contextlib.contextmanager
     def _watch_for_livesync(
         self, config: Config, root: Path, debounce_s: float, changed: OnChange
     ) -> Iterator[Callable[[float], bool]]:
-        """Tell LiveSync of changes by the vault's watcher, if that sees all that is synced."""
+        """Use the vault's watcher for LiveSync if it covers everything that is synced."""
         if not shares_vault(config):
             with watch_files(root, debounce_s, changed) as is_watched:
                 yield is_watched
@@ -204,11 +200,15 @@ class Daemon:
         try:
             yield lambda wait_s: self.watcher.ready.wait(wait_s)
         finally:
-            if self._livesync_changed is changed:  # or the next node listens already
+            if self._livesync_changed is changed:  # the next node may be listening already
                 self._livesync_changed = _ignore
 
-    def _tell_livesync(self, trouble: ObsidianRagError | None) -> None:
-        self.live.health.note(livesync=trouble)
+    def _publish_livesync(self, trouble: ObsidianRagError | None) -> None:
+        code = trouble.code if trouble is not None else None
+        if code != self._livesync_code:
+            self._livesync_code = code
+            reason = trouble.message if trouble is not None else "Everything works."
+            self.live.bus.publish(EventKind.LIVESYNC, {"code": code, "reason": reason})
 
     def _look_soon(self) -> None:
         self._scheduler.look_soon()
@@ -216,12 +216,12 @@ class Daemon:
             self._livesync.look_soon()
 
     def _warm_up(self) -> None:
-        """Load what the first question would wait for."""
+        """Load what the first query would wait for."""
         with contextlib.suppress(ObsidianRagError):
             ask(self.engine, Request("warm up", limit=1))
 
 
-def _for_watching(config: Config) -> tuple[object, ...]:
+def _watcher_settings(config: Config) -> tuple[object, ...]:
     settings = config.settings
     debounce_ms = settings.relations.debounce_ms
     livesync_s = settings.livesync.debounce_s if shares_vault(config) else None
@@ -230,4 +230,4 @@ def _for_watching(config: Config) -> tuple[object, ...]:
 
 
 def _ignore(_paths: frozenset[str] | None) -> None:
-    """For changes that matter to nobody."""
+    """Ignore a change: LiveSync is not listening."""

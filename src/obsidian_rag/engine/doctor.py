@@ -1,21 +1,22 @@
-"""A thorough look at one installation: each check says what it found and what to do."""
+"""Checks one installation thoroughly: each check reports its finding and what to do."""
 
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.health import look
+from obsidian_rag.engine.health import livesync_of, look
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.index import (
     Finding,
     assess,
     changed_files,
     checks_of,
+    differing_relations,
     found_by,
     health_finding,
 )
-from obsidian_rag.relations import check_relations, differing_relations
+from obsidian_rag.relations import check_relations
 
 _WALK_S = 60.0
 
@@ -23,8 +24,9 @@ _WALK_S = 60.0
 def examine(engine: Engine, *, deep: bool = False) -> Iterator[Finding]:
     """Run every check, cheap ones first; `deep` reads all files, chunks and notes again."""
     checks: list[tuple[str, Callable[[], Finding]]] = [
-        ("health", lambda: health_finding(assess(look(engine)))),
+        ("health", lambda: health_finding(engine, assess(look(engine)))),
         *checks_of(engine, partial(_related, engine, deep=deep), deep=deep),
+        ("livesync", partial(_livesync, engine)),
         *([("relations", partial(_relations, engine))] if deep else []),
     ]
     return found_by(checks)
@@ -39,8 +41,15 @@ def _related(engine: Engine, *, deep: bool) -> Finding:
     return Finding("ok", f"{notes} notes are related")
 
 
+def _livesync(engine: Engine) -> Finding:
+    """Whether the last or running sync with other devices had trouble."""
+    if (trouble := livesync_of(engine)) is None:
+        return Finding("ok", "no trouble")
+    return Finding("warning", f"{trouble.code}: {trouble.message}", trouble.suggestion, trouble)
+
+
 def _relations(engine: Engine) -> Finding:
-    """What belongs together, asked of the indexes and of indexes that are made for it."""
+    """Compare the related notes with those of freshly built indexes."""
     if changed_files(engine.vaults, engine.database, _WALK_S)[0]:
         return Finding("ok", "not compared: files have changed since the last sync")
     if not os.access(engine.config.home, os.W_OK):

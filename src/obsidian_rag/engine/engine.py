@@ -2,44 +2,41 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from obsidian_rag.config import Config
-from obsidian_rag.config_follow import SettingsFile
+from obsidian_rag.config import Config, SettingsFile
 from obsidian_rag.embed import Embedder
+from obsidian_rag.engine.live import OFFLINE, Live, Offline
 from obsidian_rag.index import (
     CurrentParts,
     Mode,
     Sending,
     Transformer,
     Vaults,
-    catch_up,
-    hand_over,
     index_version,
+    relate_anew,
+    relate_now,
 )
 from obsidian_rag.notes import ChunkLimits
-from obsidian_rag.relations import KeptIndex, RelationsConsumer, refresh_meanings
+from obsidian_rag.relations import KeptIndex, RelationsWriter, refresh_meanings
 from obsidian_rag.search import Facts
 from obsidian_rag.store import ChunkStore, Database, FollowedDatabase, MeaningStore, writer_lock
-from obsidian_rag.vault import Vault
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from obsidian_rag.engine.live import Live
-
 
 class Engine:
     """Everything that works on one data folder; parts are made when they are first used.
 
-    A living engine follows the config file: `follow_settings` replaces all settings, and what was
-    made from them, at once. Whoever works inside `one_set_of_settings` sees no change meanwhile.
+    A daemon's engine follows the config file: `follow_settings` replaces all settings, and the
+    parts made from them, at once. Code inside `one_set_of_settings` sees no change until it ends.
     """
 
     def __init__(self, config: Config) -> None:
-        self.live: Live | None = None
+        self.live: Live | Offline = OFFLINE
         self.relations = KeptIndex()
         self.seen_version: str | None = None
         self.looked_for_changes: tuple[float, bool] | None = None
@@ -57,23 +54,23 @@ class Engine:
 
     @contextlib.contextmanager
     def one_set_of_settings(self) -> Iterator[None]:
-        """For what this thread does inside, the settings of now hold to its end."""
+        """Pin the current settings for this thread inside the block."""
         self.follow_settings()
         with self._parts.held():
             yield
 
     def follow_settings(self) -> None:
-        """Take up what the config file says now, if this engine lives."""
-        live = self.live
-        if live is None:
+        """Apply a changed config file, if this is a daemon's engine."""
+        jobs = self.live.jobs
+        if jobs is None:
             return
         with self._lock:
             if not self.settings_file.look():
                 return
             self._parts.renew(self.settings_file.config)
             self.looked_for_changes = None
-            live.jobs.use(self.settings_file.config)
-        live.health.note(
+            jobs.use(self.settings_file.config)
+        self.live.note(
             config=self.settings_file.trouble, restart=self.settings_file.restart_trouble
         )
         self.on_settings()
@@ -98,36 +95,36 @@ class Engine:
         self._parts.now.embedding.embedder = other
 
     def follow_database(self) -> None:
-        """Let go of a database whose file another process has replaced, or the user removed."""
+        """Close a database whose file another process has replaced or the user has removed."""
         self._database.follow()
 
     @property
     def query_vector(self) -> "Callable[[str], NDArray[np.float32]]":
-        """Makes the vector of a question; the last few hundred are remembered."""
+        """Embeds a query; the last few hundred vectors are cached."""
         return self._parts.now.embedding.query_vector
 
     @property
     def transformer(self) -> Transformer:
-        """What makes meaning vectors, and what it has made."""
+        """The transformer that makes meaning vectors, and its store."""
         return self._parts.now.transformer
 
     def relate_meanings(self, notes: Collection[tuple[str, str]] | None) -> None:
-        """Take up vectors that were added to these notes, or to any, into the related notes."""
+        """Update the related notes with vectors added to these notes, or to any."""
         refresh_meanings(self, notes)
 
     @property
     def meaning_vector(self) -> "Callable[[str], NDArray[np.float32] | None]":
-        """Makes the meaning vector of a question; None where there is no working transformer."""
+        """Makes the meaning vector of a query; None without a working transformer."""
         return self.transformer.query_vector
 
     @property
     def meaning_store(self) -> MeaningStore | None:
-        """The meaning vectors there are; None where there is no transformer."""
+        """The stored meaning vectors; None without a transformer."""
         return self.transformer.store
 
     @property
     def facts(self) -> Facts:
-        """What the user asked us to remember."""
+        """The facts stored for the user."""
         return Facts(self.database, lambda: self.embedder)
 
     @property
@@ -137,39 +134,37 @@ class Engine:
 
     @property
     def limits(self) -> ChunkLimits:
-        """How notes are cut, for the configured embedder."""
+        """Chunk limits for the configured embedder."""
         return self._parts.now.limits
 
     @property
     def index_version(self) -> str:
-        """A name for the present state of the index; it changes when the index does."""
+        """Identifies the current state of the index; changes with it."""
         return index_version(self)
 
-    def relations_consumer(self) -> RelationsConsumer:
-        """The indexes of related notes, for a run to keep in line; to be closed by the caller."""
-        return RelationsConsumer(self.config.home, self.config.settings.relations)
-
-    def hand_over(
-        self,
-        vault: Vault,
-        consumer: RelationsConsumer,
-        held: Mapping[str, str],
-        paths: Sequence[str] | None = None,
-    ) -> list[str] | None:
-        """Have notes of a vault read for their relations alone; see `hand_over` of the index."""
-        return hand_over(vault, self.limits, consumer, held, paths)
+    def relations_writer(self) -> RelationsWriter:
+        """A writer for the indexes of related notes; the caller closes it."""
+        settings = self.config.settings.relations
+        return RelationsWriter(self.config.home, settings, self.meaning_store)
 
     def make_relations(self) -> bool:
-        """Relate the notes that are indexed, where that was lost; False if a job will do it."""
-        if self.live is not None:
+        """Rebuild lost relations of the indexed notes; False if a job will do it."""
+        if self.live.jobs is not None:
             self.live.jobs.request(Mode.SYNC)
             return False
         with writer_lock(self.config.home, "relations"):
-            catch_up(self)
+            relate_anew(self)
         return True
 
+    def relate_soon(self, paths: Sequence[str], link_id: str) -> None:
+        """Relate a few notes that were just written, here or in the daemon's worker."""
+        if self.live.jobs is not None:
+            self.live.jobs.relate(paths, link_id)
+        else:
+            relate_now(self, paths, link_id)
+
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         self.relations.let_go()
         self._database.close()
         self.chunks.close()

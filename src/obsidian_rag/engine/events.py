@@ -1,7 +1,7 @@
-"""What happens in a daemon, told once to everyone who listens.
+"""The event bus of a daemon.
 
 Any thread may publish. Listeners are called in the publishing thread, one event after another,
-so they must be quick and must not wait for anybody; one that fails misses that event only.
+so they must be quick and must not block; one that fails misses that event only.
 """
 
 import logging
@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from obsidian_rag.store import now
 
-_KEPT = 256
+_MAX_KEPT_EVENTS = 256
 _log = logging.getLogger(__name__)
 
 
@@ -23,6 +23,7 @@ class EventKind(StrEnum):
     JOB = "job"
     PROGRESS = "progress"
     HEALTH = "health"
+    LIVESYNC = "livesync"
     CHANGES = "changes"
     RELATIONS = "relations"
     MAP = "map"
@@ -30,7 +31,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One fact; numbers grow by one, so that a listener can tell what it missed."""
+    """One fact; numbers increase by one, so that a listener can detect gaps."""
 
     number: int
     kind: EventKind
@@ -42,31 +43,31 @@ EventListener = Callable[[Event], None]
 
 
 class Bus:
-    """Hands events out and remembers the last few."""
+    """Delivers events and keeps the last few."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._listeners: list[EventListener] = []
-        self._kept: deque[Event] = deque(maxlen=_KEPT)
+        self._kept: deque[Event] = deque(maxlen=_MAX_KEPT_EVENTS)
         self._number = 0
 
     def publish(self, kind: EventKind, data: Mapping[str, object]) -> None:
-        """Tell everyone."""
+        """Deliver an event to all listeners."""
         with self._lock:
             self._number += 1
             event = Event(self._number, kind, data)
             self._kept.append(event)
-            # With the lock held: two events must not arrive in the wrong order.
+            # With the lock held, so that events arrive in order.
             for listener in tuple(self._listeners):
                 try:
                     listener(event)
-                except Exception:  # noqa: BLE001  (a listener's trouble is not the publisher's)
+                except Exception:  # noqa: BLE001  (a failing listener must not stop the publisher)
                     _log.exception("a listener failed on %s", kind)
 
     def subscribe(self, listener: EventListener, after: int | None = None) -> Callable[[], None]:
-        """Call `listener` for each event from now on; returns what ends that.
+        """Call `listener` for each event from now on; returns a function that unsubscribes.
 
-        With `after`, the remembered events with a higher number come first.
+        With `after`, kept events with a higher number are delivered first.
         """
         with self._lock:
             for event in self._kept:

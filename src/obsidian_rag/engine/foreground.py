@@ -1,4 +1,4 @@
-"""An index run in this process, and the meaning vectors after one that somebody waits for."""
+"""An index run in this process, followed by meaning vectors if the caller waits for them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from obsidian_rag.index import (
 from obsidian_rag.process import give_back
 from obsidian_rag.store import now
 
-# A phase, and so many of so many.
+# Phase, done, total.
 OnStep = Callable[[str, int, int], None]
 
 
@@ -37,8 +37,8 @@ def run_index(
     """Index all vaults, or one, or some files of one; see `RunOrder`.
 
     Raises:
-        Busy: another process is at it.
-        ObsidianRagError: the run could not finish; the next one goes on where it stopped.
+        Busy: another process is indexing.
+        ObsidianRagError: the run could not finish; the next one resumes it.
     """
     some = tuple(paths) if paths is not None else None
     order = RunOrder(Mode(mode), some, link_id, accepts_removals)
@@ -58,12 +58,12 @@ def index_in_foreground(
     waits_for_meaning: bool = False,
     vault: str | None = None,
 ) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
-    """The outcome of a run, and how far the meaning vectors are; None without a transformer.
+    """The result of a run, and the meaning-vector state; None without a transformer.
 
-    With the name or link id of a `vault`, only that one is looked at.
+    `vault` is a name or link id and limits the run to that vault.
 
     Raises:
-        Busy: another process is at it.
+        Busy: another process is indexing.
         ObsidianRagError: the run could not finish.
     """
 

@@ -1,6 +1,5 @@
-"""The health of an engine for every answer; a living one looks, and remembers what it saw."""
+"""The health of an engine; a daemon's is probed regularly and remembered."""
 
-import contextlib
 import threading
 from collections import deque
 from dataclasses import asdict, replace
@@ -20,15 +19,16 @@ from obsidian_rag.index import (
     newest_note,
     probed_facts,
 )
+from obsidian_rag.livesync import livesync_trouble
 from obsidian_rag.store import now
 
-_KEPT = 50
+_MAX_CHANGES = 50
 
 
 class Health:
-    """What was last seen of a living engine; any thread may ask and tell.
+    """The last known facts of a daemon's engine; any thread may read and update them.
 
-    `is_followed` is set by whoever looks again and again: then nobody else has to.
+    `is_followed` is set while the scheduler probes regularly: then requests need not.
     """
 
     def __init__(self, bus: Bus) -> None:
@@ -36,11 +36,11 @@ class Health:
         self._bus = bus
         self._lock = threading.RLock()
         self._facts: HealthFacts | None = None
-        self._changes: deque[HealthChange] = deque(maxlen=_KEPT)
+        self._changes: deque[HealthChange] = deque(maxlen=_MAX_CHANGES)
 
     @property
     def state(self) -> Status | None:
-        """The present state; None until somebody has looked."""
+        """The current state; None before the first probe."""
         with self._lock:
             return self._changes[-1].state if self._changes else None
 
@@ -52,22 +52,22 @@ class Health:
 
     @property
     def facts(self) -> HealthFacts:
-        """What is known; as if all were well until somebody has looked."""
+        """The last known facts; no errors before the first probe."""
         with self._lock:
             return self._facts or HealthFacts()
 
     @property
     def trouble(self) -> ObsidianRagError | None:
-        """The gravest one that is known."""
+        """The most serious known error."""
         return assess(self.facts).error
 
     def note(self, **seen: Any) -> None:
-        """Take in some facts, by their names."""
+        """Update some facts, by name."""
         with self._lock:
             self.take(replace(self.facts, **seen))
 
     def take(self, facts: HealthFacts) -> None:
-        """Take in all facts; the only way the state changes."""
+        """Replace all facts; the state changes only here."""
         with self._lock:
             self._facts = facts
             before = self._changes[-1] if self._changes else None
@@ -75,54 +75,49 @@ class Health:
             if change is None:
                 return
             self._changes.append(change)
-            # Inside the lock: two changes must not be told in the wrong order.
+            # Inside the lock, so that changes are published in order.
             self._bus.publish(EventKind.HEALTH, asdict(change))
 
 
 def health_of(engine: Engine) -> HealthAnswer:
-    """How the engine is, for an answer that is given now."""
+    """The health to report with an answer."""
     return assess(facts_of(engine))
 
 
 def facts_of(engine: Engine) -> HealthFacts:
-    """What can be known at once, and bears on answers: none of them needs LiveSync."""
-    live = engine.live
-    seen = replace(live.health.facts, livesync=None) if live is not None else None
+    """The facts that need no probe."""
+    seen = engine.live.known
     engine.follow_database()
-    is_followed = live is not None and live.health.is_followed
-    return known_facts(engine, seen, _jobs(engine), is_followed=is_followed)
+    return known_facts(engine, seen, _job_facts(engine), is_followed=engine.live.is_followed)
 
 
 def look(engine: Engine) -> HealthFacts:
-    """Probe everything, and tell a living engine's health."""
+    """Probe everything, and update a daemon's health."""
     engine.follow_database()
     facts = HealthFacts(
         config=engine.settings_file.trouble,
         restart=engine.settings_file.restart_trouble,
-        livesync=_livesync_trouble(engine),
     )
-    facts = probed_facts(engine, facts, _jobs(engine))
-    if engine.live is not None:
-        engine.live.health.take(facts)
+    facts = probed_facts(engine, facts, _job_facts(engine))
+    engine.live.note_all(facts)
     return facts
 
 
 def index_stamp(engine: Engine) -> tuple[str, str | None]:
-    """What an answer was made from: the version of the index, and the time of its newest note."""
+    """The version of the index and the time of its newest note."""
     return engine.index_version, newest_note(engine)
 
 
-def _jobs(engine: Engine) -> JobFacts:
-    if engine.live is None:
+def _job_facts(engine: Engine) -> JobFacts:
+    jobs = engine.live.jobs
+    if jobs is None:
         return JobFacts()
-    last = engine.live.jobs.latest
+    last = jobs.latest
     ended = (last.finished_at or "", last.error) if last is not None else None
-    return JobFacts(engine.live.jobs.active is not None, ended)
+    return JobFacts(jobs.active is not None, ended)
 
 
-def _livesync_trouble(engine: Engine) -> ObsidianRagError | None:
-    """What the daemon's own node says; who has none has no trouble with it."""
-    with contextlib.suppress(ObsidianRagError):
-        state = engine.live.livesync() if engine.live else None
-        return state.trouble if state else None
-    return None
+def livesync_of(engine: Engine) -> ObsidianRagError | None:
+    """The LiveSync error, if any; health does not cover it."""
+    ours = engine.live.livesync()
+    return livesync_trouble(engine.config, engine.database, ours)

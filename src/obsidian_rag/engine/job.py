@@ -1,13 +1,16 @@
-"""A job: one index run for somebody, as a value, and how it is shown."""
+"""A job: one index run as an immutable value, and its fields for events and tools."""
 
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.index import Progress, RunOrder
+from obsidian_rag.index import Phase, Precedence, Progress, RunOrder
 from obsidian_rag.store import now
+
+_FILE_PHASES = (Phase.PARSING, Phase.EMBEDDING, Phase.STORING)
 
 
 class JobStatus(StrEnum):
@@ -21,13 +24,14 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One index run for somebody; a new value replaces the old one as it moves on.
+    """One index run; a new value replaces the old one as it progresses.
 
     `order` is what the worker is asked to do; `attempt` is 0 while it waits.
     """
 
     order: RunOrder
     is_requested: bool
+    precedence: Precedence = Precedence.EDIT
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     status: JobStatus = JobStatus.STARTED
     attempt: int = 0
@@ -36,14 +40,31 @@ class Job:
     progress: Progress | None = None
     result: Mapping[str, object] | None = None
     error: ObsidianRagError | None = None
-    # When this attempt began, by the clock of the process, and how far it has stored.
+    # When this attempt began (monotonic clock), and its last storing progress.
     began: float | None = None
     stored: Progress | None = None
+    # Files stored and seconds worked before an interruption; progress continues from there.
+    stored_before: int = 0
+    worked_before_s: float = 0.0
 
     @property
-    def is_import(self) -> bool:
-        """Whether it is about all of a linked vault: an edit elsewhere need not wait for it."""
-        return self.order.link_id is not None and self.order.paths is None
+    def worked_s(self) -> float:
+        """Seconds it has run so far, without waiting."""
+        running_s = 0.0 if self.began is None else time.monotonic() - self.began
+        return self.worked_before_s + running_s
+
+    def interrupted(self) -> "Job":
+        """The job, waiting to resume where it stopped."""
+        stored = self.stored.current if self.stored is not None else self.stored_before
+        return replace(self, began=None, stored_before=stored, worked_before_s=self.worked_s)
+
+    def moved_on(self, told: Progress) -> "Job":
+        """The job with new progress; an attempt counts only its own files."""
+        if told.phase in _FILE_PHASES:
+            before = self.stored_before
+            told = Progress(told.phase, before + told.current, before + told.total)
+        is_stored = told.phase is Phase.STORING
+        return replace(self, progress=told, stored=told if is_stored else self.stored)
 
     @property
     def is_over(self) -> bool:
@@ -52,7 +73,7 @@ class Job:
 
 
 def job_fields(job: Job) -> dict[str, object]:
-    """A job as events and tools show it."""
+    """The fields of a job for events and tools."""
     return {
         "id": job.id,
         "mode": job.order.mode.value,

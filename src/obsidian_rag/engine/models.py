@@ -1,4 +1,4 @@
-"""The transformers in the data folder of one installation, and what its settings use them for."""
+"""The transformers in the data folder, and what the settings use them for."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -9,13 +9,13 @@ from obsidian_rag import embed
 from obsidian_rag.config import Config
 
 ModelUse = Literal["embedding", "meaning"]
-# A file, and so many bytes of so many.
+# File name, bytes done, bytes in total if known.
 OnProgress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Model(embed.ModelInfo):
-    """A model that is there; `used_for` is None when the settings do not name it."""
+    """An installed model; `used_for` is None when the settings do not name it."""
 
     used_for: ModelUse | None
 
@@ -27,15 +27,15 @@ class Models:
         self._config = config
 
     def all(self) -> list[Model]:
-        """Those that are there, by name."""
+        """All installed models, by name."""
         return [self._model(found) for found in embed.list_models(self._config.home)]
 
     def find(self, name: str) -> Model | None:
-        """The one of this name."""
+        """The installed model of this name."""
         return next((model for model in self.all() if model.name == name), None)
 
     def use_of(self, name: str) -> ModelUse | None:
-        """What the settings use a model of this name for, whether or not it is there."""
+        """What the settings use a model of this name for, installed or not."""
         return embed.model_use(self._config.settings, name)
 
     def add(self, folder: Path, name: str | None = None) -> Model:
@@ -48,11 +48,11 @@ class Models:
         return self._model(embed.add_model(folder, self._config.home, name))
 
     def get(self, name: str, on_progress: OnProgress | None = None) -> Model:
-        """Bring a known model into the data folder; sends no text of the user's.
+        """Download a known model into the data folder; sends no user text.
 
         Raises:
             NotFound: no known model has that name.
-            ProviderFailed: it cannot be had, or is not what it should be.
+            ProviderFailed: the download failed, or its content is not as expected.
         """
         return self._model(embed.get_model(name, self._config.home, on_progress))
 

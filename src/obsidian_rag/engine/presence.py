@@ -1,4 +1,4 @@
-"""Which daemon serves a data folder: a lock that dies with its holder, and how to reach it."""
+"""Which daemon serves a data folder: a lock released when its holder dies, and its address."""
 
 import contextlib
 import json
@@ -12,16 +12,16 @@ from obsidian_rag.config import DAEMON_LOCK, Config, write_atomically
 from obsidian_rag.errors import Busy
 from obsidian_rag.store import held_lock, now
 
-# Whoever asks whether a daemon runs holds the lock for a moment.
-_PATIENCE_S = 1.0
+# A check whether a daemon runs holds the lock for a moment.
+_LOCK_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
     """The content of `daemon.json`: how to reach the daemon, and whose settings it has.
 
-    It follows the file `config`. `overrides` are digests of what its own flags and environment say,
-    `started_with` are the settings that it cannot change while it runs.
+    It follows the file `config`. `overrides` are digests of its flags and environment overrides,
+    `started_with` are the settings that it cannot change while running.
     """
 
     port: int
@@ -32,16 +32,18 @@ class Presence:
     config: str
     overrides: dict[str, str]
     started_with: dict[str, object]
+    # Started for an agent; gives way to a daemon that the user starts.
+    while_used: bool
     started_at: str
 
 
 @contextlib.contextmanager
 def claim(config: Config) -> Iterator[None]:
-    """Be the one daemon of this data folder for a while; a stale `daemon.json` is removed.
+    """Hold the daemon lock of this data folder; a stale `daemon.json` is removed.
 
     Raises:
-        Busy: there is one already.
-        ReadOnly: the data folder may not be written.
+        Busy: another daemon holds it.
+        ReadOnly: the data folder is not writable.
     """
 
     def busy() -> Busy:
@@ -51,7 +53,7 @@ def claim(config: Config) -> Iterator[None]:
         )
 
     suggestion = "Commands that only read work without a daemon."
-    with held_lock(config.home / DAEMON_LOCK, _PATIENCE_S, busy, suggestion):
+    with held_lock(config.home / DAEMON_LOCK, _LOCK_TIMEOUT_S, busy, suggestion):
         try:
             config.daemon_file.unlink(missing_ok=True)
             yield
@@ -60,8 +62,8 @@ def claim(config: Config) -> Iterator[None]:
                 config.daemon_file.unlink(missing_ok=True)
 
 
-def announce(config: Config, port: int) -> Presence:
-    """Tell where the daemon is; only its owner can read it, and each start has a new token."""
+def announce(config: Config, port: int, *, while_used: bool = False) -> Presence:
+    """Publish the daemon's address, readable by its owner only, with a new token per start."""
     presence = Presence(
         port=port,
         token=secrets.token_urlsafe(32),
@@ -71,6 +73,7 @@ def announce(config: Config, port: int) -> Presence:
         config=str(config.file),
         overrides=config.override_digests,
         started_with=config.restart_values,
+        while_used=while_used,
         started_at=now(),
     )
     # The temporary file is made with mode 0600, and the rename keeps it.

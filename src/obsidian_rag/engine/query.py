@@ -1,4 +1,4 @@
-"""A question as the outside asks it: the full answer if possible, a degraded one if not."""
+"""Answers a query from outside: in full if possible, degraded if not."""
 
 from dataclasses import dataclass, replace
 
@@ -12,6 +12,7 @@ from obsidian_rag.errors import (
     ObsidianRagError,
     OllamaUnreachable,
     ProviderFailed,
+    StoreForeign,
 )
 from obsidian_rag.index import (
     FINGERPRINT,
@@ -19,7 +20,7 @@ from obsidian_rag.index import (
     ListedNote,
     assess,
     embedder_choice,
-    fingerprint,
+    fingerprint_of,
     fitting,
     has_fitting_vectors,
     take_up_changes,
@@ -29,40 +30,39 @@ from obsidian_rag.search import Answer, Filters, Meanings, Request, Searcher, Si
 from obsidian_rag.store import IndexState
 from obsidian_rag.vault import check_relative
 
-# What word search can do without.
-_VECTORS_LOST = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
+# Errors after which keyword search still works.
+_VECTOR_ERRORS = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An answer, and the health that it was given with."""
+    """An answer, and the health at that time."""
 
     answer: Answer
     health: HealthAnswer
-    # Why another embedder than the wanted one made the vectors.
+    # Why the vectors came from another embedder than the configured one.
     embedder_notice: str | None = None
 
     @property
     def trouble(self) -> ObsidianRagError | None:
-        """What is wrong, if anything."""
+        """The current error, if any."""
         return self.health.error
 
 
 def ask(engine: Engine, request: Request) -> Asked:
-    """Answer a question with what works: without vectors when they cannot be had.
+    """Answer a query with what works: without vectors if they are unavailable.
 
     Raises:
-        IndexNotFound, IndexCorrupted: there is nothing to answer from.
-        InvalidArgument: the question's filters cannot be used.
+        IndexNotFound, IndexCorrupted: there is no usable index.
+        InvalidArgument: the filters are invalid.
     """
     try:
         answer, trouble = _ask(engine, request)
-    except (IndexNotFound, IndexCorrupted) as error:
-        if engine.live is not None:
-            engine.live.health.note(store=error)
+    except (IndexNotFound, IndexCorrupted, StoreForeign) as error:
+        engine.live.note(store=error)
         raise
-    if engine.live is not None and engine.live.health.facts.store is not None:
-        engine.live.health.note(store=None)
+    if engine.live.known is not None and engine.live.known.store is not None:
+        engine.live.note(store=None)
     facts = facts_of(engine)
     if isinstance(trouble, EmbeddingMismatch):
         facts = replace(facts, settings=trouble)
@@ -72,28 +72,27 @@ def ask(engine: Engine, request: Request) -> Asked:
 
 
 def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | None]:
-    """The answer, and why it has no vectors if it has none."""
+    """The answer, and the reason if vectors were not used."""
     take_up_changes(engine)
     if IndexState(engine.database).is_empty():
         return Answer((), None, 0), None
-    trouble = _known_to_be_down(engine)
+    trouble = _known_embedder_error(engine)
     if request.signals is not Signals.WORDS and trouble is None:
         try:
-            wanted = fingerprint(engine.embedder, engine.limits)
-            if has_fitting_vectors(engine.database.get(FINGERPRINT), wanted):
+            if has_fitting_vectors(engine.database.get(FINGERPRINT), fingerprint_of(engine)):
                 return _search(engine, request), None
-        except _VECTORS_LOST as error:
+        except _VECTOR_ERRORS as error:
             trouble = error
-            if engine.live is not None and not isinstance(error, EmbeddingMismatch):
-                engine.live.health.note(embedder=error)
+            if not isinstance(error, EmbeddingMismatch):
+                engine.live.note(embedder=error)
     return _search(engine, replace(request, signals=Signals.WORDS)), trouble
 
 
-def _known_to_be_down(engine: Engine) -> ObsidianRagError | None:
-    """No question waits for an embedder that is known not to answer; a look is asked for."""
-    if engine.live is None:
+def _known_embedder_error(engine: Engine) -> ObsidianRagError | None:
+    """The known embedder error, so that no query waits for it; asks for a new probe."""
+    if engine.live.known is None:
         return engine.sending.trouble
-    trouble = engine.live.health.facts.embedder
+    trouble = engine.live.known.embedder
     if trouble is not None:
         engine.live.look_soon()
     return trouble
@@ -107,13 +106,13 @@ def _search(engine: Engine, request: Request) -> Answer:
         engine.embedder.provider,
         _meanings(engine),
     )
-    # Folders may have been denied since; the next sync takes their notes out of the index.
+    # Folders may have been denied since; the next sync removes their notes from the index.
     admits = engine.vaults.admission()
     request = replace(request, filters=replace(request.filters, admits=admits))
     try:
         return engine.chunks.look_up(lambda: searcher.search(request))
     except IndexIncomplete:
-        # An index of an older program knows no days: a day in the question counts as words.
+        # An index of an older version stores no dates: a date in the query is matched as words.
         return searcher.search(replace(request, use_dates=False))
 
 
@@ -125,18 +124,23 @@ def _meanings(engine: Engine) -> Meanings | None:
 
 
 def known_folder(
-    engine: Engine, name: str, scope: Scope = EVERYTHING, *, with_private: bool = True
+    engine: Engine,
+    name: str,
+    scope: Scope = EVERYTHING,
+    *,
+    with_private: bool = True,
+    without: frozenset[tuple[str, str]] = frozenset(),
 ) -> str | None:
-    """The folder of this name, if notes in scope are below it; `with_private`, any known file.
+    """The folder of this name if it contains notes in scope; `with_private`, any known file.
 
     Raises:
         IndexNotFound: there is no index.
         SecurityViolation: it is outside the vault.
     """
     folder = check_relative(name)
-    if with_private and not scope.is_limited:
+    if with_private and not scope.is_limited and not without:
         return folder if engine.vaults.has_folder(folder) else None
-    wanted = Filters(directories=(folder,), scope=scope, with_private=with_private)
+    wanted = Filters((folder,), scope=scope, with_private=with_private, without=without)
     take_up_changes(engine)
     fits = engine.chunks.look_up(lambda: fits_any(wanted, engine.chunks, engine.database))
     return folder if fits else None
@@ -149,9 +153,9 @@ def list_notes(
     scope: Scope = EVERYTHING,
     vault: str | None = None,
 ) -> tuple[ListedNote, ...]:
-    """The next notes of a vault whose paths follow `after`, without private ones.
+    """The next notes of a vault in path order after `after`, without private ones.
 
-    Empty without an index. Without a name or link id of a `vault`, those of the first in scope.
+    Empty without an index. `vault` is a name or link id; by default the first vault in scope.
 
     Raises:
         IndexCorrupted: the index cannot be read.

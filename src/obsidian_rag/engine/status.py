@@ -1,10 +1,10 @@
-"""The state of an installation at a glance, without opening LanceDB or loading a model."""
+"""The state of an installation at a glance, without loading a model or opening a note."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.health import look
+from obsidian_rag.engine.health import livesync_of, look
 from obsidian_rag.engine.job import Job, job_fields
 from obsidian_rag.errors import ObsidianRagError, Status
 from obsidian_rag.index import (
@@ -26,18 +26,19 @@ from obsidian_rag.notes import EVERYTHING, Scope
 from obsidian_rag.relations import relations_state
 from obsidian_rag.store import IndexState
 
-_CHANGES_SHOWN = 10
+_MAX_CHANGES_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
 class StatusReport:
-    """What `status` tells; `trouble` is the worst thing found.
+    """The report of `status`; `trouble` is the most serious error found.
 
-    `embedder_notice` says why another embedder than the wanted one makes the vectors;
-    `searchable` says how many notes are, of how many, when that is not all of them.
+    `livesync` says what keeps the vault from syncing; all notes stay searchable.
+    `embedder_notice` says why another embedder than the configured one makes the vectors;
+    `searchable` is the share of notes that are searchable, if not all are.
     `relations` has the number of notes that are related and when they were last updated;
     `meaning` says how many chunks have a meaning vector, and is None without a transformer;
-    `restart_needed` has the changed settings that the daemon takes up when it is started anew;
+    `restart_needed` has the changed settings that need a restart of the daemon;
     `recent_syncs` says how the last runs ended, the latest last.
     """
 
@@ -57,6 +58,7 @@ class StatusReport:
     vault_path: str | None
     link_id: str | None
     vaults: tuple[VaultReport, ...]
+    livesync: Mapping[str, object] | None
     embedder: str
     embedder_notice: str | None
     notices: tuple[FileNotice, ...]
@@ -68,11 +70,11 @@ class StatusReport:
 
 
 def report_status(engine: Engine, scope: Scope = EVERYTHING) -> StatusReport:
-    """Look at everything that is cheap to look at; notes are counted in scope.
+    """Collect everything that is cheap to check; notes are counted in scope.
 
     Raises:
         ConfigInvalid: no vault is configured.
-        IndexCorrupted: the books cannot be read.
+        IndexCorrupted: the database cannot be read.
     """
     vault = engine.vaults.primary
     files, chunks = IndexState(engine.database).totals(scope)
@@ -80,9 +82,9 @@ def report_status(engine: Engine, scope: Scope = EVERYTHING) -> StatusReport:
     answer = assess(found)
     unindexed, is_checked = unindexed_files(engine, found, files)
     last = read_outcome(engine.config) or {}
-    jobs = engine.live.jobs if engine.live else None
+    jobs = engine.live.jobs
     active, ended = (jobs.active, jobs.last) if jobs else (None, None)
-    last_job = _shown(ended, "id", "mode", "status", "finished_at", "error")
+    last_job = _pick_fields(ended, "id", "mode", "status", "finished_at", "error")
     if last_job is not None and ended is not None:
         last_job |= ended.result or {}
     return StatusReport(
@@ -94,14 +96,15 @@ def report_status(engine: Engine, scope: Scope = EVERYTHING) -> StatusReport:
         unindexed_files=unindexed,
         unindexed_checked=is_checked,
         ollama_status=ollama_status(engine, found),
-        active_job=_shown(active, "id", "mode", "status", "attempt", "progress"),
+        active_job=_pick_fields(active, "id", "mode", "status", "attempt", "progress"),
         last_job=last_job,
-        is_watching=engine.live.is_watching() if engine.live else None,
-        watch_trouble=engine.live.watch_trouble() if engine.live else None,
-        health_changes=engine.live.health.changes[-_CHANGES_SHOWN:] if engine.live else (),
+        is_watching=engine.live.is_watching(),
+        watch_trouble=engine.live.watch_trouble(),
+        health_changes=engine.live.health_changes[-_MAX_CHANGES_SHOWN:],
         vault_path=str(vault.root),
         link_id=vault.link_id or None,
         vaults=vault_reports(engine, found),
+        livesync=_body(livesync_of(engine)),
         embedder=f"{engine.embedder.provider}:{engine.embedder.model}",
         embedder_notice=embedder_choice(engine.config).notice,
         notices=file_notices(engine),
@@ -114,11 +117,16 @@ def report_status(engine: Engine, scope: Scope = EVERYTHING) -> StatusReport:
 
 
 def _meaning(engine: Engine) -> Mapping[str, object] | None:
-    state = meaning_state(engine, engine.live.jobs.meaning if engine.live else None)
+    jobs = engine.live.jobs
+    state = meaning_state(engine, jobs.meaning if jobs is not None else None)
     return state.shown if state is not None else None
 
 
-def _shown(job: Job | None, *names: str) -> dict[str, object] | None:
+def _body(trouble: ObsidianRagError | None) -> Mapping[str, object] | None:
+    return {**trouble.body} if trouble is not None else None
+
+
+def _pick_fields(job: Job | None, *names: str) -> dict[str, object] | None:
     if job is None:
         return None
     fields = job_fields(job)

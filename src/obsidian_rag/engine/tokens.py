@@ -1,7 +1,7 @@
-"""Tokens for agents: who may ask over HTTP, and what is there for them.
+"""Tokens for agents: who may use the HTTP API, and which notes they can see.
 
-Threat: whoever reads the data folder's backup must not be able to ask. Only a digest of a token is
-kept; the token is shown once. It has 256 random bits, so a plain digest tells nothing of it.
+Threat: someone who reads a backup of the data folder must not gain access. Only a digest of a token
+is stored; the token is shown once. It has 256 random bits, so a plain digest reveals nothing.
 """
 
 import contextlib
@@ -9,6 +9,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from filelock import FileLock
@@ -17,16 +18,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from obsidian_rag.config import write_atomically
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument, NotFound
 from obsidian_rag.notes import Scope
-from obsidian_rag.store import now, own_folder
+from obsidian_rag.store import now, own_folder, timestamp
 
 _FILE = "tokens.json"
 _LOCK = "tokens.lock"
 _PREFIX = "orag_"
-_LONGEST_NAME = 60
+_MAX_NAME_CHARS = 60
 
 
 class AgentToken(BaseModel):
-    """A token that was given out, as the file has it: without the token itself."""
+    """An issued token as stored: without the token itself."""
 
     model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
 
@@ -36,10 +37,11 @@ class AgentToken(BaseModel):
     folders: tuple[str, ...] | None
     is_read_only: bool = Field(alias="read_only")
     created_at: str
+    expires_at: str | None = None
 
     @property
     def scope(self) -> Scope:
-        """The vaults and folders that it opens."""
+        """The vaults and folders it gives access to."""
         return Scope(self.vaults, self.folders)
 
 
@@ -48,7 +50,7 @@ class _TokenFile(BaseModel):
 
 
 class Tokens:
-    """The tokens of one data folder; whoever asks sees what another process has just changed."""
+    """The tokens of one data folder; changes by other processes take effect at once."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -57,15 +59,11 @@ class Tokens:
         self._by_digest: Mapping[str, AgentToken] = {}
 
     def all(self) -> list[AgentToken]:
-        """Every token, in the order in which they were made.
-
-        Raises:
-            ConfigInvalid: the file is damaged.
-        """
+        """Every token, the oldest first; ConfigInvalid if the file is damaged."""
         return list(self._read().values())
 
     def find(self, token: str) -> AgentToken | None:
-        """What is kept of this token; None if it was never given out, or was revoked.
+        """The entry of this token; None if it was never issued, was revoked or has expired.
 
         Raises:
             ConfigInvalid: the file is damaged.
@@ -78,23 +76,27 @@ class Tokens:
         if seen != self._seen:
             self._by_digest = self._read()
             self._seen = seen
-        return self._by_digest.get(_digest(token))
+        known = self._by_digest.get(_digest(token))
+        is_over = known is not None and known.expires_at is not None and known.expires_at <= now()
+        return None if is_over else known
 
-    def create(self, name: str, scope: Scope, *, is_read_only: bool) -> str:
-        """Make a token; this is the only time that it is shown.
+    def create(
+        self, name: str, scope: Scope, *, is_read_only: bool, valid_for: timedelta | None = None
+    ) -> str:
+        """Create a token, which is shown only now. It never expires by default.
 
         Raises:
             InvalidArgument: the name is taken, empty or too long.
             ConfigInvalid: the file is damaged.
         """
         name = name.strip()
-        if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+        if not name or len(name) > _MAX_NAME_CHARS or not name.isprintable():
             raise InvalidArgument(
-                f"A token's name has 1 to {_LONGEST_NAME} printable characters.",
+                f"A token's name has 1 to {_MAX_NAME_CHARS} printable characters.",
                 "Name it after the agent that will use it.",
             )
         token = _PREFIX + secrets.token_urlsafe(32)
-        with self._changing() as known:
+        with self._editing() as known:
             if any(one.name == name for one in known.values()):
                 raise InvalidArgument(
                     f"There is a token called '{name}' already.",
@@ -107,25 +109,26 @@ class Tokens:
                 folders=scope.folders,
                 is_read_only=is_read_only,
                 created_at=now(),
+                expires_at=None if valid_for is None else timestamp(datetime.now(UTC) + valid_for),
             )
         return token
 
     def revoke(self, name: str) -> None:
-        """Let a token be worth nothing from now on.
+        """Revoke a token at once.
 
         Raises:
-            NotFound: there is none of this name.
+            NotFound: there is no token of this name.
             ConfigInvalid: the file is damaged.
         """
-        with self._changing() as known:
+        with self._editing() as known:
             digest = next((key for key, one in known.items() if one.name == name), None)
             if digest is None:
                 raise NotFound(f"No token is called '{name}'.", "See `obsidian-rag token list`.")
             del known[digest]
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[dict[str, AgentToken]]:
-        """The tokens by digest, to change; kept if nothing is raised."""
+    def _editing(self) -> Iterator[dict[str, AgentToken]]:
+        """The tokens by digest, to edit; saved unless an exception is raised."""
         own_folder(self._home)
         with FileLock(self._home / _LOCK):
             known = self._read()
@@ -141,7 +144,7 @@ class Tokens:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError):
-            # Not an empty list: what is written next would forget every token.
+            # Not an empty list: the next write would delete every token.
             raise ConfigInvalid(
                 f"{self._file} cannot be read.", "Remove it, and make the tokens anew."
             ) from None

@@ -1,11 +1,8 @@
-"""Make the store agree with the vault: plan, prepare, embed, store, swap."""
+"""Keeps the store in sync with the vault: plan, prepare, embed, store, swap."""
 
-from obsidian_rag.index.changed import changed_files
 from obsidian_rag.index.checks import Finding, checks_of, found_by, health_finding
-from obsidian_rag.index.early import hand_over
 from obsidian_rag.index.embedding import Embedding, embedder_choice
-from obsidian_rag.index.fingerprint import fingerprint, fitting, has_fitting_vectors
-from obsidian_rag.index.freshness import index_version, reopen, take_up_changes, warm_up
+from obsidian_rag.index.fingerprint import fingerprint_of, fitting, has_fitting_vectors
 from obsidian_rag.index.health import (
     HealthAnswer,
     HealthChange,
@@ -33,7 +30,7 @@ from obsidian_rag.index.meaning import (
 )
 from obsidian_rag.index.meaning_state import MEANING_PHASE, MeaningState, meaning_fields
 from obsidian_rag.index.note_files import ListedNote
-from obsidian_rag.index.order import RunOrder, settings_for_runs
+from obsidian_rag.index.order import Precedence, RunOrder, precedence_of, settings_for_runs
 from obsidian_rag.index.outcome import (
     read_outcome,
     recent_outcomes,
@@ -43,12 +40,18 @@ from obsidian_rag.index.outcome import (
 from obsidian_rag.index.parts import CurrentParts
 from obsidian_rag.index.probes import (
     JobFacts,
+    changed_files,
+    index_version,
     known_facts,
     newest_note,
     probed_facts,
+    reopen,
     see_vaults,
+    take_up_changes,
+    warm_up,
 )
 from obsidian_rag.index.progress import IndexResult, Listener, Mode, Phase, Progress, Stop, paced
+from obsidian_rag.index.relate import MOST_NOW, differing_relations, relate_now
 from obsidian_rag.index.report import (
     FileNotice,
     VaultReport,
@@ -57,7 +60,7 @@ from obsidian_rag.index.report import (
     unindexed_files,
     vault_reports,
 )
-from obsidian_rag.index.run import FINGERPRINT, catch_up
+from obsidian_rag.index.run import FINGERPRINT, relate_anew
 from obsidian_rag.index.sending import Sending
 from obsidian_rag.index.transformer import Transformer
 from obsidian_rag.index.upkeep import Upkeep, tidy_up
@@ -75,6 +78,7 @@ from obsidian_rag.index.whole_run import carry_out
 __all__ = [
     "FINGERPRINT",
     "MEANING_PHASE",
+    "MOST_NOW",
     "CurrentParts",
     "Embedding",
     "FileNotice",
@@ -93,6 +97,7 @@ __all__ = [
     "MeaningState",
     "Mode",
     "Phase",
+    "Precedence",
     "Progress",
     "RemovedCounts",
     "RunOrder",
@@ -109,16 +114,15 @@ __all__ = [
     "allow_replacement",
     "assess",
     "carry_out",
-    "catch_up",
     "change_of",
     "changed_files",
     "checks_of",
+    "differing_relations",
     "embedder_choice",
     "file_notices",
-    "fingerprint",
+    "fingerprint_of",
     "fitting",
     "found_by",
-    "hand_over",
     "has_fitting_vectors",
     "health_finding",
     "index_version",
@@ -131,11 +135,14 @@ __all__ = [
     "newest_note",
     "ollama_status",
     "paced",
+    "precedence_of",
     "probed_facts",
     "read_outcome",
     "recent_outcomes",
     "record_failure",
     "record_unexpected",
+    "relate_anew",
+    "relate_now",
     "reopen",
     "see_vaults",
     "set_link_mode",

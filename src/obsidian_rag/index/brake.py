@@ -1,10 +1,11 @@
-"""Whether notes that are missing were removed, or the vault is away: pure rules and what they note.
+"""Decides whether missing notes were deleted or the vault is away: pure rules and their records.
 
-Nothing is removed from the index when more than a fifth of the known notes and more than 50 vanish
-in one look, when none is left, or when more than a fifth vanishes, however few, from a folder that
-is not the one we knew: a mount point without its disk, an unmounted share or an old backup.
+Nothing is removed from the index if more than a fifth of the known notes and more than 50 vanish
+in one scan, if all vanish, or if more than a fifth vanish, however few, from a folder that is not
+the one we knew: a mount point without its disk, an unmounted share or an old backup.
 """
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +16,11 @@ from obsidian_rag.vault import FileEntry, RootIdentity
 
 MANY = 50
 _SHARE = 5
-_MISSING_KEPT = 50
+# What reading a record raises after a bit of it was flipped.
+_DAMAGED = (ValueError, TypeError, KeyError, AttributeError)
+_MAX_MISSING_KEPT = 50
 
-# The names of our small facts in the database.
+# Keys of the facts in the database.
 MADE_OF = "made_of"
 AWAY = "vault_away"
 REPLACE_WITH = "replace_with"
@@ -25,7 +28,7 @@ REPLACE_WITH = "replace_with"
 
 @dataclass(frozen=True, slots=True)
 class MadeOf:
-    """The vault an index was made of; an index of an earlier version knows only its path."""
+    """The vault an index was made from; indexes of earlier versions have only its path."""
 
     path: str
     identity: RootIdentity | None = None
@@ -44,7 +47,7 @@ class MadeOf:
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """A look that found too little of a vault; `missing` has some of the notes it missed."""
+    """A scan that found too little of a vault; `missing` has some of the missing notes."""
 
     path: str
     known: int
@@ -53,8 +56,8 @@ class Away:
 
     @staticmethod
     def seen(path: str, known: int, missing: list[str]) -> "Away":
-        """What is kept of a look: notes from all over the vault."""
-        some = missing[:: len(missing) // _MISSING_KEPT + 1]
+        """A record of a scan, with a sample of the missing notes."""
+        some = missing[:: len(missing) // _MAX_MISSING_KEPT + 1]
         return Away(path, known, known - len(missing), tuple(some))
 
     def to_text(self) -> str:
@@ -69,7 +72,7 @@ class Away:
 
 
 class Root(StrEnum):
-    """What a folder is to the index that was made of a vault."""
+    """How a folder relates to the indexed vault."""
 
     SAME = "same"
     CHANGED = "changed"
@@ -77,7 +80,7 @@ class Root(StrEnum):
 
 
 def is_away(known: int, missing: int, root: Root = Root.SAME) -> bool:
-    """Whether so many missing notes mean that the vault is away, rather than that they are gone."""
+    """Whether so many missing notes mean that the vault is away, not that they were deleted."""
     if not missing:
         return False
     is_mass = missing > MANY and missing * _SHARE > known
@@ -91,11 +94,11 @@ def compare_roots(
     known: Mapping[str, KnownFile],
     found: Mapping[str, FileEntry],
 ) -> Root:
-    """Whether the folder at `path` is the vault the index was made of.
+    """Whether the folder at `path` is the vault the index was made from.
 
-    The folder itself decides. Where that is another one, its files do: file ids stay when a
-    device gets another number after a restart, paths when a vault is restored from a backup,
-    paths and sizes when it is copied elsewhere.
+    The folder's identity decides; if that differs, its files do: file ids stay when a device gets
+    another number after a restart, paths when a vault is restored from a backup, paths and sizes
+    when it is copied elsewhere.
     """
     if not known or (identity is not None and made.identity == identity):
         return Root.SAME
@@ -112,14 +115,17 @@ def compare_roots(
 
 
 def made_of(facts: Mapping[str, str], link_path: str | None) -> MadeOf | None:
-    """The vault the index was made of, if it was made of one."""
-    if (text := facts.get(MADE_OF)) is not None:
-        return MadeOf.from_text(text)
+    """The vault the index was made from, if any."""
+    with contextlib.suppress(*_DAMAGED):  # then its path is known, as for an earlier version
+        if (text := facts.get(MADE_OF)) is not None:
+            return MadeOf.from_text(text)
     return MadeOf(link_path) if link_path is not None else None
 
 
 def away_before(facts: Mapping[str, str], path: str) -> Away | None:
-    """What an earlier look missed at this path, if that is still in force."""
-    text = facts.get(AWAY)
-    away = Away.from_text(text) if text is not None else None
-    return away if away is not None and away.path == path else None
+    """The notes an earlier scan missed at this path, if still in force."""
+    with contextlib.suppress(*_DAMAGED):  # then the next scan misses the same notes
+        text = facts.get(AWAY)
+        away = Away.from_text(text) if text is not None else None
+        return away if away is not None and away.path == path else None
+    return None

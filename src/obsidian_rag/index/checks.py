@@ -1,7 +1,7 @@
-"""What `doctor` checks, in which order: settings, vaults, the data folder, and the index.
+"""The checks of `doctor`, in order: settings, vaults, the data folder, and the index.
 
-SQLite notices damage to its own structure, not to a value in it. So values that answers are made
-from are made once more and compared.
+SQLite detects damage to its own structure, not to a value in it. So values that answers use are
+computed again and compared.
 """
 
 import os
@@ -14,11 +14,13 @@ from typing import Literal
 
 from obsidian_rag.errors import IndexCorrupted, IndexIncomplete, ObsidianRagError, ReadOnly
 from obsidian_rag.index.embedding import embedder_choice
-from obsidian_rag.index.fingerprint import check, fingerprint
+from obsidian_rag.index.fingerprint import check, fingerprint_of
 from obsidian_rag.index.health import HealthAnswer
 from obsidian_rag.index.meaning import meaning_state
 from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.prepare import chunk_hash
+from obsidian_rag.index.probes import compare_rows
+from obsidian_rag.index.report import file_notices
 from obsidian_rag.index.run import FINGERPRINT
 from obsidian_rag.index.transformer import Transformer
 from obsidian_rag.notes import RagPolicy, parse_note, property_values
@@ -26,7 +28,9 @@ from obsidian_rag.store import IndexState, Properties, open_to_others, probe_ind
 from obsidian_rag.vault import NoteFile, content_hash
 
 _ADD_MODEL = "Run `obsidian-rag model get` or `model add` again; search goes on without."
-_LITTLE_SPACE = 500_000_000
+_LOW_SPACE_BYTES = 500_000_000
+# Stored vectors have length one, within this tolerance.
+_UNIT_TOLERANCE = 0.001
 Verdict = Literal["ok", "warning", "problem"]
 
 
@@ -34,7 +38,7 @@ Verdict = Literal["ok", "warning", "problem"]
 class Finding:
     """The outcome of one check."""
 
-    # The name of the check; whoever makes it fills that in.
+    # The name of the check, filled in by `found_by`.
     check: str = field(default="", kw_only=True)
     verdict: Verdict
     message: str
@@ -46,7 +50,7 @@ Check = Callable[[], Finding]
 
 
 def checks_of(place: IndexPlace, related: Check, *, deep: bool) -> list[tuple[str, Check]]:
-    """Every check by its name, cheap ones first; that of `related` notes has its place in it."""
+    """All checks with their names, cheap ones first; `related` checks the related notes."""
     checks: list[tuple[str, Callable[[IndexPlace], Finding]]] = [
         ("config", _config),
         ("vault", _vaults),
@@ -67,7 +71,7 @@ def checks_of(place: IndexPlace, related: Check, *, deep: bool) -> list[tuple[st
 
 
 def found_by(checks: Iterable[tuple[str, Check]]) -> Iterator[Finding]:
-    """What each check finds, one after another; one that raises has found a problem."""
+    """Run the checks one by one; an error they raise becomes a problem."""
     for name, check_it in checks:
         try:
             yield replace(check_it(), check=name)
@@ -76,17 +80,29 @@ def found_by(checks: Iterable[tuple[str, Check]]) -> Iterator[Finding]:
             yield Finding("problem", message, error.suggestion, error, check=name)
 
 
-def health_finding(answer: HealthAnswer) -> Finding:
-    """What every door says of the health; the other checks look closer."""
+def verify_table(place: IndexPlace) -> None:
+    """Verify a table that has no checksums from its own rows.
+
+    Raises:
+        IndexCorrupted: it is damaged.
+    """
+    place.chunks.close()  # read from disk, not from memory
+    _lookup(place, deep=True)
+    _chunks(place)
+
+
+def health_finding(place: IndexPlace, answer: HealthAnswer) -> Finding:
+    """The health as every interface reports it; the other checks go deeper."""
     if answer.error is None:
-        return Finding("ok", "healthy")
+        left_out = sum(one.is_left_out for one in file_notices(place))
+        rest = f": all that can be read; {_plural(left_out, 'file', 'files')} left out"
+        return Finding("ok", f"healthy{rest if left_out else ''}")
     verdict: Verdict = "problem" if answer.state == "unavailable" else "warning"
     message = f"{answer.error.code}: {answer.error.message}"
     return Finding(verdict, message, answer.error.suggestion, answer.error)
 
 
 def _config(place: IndexPlace) -> Finding:
-    """Whether there is a config file."""
     file = place.config.file
     if not file.exists():
         return Finding("warning", f"{file} does not exist.", "Run `obsidian-rag init`.")
@@ -94,12 +110,11 @@ def _config(place: IndexPlace) -> Finding:
 
 
 def _vaults(place: IndexPlace) -> Finding:
-    """Whether every folder of the vaults can be read."""
     vaults = list(place.vaults)
     scans = [vault.scan() for vault in vaults]
     notes = sum(len(found.files) for found in scans)
     where = ", ".join(str(vault.root) for vault in vaults)
-    what = f"{_counted(notes, 'note', 'notes')} in {where}"
+    what = f"{_plural(notes, 'note', 'notes')} in {where}"
     if unreadable := [folder for found in scans for folder in found.unreadable_folders]:
         folders = ", ".join(unreadable[:5])
         return Finding("warning", f"{what}; cannot read {folders}", "Check permissions.")
@@ -107,7 +122,6 @@ def _vaults(place: IndexPlace) -> Finding:
 
 
 def _disk(place: IndexPlace) -> Finding:
-    """Whether the data folder can be written, and has room to grow."""
     home = place.config.home
     existing = next(path for path in (home, *home.parents) if path.exists())
     if not os.access(existing, os.W_OK):
@@ -115,7 +129,7 @@ def _disk(place: IndexPlace) -> Finding:
             f"{existing} may not be written.", "Searching works. To index, change its permissions."
         )
     free = shutil.disk_usage(existing).free
-    verdict: Verdict = "ok" if free >= _LITTLE_SPACE else "warning"
+    verdict: Verdict = "ok" if free >= _LOW_SPACE_BYTES else "warning"
     size = _bytes_below(home) / 1e6
     return Finding(verdict, f"{size:.1f} MB used by {home}, {free / 1e9:.1f} GB free")
 
@@ -129,7 +143,6 @@ def _bytes_below(folder: Path) -> int:
 
 
 def _permissions(place: IndexPlace) -> Finding:
-    """Whether the data folder is its owner's alone."""
     shared = open_to_others(place.config.home)
     if shared:
         some = ", ".join(shared[:5])
@@ -148,7 +161,7 @@ def _database(place: IndexPlace, *, deep: bool) -> Finding:
 
 
 def _files(place: IndexPlace, *, deep: bool) -> Finding:
-    """The files of the chunk table: present and of their size; deep: of their content."""
+    """Check the chunk table's files: existence and size; deep: also content."""
     place.chunks.must_exist()
     if (damage := place.chunks.damage(is_deep=deep)) is not None:
         raise IndexCorrupted(f"The index is damaged: {damage}.", "Run `obsidian-rag reindex`.")
@@ -156,14 +169,14 @@ def _files(place: IndexPlace, *, deep: bool) -> Finding:
         return Finding(
             "warning",
             "no checksums were recorded, so damage may go unseen",
-            "Run `obsidian-rag reindex`, which records them.",
+            "Run `obsidian-rag sync`, which verifies the index and records them.",
         )
     what = "their content is what was written" if deep else "all there, each of its size"
     return Finding("ok", what)
 
 
 def _lookup(place: IndexPlace, *, deep: bool) -> Finding:
-    """Ask each search index for rows that are known to be there."""
+    """Query each search index for rows known to be in the table."""
     asked, wrong = probe_indexes(place.chunks, is_deep=deep)
     if wrong is not None:
         raise IndexCorrupted(
@@ -175,15 +188,10 @@ def _lookup(place: IndexPlace, *, deep: bool) -> Finding:
 
 def _index(place: IndexPlace) -> Finding:
     files, chunks = IndexState(place.database).totals()
-    stored = place.chunks.count()
-    if stored != chunks:
-        raise IndexCorrupted(
-            f"The index holds {stored} chunks, but {chunks} were written.",
-            "Run `obsidian-rag reindex`.",
-        )
-    return Finding(
-        "ok", f"{_counted(files, 'note', 'notes')}, {_counted(chunks, 'chunk', 'chunks')}"
-    )
+    place.chunks.check_owner()
+    if (difference := compare_rows(place)) is not None:
+        raise IndexCorrupted(difference, "Run `obsidian-rag reindex`.")
+    return Finding("ok", f"{_plural(files, 'note', 'notes')}, {_plural(chunks, 'chunk', 'chunks')}")
 
 
 def _embedder(place: IndexPlace) -> Finding:
@@ -198,14 +206,17 @@ def _embedder(place: IndexPlace) -> Finding:
 
 def _fingerprint(place: IndexPlace) -> Finding:
     try:
-        check(place.database.get(FINGERPRINT), fingerprint(place.embedder, place.limits))
+        check(
+            place.database.get(FINGERPRINT),
+            fingerprint_of(place),
+        )
     except IndexIncomplete as error:
         return Finding("warning", error.message, error.suggestion, error)
     return Finding("ok", "the index was built with these settings")
 
 
 def _meaning(place: IndexPlace, *, deep: bool) -> Finding:
-    """The transformer and its vectors; whatever is wrong with them, search goes on without."""
+    """Check the transformer and its vectors; only warnings, as search works without them."""
     state, store = meaning_state(place), place.transformer.store
     if state is None:
         count = stored_vectors(place.config.home / "meaning")
@@ -240,14 +251,15 @@ def _transformer_trouble(transformer: Transformer) -> str | None:
 
 def _chunks(place: IndexPlace) -> Finding:
     count = 0
-    for path, text, words_only, expected in place.chunks.texts():
+    for path, text, words_only, expected, length in place.chunks.texts():
         count += 1
-        if chunk_hash(text, words_only) != expected:
+        is_unit = abs(length - 1) < _UNIT_TOLERANCE
+        if chunk_hash(text, words_only) != expected or not is_unit:
             raise IndexCorrupted(
                 f"A chunk of {path} is not what was written.", "Run `obsidian-rag reindex`."
             )
     return Finding(
-        "ok", f"{_counted(count, 'chunk is as it was', 'chunks are as they were')} written"
+        "ok", f"{_plural(count, 'chunk is as it was', 'chunks are as they were')} written"
     )
 
 
@@ -262,16 +274,14 @@ def _notes(place: IndexPlace) -> Finding:
         some = ", ".join(changed[:5])
         return Finding(
             "warning",
-            f"{_counted(len(changed), 'note differs', 'notes differ')} from the index: {some}",
+            f"{_plural(len(changed), 'note differs', 'notes differ')} from the index: {some}",
             "`obsidian-rag index` rereads every file.",
         )
-    return Finding(
-        "ok", f"{_counted(count, 'note is as it was', 'notes are as they were')} indexed"
-    )
+    return Finding("ok", f"{_plural(count, 'note is as it was', 'notes are as they were')} indexed")
 
 
 def _differing_notes(place: IndexPlace) -> tuple[int, list[str], list[str]]:
-    """How many files were read; those that changed since, and those whose properties differ."""
+    """Number of files read, the changed ones, and those whose stored properties differ."""
     read, changed, differing = 0, list[str](), list[str]()
     for vault in place.vaults:
         indexed = IndexState(place.database).hashes(vault.link_id)
@@ -294,5 +304,5 @@ def _properties(path: str, file: NoteFile) -> set[tuple[str, str]]:
     return set() if note.policy is RagPolicy.NEVER else set(property_values(note.frontmatter))
 
 
-def _counted(number: int, one: str, many: str) -> str:
+def _plural(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"

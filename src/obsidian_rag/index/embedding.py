@@ -1,4 +1,4 @@
-"""The embedder that some settings ask for, and the vectors of the last questions."""
+"""The configured embedder, and a cache of query vectors."""
 
 import threading
 from typing import TYPE_CHECKING
@@ -12,35 +12,35 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_QUERIES_KEPT = 512
+_MAX_QUERIES_KEPT = 512
 
 
 def embedder_choice(config: Config) -> Choice:
-    """Which embedder the settings mean."""
+    """The embedder that the settings select."""
     return choose(config.embedding, config.settings.model)
 
 
 class QueryVectors:
-    """The vectors of the last few hundred questions."""
+    """A cache of the last few hundred query vectors."""
 
     def __init__(self) -> None:
-        self._known: dict[str, NDArray[np.float32]] = {}
+        self._vectors: dict[str, NDArray[np.float32]] = {}
 
     def of(
         self, question: str, make: "Callable[[str], NDArray[np.float32]]"
     ) -> "NDArray[np.float32]":
-        """The vector of a question, made unless it is known."""
-        vector = self._known.get(question)
+        """The vector of a query, from the cache or from `make`."""
+        vector = self._vectors.get(question)
         if vector is None:
             vector = make(question)
-            if len(self._known) >= _QUERIES_KEPT:
-                self._known.clear()
-            self._known[question] = vector
+            if len(self._vectors) >= _MAX_QUERIES_KEPT:
+                self._vectors.clear()
+            self._vectors[question] = vector
         return vector
 
 
 class Embedding:
-    """An embedder, made at its first use, and the vectors of the last questions."""
+    """An embedder, created at first use, and a cache of query vectors."""
 
     def __init__(self, config: Config) -> None:
         self.users = 0
@@ -51,7 +51,7 @@ class Embedding:
 
     @property
     def embedder(self) -> Embedder:
-        """The embedder; nothing is loaded yet.
+        """The embedder; its weights are loaded at first use.
 
         Raises:
             ConfigInvalid, SecurityViolation: the settings do not allow it.
@@ -67,21 +67,21 @@ class Embedding:
 
     @embedder.setter
     def embedder(self, other: Embedder) -> None:
-        """Use another one than the settings ask for."""
+        """Replace the configured embedder."""
         self._embedder = other
 
     def query_vector(self, question: str) -> "NDArray[np.float32]":
-        """The vector of a question; the last few hundred are remembered."""
+        """The vector of a query; the last few hundred are cached."""
         return self._query_vectors.of(question, self.embedder.embed_query)
 
     def fits(self, config: Config) -> bool:
-        """Whether other settings would make the same embedder."""
+        """Whether these settings would create the same embedder."""
         mine, other = self._config.settings.security, config.settings.security
         is_same = embedder_choice(self._config) == embedder_choice(config)
         return is_same and mine.local_only == other.local_only
 
     def close(self) -> None:
-        """Let go of connections and weights; a later use takes them up again."""
+        """Release connections and weights; they are reloaded when needed."""
         with self._lock:
             if self._embedder is not None:
                 self._embedder.close()

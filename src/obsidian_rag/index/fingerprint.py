@@ -1,12 +1,15 @@
-"""What made an index: when any of it changes, old and new chunks do not fit together."""
+"""What an index was built with: if any of it changes, old and new chunks do not match."""
 
 import json
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+import xxhash
+
 from obsidian_rag.embed import SERVED, Embedder
 from obsidian_rag.errors import EmbeddingMismatch, IndexIncomplete
+from obsidian_rag.index.limits import Guarded
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.store import SCHEMA_VERSION, ChunkStore
 
@@ -14,14 +17,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from obsidian_rag.index.place import IndexPlace
+
 CHUNKER_VERSION = 2
 _EMBEDDER = "embedder"
-# What an index was built with, and what the settings say now; empty where they say nothing of it.
+# The rules for private text, if that is kept out of the store.
+_LEFT_OUT = "left_out"
+# Pairs of what the index was built with and what the settings say now (empty if nothing).
 _Changes = list[tuple[str, str]]
 
 
-def fingerprint(embedder: Embedder, limits: ChunkLimits) -> str:
-    """The fingerprint of an index made now."""
+def fingerprint(embedder: Embedder, limits: ChunkLimits, guarded: Guarded) -> str:
+    """The fingerprint of an index built now."""
     parts = {
         "schema": SCHEMA_VERSION,
         "chunker": CHUNKER_VERSION,
@@ -29,15 +36,23 @@ def fingerprint(embedder: Embedder, limits: ChunkLimits) -> str:
         f"/{'no-code' if limits.strip_code else 'code'}",
         _EMBEDDER: embedder.fingerprint,
     }
+    if guarded.is_kept_out:
+        said = json.dumps([dict(guarded.patterns), list(guarded.sections)], sort_keys=True)
+        parts[_LEFT_OUT] = xxhash.xxh3_64_hexdigest(said.encode(errors="surrogatepass"))
     return json.dumps(parts, sort_keys=True)
 
 
+def fingerprint_of(place: "IndexPlace") -> str:
+    """The fingerprint of an index built now with the installation's settings."""
+    return fingerprint(place.embedder, place.limits, Guarded.of(place.config))
+
+
 def check(made: str | None, wanted: str) -> None:
-    """Refuse to mix an index with one that is made differently.
+    """Check that the index matches the wanted fingerprint.
 
     Raises:
-        EmbeddingMismatch: they differ in what the settings say; the message says in what.
-        IndexIncomplete: they differ only in the program that makes them.
+        EmbeddingMismatch: settings differ; the message names them.
+        IndexIncomplete: only the program version differs.
     """
     if made is None or made == wanted:
         return
@@ -48,9 +63,13 @@ def check(made: str | None, wanted: str) -> None:
             "Run `obsidian-rag sync`, which builds it anew; a daemon does so by itself.",
         )
     before, after = _parts(made), _parts(wanted)
-    told = _embedder_change(before, after) or _chunk_changes(before, after)
-    built = " and ".join(was for was, _ in told) or "other settings"
-    now = " and ".join(now for _, now in told if now)
+    differences = (
+        _embedder_change(before, after)
+        or _chunk_changes(before, after)
+        or _private_changes(before, after)
+    )
+    built = " and ".join(was for was, _ in differences) or "other settings"
+    now = " and ".join(now for _, now in differences if now)
     raise EmbeddingMismatch(
         f"The index was built with {built}" + (f"; the settings now say {now}." if now else "."),
         "Run `obsidian-rag reindex`. Until then, search goes by words only.",
@@ -58,24 +77,24 @@ def check(made: str | None, wanted: str) -> None:
 
 
 def is_outdated(made: str | None, wanted: str) -> bool:
-    """Whether an index differs only in the program that made it: no setting has changed."""
+    """Whether an index differs only in the program version, not in any setting."""
     if made is None or made == wanted:
         return False
     before, after = _parts(made), _parts(wanted)
     is_other = not has_same_vectors(made, wanted) and not (
-        # Nobody chooses the built-in model: it comes with the program.
+        # The built-in model is not a setting: it comes with the program.
         _provider(before) == _provider(after) == "builtin" or _EMBEDDER not in before
     )
-    return not is_other and not _chunk_changes(before, after)
+    return not (is_other or _chunk_changes(before, after) or _private_changes(before, after))
 
 
 def has_same_vectors(made: str, wanted: str) -> bool:
-    """Whether vectors of two indexes can be compared."""
+    """Whether the vectors of two indexes are comparable."""
     return _parts(made).get(_EMBEDDER) == _parts(wanted).get(_EMBEDDER)
 
 
 def has_fitting_vectors(made: str | None, wanted: str) -> bool:
-    """Whether an index that is searched with these settings has vectors of their embedder.
+    """Whether the index has vectors of the configured embedder.
 
     Raises:
         EmbeddingMismatch: the settings have changed since.
@@ -87,7 +106,7 @@ def has_fitting_vectors(made: str | None, wanted: str) -> bool:
 
 
 def other_width(made: int, stored: int | None) -> EmbeddingMismatch:
-    """The embedder makes vectors that do not fit into the index, although its name is the same."""
+    """The error for vectors of another width from an embedder of the same name."""
     return EmbeddingMismatch(
         f"The embedder makes vectors of width {made} now, but the index has {stored}.",
         "Run `obsidian-rag reindex`. Until then, search goes by words only.",
@@ -97,10 +116,10 @@ def other_width(made: int, stored: int | None) -> EmbeddingMismatch:
 def fitting(
     vector: "NDArray[np.float32]", embedder: Embedder, chunks: ChunkStore
 ) -> "NDArray[np.float32]":
-    """The vector of a question, if it fits: a server may have another model by now.
+    """Check a query vector's width: a server may have switched to another model.
 
     Raises:
-        EmbeddingMismatch: it does not.
+        EmbeddingMismatch: the width differs from the index.
     """
     if embedder.provider in SERVED and len(vector) != chunks.dimensions:
         raise other_width(len(vector), chunks.dimensions)
@@ -116,15 +135,15 @@ def _parts(text: str) -> Mapping[str, object]:
 
 
 def _provider(parts: Mapping[str, object]) -> str:
-    return _named(str(parts.get(_EMBEDDER, "")))[0]
+    return _split_embedder(str(parts.get(_EMBEDDER, "")))[0]
 
 
 def _embedder_change(before: Mapping[str, object], after: Mapping[str, object]) -> _Changes:
-    """Another embedder, which may want chunks of another size as well."""
+    """A change of embedder; chunk sizes may differ because of it."""
     was, now = str(before.get(_EMBEDDER, "")), str(after.get(_EMBEDDER, ""))
     if was == now:
         return []
-    (old, old_model), (new, new_model) = _named(was), _named(now)
+    (old, old_model), (new, new_model) = _split_embedder(was), _split_embedder(now)
     if old != new:
         return [(old, new)]
     if old_model != new_model:
@@ -132,9 +151,9 @@ def _embedder_change(before: Mapping[str, object], after: Mapping[str, object]) 
     return [(f"another version of the model {old_model}", "")]
 
 
-def _named(embedder: str) -> tuple[str, str]:
+def _split_embedder(embedder: str) -> tuple[str, str]:
     provider, _, rest = embedder.partition(":")
-    # A model's name may hold colons; the vectors' width comes after it.
+    # A model's name may contain colons; the vectors' width follows it.
     return provider, re.split(r":(?:\d+|any):", rest, maxsplit=1)[0] or provider
 
 
@@ -144,6 +163,16 @@ def _chunk_changes(before: Mapping[str, object], after: Mapping[str, object]) ->
         return []
     changes = zip(was, now, _CHUNK_WORDS, strict=True)
     return [(word(a), word(b)) for a, b, word in changes if a != b]
+
+
+def _private_changes(before: Mapping[str, object], after: Mapping[str, object]) -> _Changes:
+    was, now = before.get(_LEFT_OUT), after.get(_LEFT_OUT)
+    if was == now:
+        return []
+    if was and now:
+        return [("other rules for what is private", "")]
+    kept, left_out = "private passages in the store", "private passages left out"
+    return [(left_out, kept) if was else (kept, left_out)]
 
 
 _CHUNK_WORDS: tuple[Callable[[str], str], ...] = (

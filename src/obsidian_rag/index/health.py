@@ -2,8 +2,8 @@
 
     HEALTHY ⇄ DEGRADED ⇄ UNAVAILABLE, and HEALTHY ⇄ UNAVAILABLE
 
-One question: are the configured vaults, all of them and completely, searchable with the settings
-of now? `assess` is the only place that answers it, from facts alone, for every door.
+One question: are all configured vaults completely searchable with the current settings? Only
+`assess` answers it, from facts alone, for every interface.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from obsidian_rag.index.vault_place import VaultFacts, VaultPlace
 
 
 class Unfinished(StrEnum):
-    """What an index run began and did not finish."""
+    """What an interrupted index run left unfinished."""
 
     NOTHING = "nothing"
     FIRST = "first"
@@ -24,13 +24,13 @@ class Unfinished(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HealthFacts:
-    """What was seen of an installation; the default is one where all is well.
+    """Facts about an installation; the defaults mean that all is well.
 
-    `config` is a file of settings that cannot be used, `settings` that the index was made with
-    others, `restart` that some take effect when the daemon is started anew.
-    `owed` are notes that wait and have never been searchable, `is_waiting` whether any note waits.
-    A run that is under way (`is_running`) does what is owed. `rebuilt` are the notes of a rebuild
-    that is not finished. `vault` is the primary one; the counts are of all vaults.
+    `config` is an unusable config file, `settings` a mismatch of index and settings, `restart`
+    settings that need a daemon restart. `owed` counts queued notes that were never searchable,
+    `is_waiting` is whether any note is queued; a current run (`is_running`) processes them.
+    `rebuilt` counts the notes of an unfinished rebuild. `vault` is the primary one; the counts
+    cover all vaults.
     """
 
     store: ObsidianRagError | None = None
@@ -38,9 +38,9 @@ class HealthFacts:
     config: ObsidianRagError | None = None
     settings: ObsidianRagError | None = None
     embedder: ObsidianRagError | None = None
+    meaning: ObsidianRagError | None = None
     staleness: ObsidianRagError | None = None
     restart: ObsidianRagError | None = None
-    livesync: ObsidianRagError | None = None
     vault: VaultFacts = field(default_factory=VaultFacts)
     linked: tuple[VaultFacts, ...] = ()
     unfinished: Unfinished = Unfinished.NOTHING
@@ -64,7 +64,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class HealthAnswer:
-    """The state, what is wrong, and the share that is searchable when that is not everything."""
+    """The state, what is wrong, and the searchable share unless it is everything."""
 
     state: Status
     error: ObsidianRagError | None = None
@@ -73,7 +73,7 @@ class HealthAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HealthChange:
-    """A state that followed another, why and when."""
+    """A change of state: why and when."""
 
     state: Status
     before: Status | None
@@ -83,7 +83,7 @@ class HealthChange:
 
 
 def change_of(before: HealthChange | None, answer: HealthAnswer, at: str) -> HealthChange | None:
-    """What changed with an answer that is given now; None if nothing did."""
+    """The change that this answer brings; None if nothing changed."""
     code = answer.error.code if answer.error else None
     if before is not None and (before.state, before.code) == (answer.state, code):
         return None
@@ -92,7 +92,7 @@ def change_of(before: HealthChange | None, answer: HealthAnswer, at: str) -> Hea
 
 
 def assess(facts: HealthFacts) -> HealthAnswer:
-    """Say whether everything is searchable, and if not, what is the matter; the gravest first."""
+    """Whether everything is searchable, and if not, the most serious reason."""
     share = _share(facts)
     if facts.store is not None:
         if isinstance(facts.store, IndexNotFound) and facts.is_running:
@@ -107,23 +107,23 @@ def assess(facts: HealthFacts) -> HealthAnswer:
         facts.settings,
         facts.embedder,
         _incompleteness(facts, share),
+        facts.meaning,
         facts.staleness,
         facts.restart,
-        facts.livesync,
     )
     error = next((trouble for trouble in troubles if trouble is not None), None)
     return HealthAnswer("degraded" if error else "healthy", _with_share(error, share), share)
 
 
 def _with_share(error: ObsidianRagError | None, share: Share | None) -> ObsidianRagError | None:
-    """Whatever else is wrong: that only a part is searchable is said as well."""
+    """Append the searchable share to any other error."""
     if error is None or share is None or str(share) in error.message:
         return error
     return error_from(error.code, f"{error.message} {share}.", error.suggestion)
 
 
 def _share(facts: HealthFacts) -> Share | None:
-    """None when all of the vault is searchable, as far as is known."""
+    """None if all of the vault is searchable, as far as known."""
     if facts.vault.place is VaultPlace.OTHER:
         return None
     is_owing = facts.is_waiting and not facts.is_running
@@ -143,7 +143,7 @@ def _vault_trouble(vault: VaultFacts) -> ObsidianRagError | None:
 
 
 def assess_vault(vault: VaultFacts, *, is_running: bool) -> HealthAnswer:
-    """The same of one linked vault by itself."""
+    """The health of one linked vault."""
     trouble = _vault_trouble(vault)
     if trouble is None and vault.is_unfinished:
         trouble = _unfinished_link(vault, is_running=is_running)

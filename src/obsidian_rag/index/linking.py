@@ -1,6 +1,5 @@
-"""Linked vaults: which folder may be one, what may be changed of it, and what goes with it."""
+"""Linked vaults: link, change, unlink, and their status."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,15 +17,15 @@ from obsidian_rag.index.report import (
 )
 from obsidian_rag.index.vault_check import FIRST_UNFINISHED
 from obsidian_rag.store import IndexState, Link, LinkFacts, Queue, QueuedFile, writer_lock
-from obsidian_rag.vault import VaultMode, check_link_mode, linkable_root
+from obsidian_rag.vault import VaultMode, check_link_mode, check_link_texts, linkable_root
 
-# A run of the link that is removed ends between two groups of files.
-_UNLINK_WAIT_S = 30.0
+# A run over the removed link ends between two groups of files.
+_UNLINK_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedCounts:
-    """What was dropped with a link; its files are untouched."""
+    """What was removed from the index with a link; the vault's files are untouched."""
 
     files: int
     chunks: int
@@ -36,16 +35,16 @@ class RemovedCounts:
 
 @dataclass(frozen=True, slots=True)
 class LinkRun:
-    """A run over a link that is under way: what it told last, what it has stored, its beginning."""
+    """A run over a link: its last progress, what it has stored, and its duration."""
 
     progress: Progress | None
     stored: Progress | None
-    began: float | None
+    worked_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class LinkStatus:
-    """How far a link is; `queue` has at most as many rows as were asked for."""
+    """Status of a link; `queue` is limited to the requested number of rows."""
 
     link: Link
     label: str
@@ -63,13 +62,15 @@ def link_vault(
     exclude: Sequence[str],
     name: str | None,
 ) -> Link:
-    """Link the vault in this folder; nothing of it is read yet.
+    """Link the vault in this folder, without reading it yet.
 
     Raises:
         InvalidArgument: the folder cannot be a linked vault.
+        SecurityViolation: a folder to include or exclude is outside the vault.
         ReadOnly: `mode` asks for writing.
     """
     check_link_mode(mode)
+    check_link_texts(include, exclude, name)
     root = linkable_root(root_path, place.vaults, place.config.home)
     wanted = (name or root.name or "vault").strip()
     place.vaults.remember_primary()
@@ -85,7 +86,7 @@ def unlink_vault(
     end_runs: Callable[[str], None],
     forget_relations: Callable[[str], int],
 ) -> RemovedCounts:
-    """Forget a linked vault and all that was made of it; both functions get its link id.
+    """Remove a linked vault and all its data; both functions get its link id.
 
     Raises:
         NotFound: no such link.
@@ -98,13 +99,13 @@ def unlink_vault(
             "The primary vault cannot be unlinked.",
             "`obsidian-rag init --vault …` chooses another one.",
         )
-    # A run over it, in whatever process, ends between two groups of files.
+    # A run over it, in any process, ends between two groups of files.
     place.vaults.links.set_enabled(link.link_id, is_enabled=False)
     end_runs(link.link_id)
-    with writer_lock(place.config.home, "unlink", wait_s=_UNLINK_WAIT_S):
+    with writer_lock(place.config.home, "unlink", wait_s=_UNLINK_TIMEOUT_S):
         files, chunks = IndexState(place.database).total_of(link.link_id)
         queued = Queue(place.database).size(link.link_id)
-        # The link last: until then a crash leaves work that a second call does.
+        # Remove the link last: after a crash before that, a second call finishes the work.
         if place.chunks.exists():
             place.chunks.remove_link(link.link_id)
         relations = forget_relations(link.link_id)
@@ -113,11 +114,11 @@ def unlink_vault(
 
 
 def set_link_mode(place: IndexPlace, link: Link, mode: str) -> None:
-    """Let a vault be read only, or written as well.
+    """Make a vault read-only or writable.
 
     Raises:
-        ReadOnly: a linked vault shall be written.
-        InvalidArgument: the primary vault shall not.
+        ReadOnly: a linked vault cannot be made writable.
+        InvalidArgument: the primary vault cannot be made read-only.
     """
     if not link.is_primary:
         check_link_mode(mode)
@@ -129,7 +130,7 @@ def set_link_mode(place: IndexPlace, link: Link, mode: str) -> None:
 
 
 def set_link_paused(place: IndexPlace, link: Link, *, is_paused: bool) -> None:
-    """Leave a linked vault alone from now on, or no longer.
+    """Pause or resume a linked vault.
 
     Raises:
         InvalidArgument: it is the primary vault.
@@ -146,7 +147,7 @@ def status_of_link(
     health_of_all: Callable[[], HealthAnswer],
     limit: int,
 ) -> LinkStatus:
-    """How far a link is, and what waits; of the primary vault, the health of everything."""
+    """Status and queue of a link; the primary vault's health is that of everything."""
     vault = place.vaults.one(link.link_id)
     totals = file_totals(place.database, link.link_id)
     if vault.is_primary:
@@ -156,7 +157,6 @@ def status_of_link(
     if run is None or run.progress is None:
         progress = waiting_progress(totals, is_running=run is not None)
     else:
-        seconds = time.monotonic() - (run.began or 0.0)
-        progress = running_progress(run.progress, run.stored, seconds)
+        progress = running_progress(run.progress, run.stored, run.worked_s)
     queue = tuple(Queue(place.database).rows(link.link_id, limit))
     return LinkStatus(link, vault.label, health, progress, totals, queue)

@@ -1,8 +1,8 @@
-"""The background pass: adds the transformer's vector to every chunk that has none.
+"""The background pass: adds the transformer's vector to every chunk that lacks one.
 
-What is to be done is always the difference between the chunk table and the store, so that a kill
-at any point costs a few vectors that are made again. The pass stops between two texts when
-somebody else wants to work, and goes on later. Changed notes come first, then the newest ones.
+The work is always the difference between the chunk table and the store, so a kill at any point
+costs only a few vectors, which are computed again. The pass stops between two texts when other work
+is waiting, and resumes later. Changed notes come first, then the newest ones.
 """
 
 import contextlib
@@ -37,38 +37,40 @@ from obsidian_rag.store import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# What is written at once: so much is lost by a kill at most.
-_AT_ONCE = 16
-_LONGEST_S = 1.0
-_NOTES_AT_ONCE = 16
-# More are found faster by reading all of them.
-_FEW_NOTES = 2000
-_TOLD_EVERY_S = 1.0
-_RATE_OVER = 30
-# Texts in a row that the transformer fails on before it is taken for broken.
-_MOST_FAILURES = 3
+# Chunks written at once: the most that a kill can lose.
+_BATCH_CHUNKS = 16
+_MAX_BATCH_AGE_S = 1.0
+_BATCH_NOTES = 16
+# Above this, reading the whole table is faster than filtering.
+_MAX_FILTERED_NOTES = 2000
+_REPORT_INTERVAL_S = 1.0
+_RATE_SAMPLES = 30
+# After this many failed texts in a row the transformer counts as broken.
+_MAX_FAILURES_IN_A_ROW = 3
+# The model, and how many chunks had its vectors after the last pass.
+MEANING_ADDED = "meaning_added"
 _Note = tuple[str, str]
 MeaningListener = Callable[[MeaningState], None]
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What the last look at the table found."""
+    """The result of the last comparison of table and store."""
 
     key: tuple[str, str]
     seen_until: str = ""
     total: int = 0
-    # Notes with chunks that lack a vector, how many, and their place in the order.
+    # Notes with chunks that lack a vector: how many, and the sort key of each note.
     waiting: dict[_Note, int] = field(default_factory=dict)
     ranks: dict[_Note, tuple[bool, str]] = field(default_factory=dict)
-    # Those of them that an earlier look found, and that have not changed since.
+    # Waiting notes taken over from an earlier plan, unchanged since.
     carried: set[_Note] = field(default_factory=set)
     failed: int = 0
     is_whole: bool = False
 
     @property
     def lacking(self) -> int:
-        """How many chunks lack a vector."""
+        """Number of chunks without a vector."""
         return sum(self.waiting.values()) + self.failed
 
     def in_order(self) -> list[_Note]:
@@ -77,77 +79,79 @@ class _Plan:
 
 
 class MeaningPass:
-    """Adds meaning vectors until all are there; may be stopped and run again at any time."""
+    """Adds meaning vectors until none is missing; can be stopped and rerun at any time."""
 
     def __init__(self, place: IndexPlace, listener: MeaningListener, since: str = "") -> None:
-        """`since`: chunks of notes that were read before have their vectors, or none at all."""
+        """`since`: notes read before this time are assumed to be unchanged."""
         self._place = place
         self._listener = listener
         self._since = since
         self._plan: _Plan | None = None
-        self._finished: set[_Note] = set()  # what related notes have not heard of
-        self._told_at = 0.0
-        self._rates: deque[tuple[float, int]] = deque(maxlen=_RATE_OVER)
+        self._finished_notes: set[_Note] = set()  # not yet passed on to the related notes
+        self._reported_at_s = 0.0
+        self._rates: deque[tuple[float, int]] = deque(maxlen=_RATE_SAMPLES)
 
     def is_due(self) -> bool:
-        """Whether there may be something to do; cheap."""
+        """Whether there may be work; cheap."""
         store = self._place.transformer.store
         if store is None or not self._place.chunks.exists():
             return False
         plan = self._plan
         if plan is None or not plan.is_whole or plan.key != self._key(store):
             return True
+        if lost_vectors(self._place):
+            return not self._place.config.settings.meaning.is_paused
         return bool(plan.waiting) and not self._place.config.settings.meaning.is_paused
 
     def run(self, stop: Callable[[], bool], *, adds: bool = True) -> MeaningState | None:
-        """Add what is missing; without `adds`, only what other chunks with the same text have.
+        """Add missing vectors; without `adds`, only copy those of chunks with the same text.
 
-        None where there is no transformer. A trouble is told in the state, never raised.
+        None if there is no transformer. Errors are returned in the state, never raised.
         """
         place = self._place
         embedder, store = place.transformer.embedder, place.transformer.store
         if embedder is None or store is None or not place.chunks.exists():
-            return self._tell(is_over=True)
+            return self._report(is_over=True)
         self._rates.clear()
-        self._tell()
+        self._report()
         try:
             with store.writing():
-                self._settle(store, stop)
-                if self._plan is not None and self._plan.is_whole and not self._is_held(adds):
+                self._compare(store, stop)
+                if self._plan is not None and self._plan.is_whole and not self._is_on_hold(adds):
                     self._add(embedder, store, stop)
         except ObsidianRagError as error:
             self._plan = None
-            return self._tell(is_over=True, trouble=error.message)
-        is_over = not stop() or not self._is_waiting()
-        with contextlib.suppress(ObsidianRagError):  # the next run takes up what is left
-            place.relate_meanings(None if is_over else self._finished)
-        self._finished.clear()
+            return self._report(is_over=True, trouble=error.message)
+        is_over = not stop() or not self._has_work_left()
+        with contextlib.suppress(ObsidianRagError):  # the next run retries
+            place.relate_meanings(None if is_over else self._finished_notes)
+        self._finished_notes.clear()
         if is_over:
-            embedder.close()  # a hundred megabytes that nobody needs for now
-        return self._tell(is_over=is_over)
+            embedder.close()  # frees a hundred megabytes
+        return self._report(is_over=is_over)
 
     def tell_end(self) -> None:
-        """Say that it cannot go on, for a trouble that the transformer knows."""
+        """Report that the pass cannot continue because of the transformer's error."""
         self._plan = None
-        self._tell(is_over=True)
+        self._report(is_over=True)
 
-    def _is_waiting(self) -> bool:
+    def _has_work_left(self) -> bool:
         plan = self._plan
         return plan is None or not plan.is_whole or bool(plan.waiting)
 
-    def _is_held(self, adds: bool) -> bool:
+    def _is_on_hold(self, adds: bool) -> bool:
         return self._place.config.settings.meaning.is_paused or not adds
 
     def _key(self, store: MeaningStore) -> tuple[str, str]:
         return store.fingerprint, self._place.database.get(INDEX_VERSION) or "0"
 
-    # What is to be done.
+    # Planning.
 
-    def _settle(self, store: MeaningStore, stop: Callable[[], bool]) -> None:
-        """Compare the table with the store: take over known texts, forget what is gone."""
+    def _compare(self, store: MeaningStore, stop: Callable[[], bool]) -> None:
+        """Compare the table with the store: reuse vectors of known texts, drop orphans."""
         key = self._key(store)
-        before = self._plan
-        if before is not None and before.is_whole and before.key == key:
+        before, lost = self._plan, lost_vectors(self._place)
+        if before is not None and before.is_whole and before.key == key and not lost:
             return
         if before is None or not before.is_whole or before.key[0] != key[0]:
             before = _Plan(key, self._since)
@@ -155,28 +159,34 @@ class MeaningPass:
         self._place.chunks.close()
         ids: list[NDArray[np.uint64]] = []
         is_quick = bool(before.seen_until)
-        started = _moment(store.created_ns)
-        looked = self._changed(store, plan, before, ids) if is_quick else self._all(plan, ids)
+        started = _iso_time(store.created_ns)
+        looked = (
+            self._read_changed(store, plan, before, ids) if is_quick else self._read_all(plan, ids)
+        )
         for batch in looked:
             _examine(store, plan, batch, started)
             if stop():
                 return
         plan.total = sum(map(len, ids))
         plan.is_whole = True
+        # Lost vectors stay counted until they are restored, also after a kill.
+        self._remember(min(plan.total, plan.total - plan.lacking + lost))
         store.keep_only(ids)
 
-    def _all(self, plan: _Plan, ids: "list[NDArray[np.uint64]]") -> Iterator[list[EmbeddedChunk]]:
+    def _read_all(
+        self, plan: _Plan, ids: "list[NDArray[np.uint64]]"
+    ) -> Iterator[list[EmbeddedChunk]]:
         for batch in embedded_chunks(self._place.chunks):
             ids.append(_ids([chunk.place for chunk in batch]))
             plan.seen_until = max([plan.seen_until, *(chunk.place.indexed_at for chunk in batch)])
             yield batch
 
-    def _changed(
+    def _read_changed(
         self, store: MeaningStore, plan: _Plan, before: _Plan, ids: "list[NDArray[np.uint64]]"
     ) -> Iterator[list[EmbeddedChunk]]:
-        """The chunks of notes that were read since the last look, or that lack a vector.
+        """The chunks of notes that were read since the last comparison, or that lack a vector.
 
-        Texts are read of these alone; `ids` takes up those of all chunks.
+        Only their texts are read; `ids` collects the ids of all chunks.
         """
         suspects: dict[_Note, None] = {}
         plan.seen_until = before.seen_until
@@ -195,10 +205,10 @@ class MeaningPass:
         for note in plan.carried:
             plan.waiting[note], plan.ranks[note] = before.waiting[note], before.ranks[note]
         if suspects:
-            some = suspects if len(suspects) <= _FEW_NOTES else None
+            some = suspects if len(suspects) <= _MAX_FILTERED_NOTES else None
             yield from embedded_chunks(self._place.chunks, some)
 
-    # Doing it.
+    # Adding.
 
     def _add(self, embedder: Embedder, store: MeaningStore, stop: Callable[[], bool]) -> None:
         plan = self._plan
@@ -207,17 +217,24 @@ class MeaningPass:
         order = iter(plan.in_order())
         with contextlib.closing(_Batch(store)) as batch:
             failures = _Failures(self._place.transformer)
-            while notes := list(islice(order, _NOTES_AT_ONCE)):
-                for note, chunks in self._texts_of(notes).items():
+            while notes := list(islice(order, _BATCH_NOTES)):
+                for note, chunks in self._read_texts(notes).items():
                     if not self._add_note(embedder, batch, chunks, failures, stop):
                         return
                     plan.waiting.pop(note, None)
-                    self._finished.add(note)
+                    self._finished_notes.add(note)
+        self._remember(min(store.count(), plan.total - plan.lacking))
         if not plan.failed:
             store.remove_others()
 
-    def _texts_of(self, notes: Sequence[_Note]) -> dict[_Note, list[EmbeddedChunk]]:
-        """The chunks of these notes, in the order of the notes."""
+    def _remember(self, count: int) -> None:
+        place = self._place
+        said = f"{place.config.settings.meaning.model} {count}"
+        if place.database.get(MEANING_ADDED) != said:
+            place.database.put(MEANING_ADDED, said)
+
+    def _read_texts(self, notes: Sequence[_Note]) -> dict[_Note, list[EmbeddedChunk]]:
+        """The chunks of these notes, in the notes' order."""
         found: dict[_Note, list[EmbeddedChunk]] = {note: [] for note in notes}
         table = self._place.chunks
         batches = table.look_up(lambda: list(embedded_chunks(table, notes)))
@@ -233,7 +250,7 @@ class MeaningPass:
         failures: "_Failures",
         stop: Callable[[], bool],
     ) -> bool:
-        """Add the vectors of a note; false if it was stopped."""
+        """Add the vectors of a note; false if stopped."""
         plan = self._plan
         assert plan is not None
         for chunk, digest in batch.lacking(chunks):
@@ -257,17 +274,17 @@ class MeaningPass:
         assert plan is not None
         note = (place.link_id, place.source_file)
         plan.waiting[note] = max(0, plan.waiting.get(note, 0) - 1)
-        if time.monotonic() - self._told_at >= _TOLD_EVERY_S:
-            self._tell()
+        if time.monotonic() - self._reported_at_s >= _REPORT_INTERVAL_S:
+            self._report()
 
-    # Telling of it.
+    # Reporting.
 
-    def _tell(self, *, is_over: bool = False, trouble: str | None = None) -> MeaningState | None:
-        """Say how far it is; at its end, and at most once a second."""
+    def _report(self, *, is_over: bool = False, trouble: str | None = None) -> MeaningState | None:
+        """Send the current state to the listener."""
         place, plan = self._place, self._plan
         embedder, store = place.transformer.embedder, place.transformer.store
         now = time.monotonic()
-        self._told_at = now
+        self._reported_at_s = now
         if trouble is None and place.transformer.trouble is not None:
             trouble = place.transformer.trouble.message
         if (embedder is None or store is None) and trouble is None:
@@ -294,7 +311,7 @@ class MeaningPass:
 
 
 def _examine(store: MeaningStore, plan: _Plan, batch: list[EmbeddedChunk], started: str) -> None:
-    """Note which of these chunks lack a vector, after taking over what is known of their texts."""
+    """Reuse vectors of known texts, then plan the chunks that still lack one."""
     rows = [(chunk.place.chunk_id, text_digest(chunk.text)) for chunk in batch]
     if not rows:
         return
@@ -310,7 +327,7 @@ def _examine(store: MeaningStore, plan: _Plan, batch: list[EmbeddedChunk], start
 
 
 class _Failures:
-    """Texts that could not be embedded; many in a row mean that none can be."""
+    """Counts failed texts; many in a row mean that the transformer is broken."""
 
     def __init__(self, transformer: Transformer) -> None:
         self.in_a_row = 0
@@ -318,13 +335,13 @@ class _Failures:
 
     def add(self, error: ObsidianRagError) -> None:
         self.in_a_row += 1
-        if self.in_a_row >= _MOST_FAILURES:
+        if self.in_a_row >= _MAX_FAILURES_IN_A_ROW:
             self._transformer.fail(error)
             raise error
 
 
 class _Batch:
-    """Vectors that are written together, a few at a time."""
+    """Buffers vectors and writes a few at a time."""
 
     def __init__(self, store: MeaningStore) -> None:
         self._store = store
@@ -333,7 +350,7 @@ class _Batch:
         self._since = time.monotonic()
 
     def lacking(self, chunks: list[EmbeddedChunk]) -> list[tuple[EmbeddedChunk, bytes]]:
-        """Those of the chunks that lack a vector, each with its digest."""
+        """The chunks that lack a vector, each with its digest."""
         if not chunks:
             return []
         digests = [text_digest(chunk.text) for chunk in chunks]
@@ -344,11 +361,11 @@ class _Batch:
     def add(self, row: tuple[str, bytes], vectors: "NDArray[np.float32]") -> None:
         self._rows.append(row)
         self._vectors.append(vectors)
-        if len(self._rows) >= _AT_ONCE or time.monotonic() - self._since >= _LONGEST_S:
+        if len(self._rows) >= _BATCH_CHUNKS or time.monotonic() - self._since >= _MAX_BATCH_AGE_S:
             self.close()
 
     def close(self) -> None:
-        """Write what waits."""
+        """Write the buffered vectors."""
         if self._rows:
             self._store.put(self._rows, self._vectors)
         self._rows, self._vectors = [], []
@@ -359,8 +376,8 @@ def _ids(places: Sequence[ChunkPlace]) -> "NDArray[np.uint64]":
     return packed_ids([place.chunk_id for place in places])
 
 
-def _moment(nanoseconds: int | None) -> str:
-    """A time as the table writes it; one that nothing is later than, if there is none."""
+def _iso_time(nanoseconds: int | None) -> str:
+    """A time in the table's format; None sorts after every time."""
     if nanoseconds is None:
         return "9"
     at = time.gmtime(nanoseconds // 1_000_000_000)
@@ -368,9 +385,9 @@ def _moment(nanoseconds: int | None) -> str:
 
 
 def meaning_state(place: IndexPlace, told: MeaningState | None = None) -> MeaningState | None:
-    """How far the meaning vectors are; None where there is no transformer. Cheap.
+    """Progress of the meaning vectors; None if there is no transformer. Cheap.
 
-    `told` is what a worker process that adds them said last.
+    `told` is the last state from the worker process that adds them.
     """
     transformer = place.transformer
     embedder, store, trouble = transformer.embedder, transformer.store, transformer.trouble
@@ -393,9 +410,25 @@ def meaning_state(place: IndexPlace, told: MeaningState | None = None) -> Meanin
     )
 
 
+def lost_vectors(place: IndexPlace, said: str | None = None) -> int:
+    """How many chunks lost their meaning vector, because its file or the model is damaged.
+
+    `said` is the stored MEANING_ADDED value, if the caller has it already.
+    """
+    transformer = place.transformer
+    if transformer.store is None and transformer.trouble is None:
+        return 0
+    model, _, count = (said or place.database.get(MEANING_ADDED) or "").rpartition(" ")
+    if model != place.config.settings.meaning.model or not count.isdecimal():
+        return 0
+    there = transformer.store.count() if transformer.store is not None else 0
+    return max(0, int(count) - there)
+
+
 def settle_meaning(place: IndexPlace, since: str) -> None:
-    """After an index run: take over the vectors of known texts, forget those of chunks that are
-    gone, and add none; chunks of notes that were read before `since` are taken to be as they were.
+    """After an index run: reuse vectors of known texts and drop those of deleted chunks.
+
+    Computes none. Notes read before `since` are assumed to be unchanged.
     """
     MeaningPass(place, lambda _: None, since).run(lambda: False, adds=False)
 
@@ -403,7 +436,7 @@ def settle_meaning(place: IndexPlace, since: str) -> None:
 def add_meaning(
     place: IndexPlace, listener: MeaningListener, stop: Callable[[], bool]
 ) -> MeaningState | None:
-    """Add all meaning vectors that are missing; None where there is no transformer."""
+    """Add all missing meaning vectors; None if there is no transformer."""
     state = MeaningPass(place, listener).run(stop)
     if state is None or state.trouble is not None:
         return state
@@ -418,12 +451,12 @@ def meaning_after_run(
     *,
     waits: bool,
 ) -> MeaningState | None:
-    """How far the vectors are after an index run; None where there is no transformer.
+    """Progress of the vectors after an index run; None if there is no transformer.
 
-    `since` is when the run began, or None if it touched no note. If somebody `waits` for the
-    vectors, those that are missing are added first.
+    `since` is when the run began, or None if it changed no notes. If the caller `waits` for the
+    vectors, or some were lost, missing ones are added first.
     """
-    if waits and not stop():
+    if (waits or lost_vectors(place)) and not stop():
         return add_meaning(place, listener, stop)
     if since is not None:
         settle_meaning(place, since)

@@ -1,4 +1,4 @@
-"""How far the meaning vectors are, as status, events and commands tell it."""
+"""Progress of the meaning vectors, for status, events and commands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ MEANING_PHASE = "meaning"
 
 @dataclass(frozen=True, slots=True)
 class MeaningState:
-    """So many chunks of so many have their meaning vector.
+    """How many of all chunks have their meaning vector.
 
-    `is_over` says that a pass has nothing left to do, or cannot go on for the `trouble` told.
+    `is_over` means that a pass is finished, or cannot continue because of `trouble`.
     """
 
     model: str
@@ -24,14 +24,14 @@ class MeaningState:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest takes at the present pace; None if nothing is being added."""
+        """Estimated time left; None if nothing is being added."""
         if not self.per_second or self.is_paused or self.is_over or self.trouble:
             return None
         return round((self.total - self.done) / self.per_second, 1)
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> "MeaningState":
-        """The state that a worker told."""
+        """Read the state from a worker's message."""
         return cls(**{name: fields[name] for name in cls.__slots__})
 
     @property
@@ -49,7 +49,7 @@ class MeaningState:
 
 
 def meaning_fields(state: MeaningState) -> dict[str, object]:
-    """The state as an event tells it: progress that belongs to no job."""
+    """The state as a progress event, without a job."""
     return {
         "job_id": None,
         "mode": None,

@@ -1,28 +1,52 @@
-"""The notes of a vault for the tools: listed from the index, and their files found and read.
+"""The notes of a vault for the tools: lists them from the index, finds and reads their files.
 
-Threat: a path leads out of the vault, into a folder that the user denied, or to a symlink into
-one. Both the path as written and the place it leads to must be admitted by the rules. Outside of
-the scope of whoever asks there is no file, whatever stands on the disk.
+Threat: a path leads out of the vault, into a denied folder, or to a symlink into one. The rules
+must admit both the path as written and its real path. Files outside the caller's scope do not
+exist for the caller, whatever is on the disk.
 
-Threat: a list of notes tells an agent what the user keeps to himself. Notes that say `rag: false`
-are in no index; those that say `rag: private` are left out here, and so is every note of which
-the index does not know yet whether it does.
+Threat: a list of notes reveals private notes to an agent. `rag: false` notes are never indexed;
+those with `rag: private` are left out here, and so is every note whose policy is not known yet.
 """
 
 import contextlib
 import posixpath
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from obsidian_rag.errors import IndexerFailed, NotFound, SecurityViolation
-from obsidian_rag.notes import Note, Scope, parse_note
-from obsidian_rag.store import ChunkStore, Database, IndexState, Manifest, public_titles
-from obsidian_rag.vault import NoteFile, Vault, read_bytes, walk_files
+from obsidian_rag.errors import IndexerFailed, NoteChanged, NotFound, SecurityViolation
+from obsidian_rag.notes import (
+    Note,
+    NoteNames,
+    RagPolicy,
+    Scope,
+    kind_of,
+    parse_note,
+    read_policy,
+)
+from obsidian_rag.store import (
+    ChunkStore,
+    Database,
+    IndexState,
+    Manifest,
+    Queue,
+    public_titles,
+)
+from obsidian_rag.vault import (
+    FileEntry,
+    NoteFile,
+    Vault,
+    find_files,
+    is_same_file,
+    read_bytes,
+    walk_files,
+)
+
+_SAMPLE_NOTES_PER_END = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ListedNote:
-    """A note that an agent may know of."""
+    """A note that may be listed for an agent."""
 
     link_id: str
     path: str
@@ -30,12 +54,12 @@ class ListedNote:
 
 
 class NoteFiles:
-    """The notes of one vault, as far as they are in scope; paths are relative to it."""
+    """The notes of one vault that are in scope; paths are relative to the vault."""
 
     def __init__(
         self, vault: Vault, scope: Scope, database: Callable[[], Database], chunks: ChunkStore
     ) -> None:
-        """A note can be read without the `database`, so it is opened when it is asked."""
+        """Notes can be read without the `database`, so it is opened only when needed."""
         self._vault = vault
         self._scope = scope
         self._database = database
@@ -43,7 +67,7 @@ class NoteFiles:
         self._rules = vault.rules
 
     def path_of(self, name: str) -> str:
-        """What a caller calls a note, as a path.
+        """The path for a caller's name of a note.
 
         Raises:
             SecurityViolation: it leads out of the vault.
@@ -51,14 +75,34 @@ class NoteFiles:
         return self._vault.relative(name)
 
     def known(self) -> Collection[str]:
-        """The paths of all notes that the last index run saw."""
+        """The paths of all notes that the last index run found."""
         known = Manifest(self._database()).known(self._vault.link_id)
         if not self._scope.is_limited:
             return known
         return [path for path in known if self._scope.admits(self._vault.link_id, path)]
 
+    def meant(self, targets: Iterable[str], source: str) -> dict[str, str]:
+        """Resolve links of the note at `source` while the index is incomplete.
+
+        Uses the files that a run has found or, before that, a walk. Empty once no file waits:
+        then the links are in the index.
+        """
+        wanted = list(targets)
+        if not wanted or self._is_index_complete():
+            return {}
+        known = self.known() or [file.rel_path for file in self._vault.scan().files]
+        names = NoteNames((path, path) for path in known if self._rules.admits_file(path))
+        found = {target: names.meant(target, source) for target in wanted}
+        return {target: paths[0] for target, paths in found.items() if paths}
+
+    def _is_index_complete(self) -> bool:
+        """Whether every known file is indexed and related."""
+        link_id, database = self._vault.link_id, self._database()
+        is_begun = bool(link_id) and self._chunks.exists()
+        return is_begun and not Queue(database).is_waiting(link_id)
+
     def indexed(self) -> set[str]:
-        """Every note that can be found.
+        """The paths of all indexed notes.
 
         Raises:
             IndexNotFound: there is no index yet.
@@ -75,7 +119,7 @@ class NoteFiles:
         link_id, found = self._vault.link_id, list[ListedNote]()
         while len(found) < limit:
             paths = IndexState(self._database()).searchable_after(link_id, after, limit)
-            # Folders may have been denied since; the next sync takes their notes out of the index.
+            # Folders may have been denied since; the next sync removes their notes from the index.
             admitted = [
                 path
                 for path in paths
@@ -89,11 +133,11 @@ class NoteFiles:
         return tuple(found[:limit])
 
     def is_there(self, path: str) -> bool:
-        """Whether there is a file at this path that the rules admit."""
+        """Whether the rules admit this path and a file exists there."""
         return self._is_in_scope(path) and self._vault.has_note(path)
 
     def _is_in_scope(self, path: str) -> bool:
-        """Whether the path as written, and where it leads to, are in scope."""
+        """Whether both the path as written and its real path are in scope."""
         if not self._scope.is_limited:
             return True
         with contextlib.suppress(OSError, SecurityViolation, ValueError):
@@ -102,45 +146,86 @@ class NoteFiles:
         return False
 
     def check_folder(self, path: str, name: str) -> None:
-        """Refuse a path in a folder that the rules deny, whether or not there is a file.
+        """Refuse a path in a denied folder, whether or not the file exists.
 
         Raises:
-            SecurityViolation: it is in one; the message has the caller's `name` for it.
+            SecurityViolation: the folder is denied; the message quotes the caller's `name`.
         """
-        # To whom the folder is not there, it is not denied either.
+        # With a limited scope "denied" would reveal that the folder exists.
         if self._scope.is_limited:
             return
         if not self._rules.admits_dir(path.rpartition("/")[0]):
-            raise _denied(name)
+            raise _denied_error(name)
 
     def real_path(self, path: str) -> str:
-        """Where the note really is, which must be as readable as where it seems to be.
+        """The note's real path, which the rules must admit as well.
 
         Raises:
             SecurityViolation: it is outside the vault, or the rules deny it.
         """
         real = self._vault.real_path(path)
         if not self._rules.admits_file(real):
-            raise _denied(path)
+            raise _denied_error(path)
         return real
 
     def read(self, path: str) -> NoteFile | None:
-        """A note's bytes and text; None where it cannot be read.
+        """A note's bytes and text; None if it cannot be read.
 
         Raises:
-            NoteChanged: somebody keeps writing to it.
+            NoteChanged: it is being written to.
             SecurityViolation: the path leaves the vault.
         """
         file = self._vault.read(path)
         return file if isinstance(file, NoteFile) else None
 
-    def attachment(self, name: str, source: str) -> tuple[str, bytes]:
-        """A file that the note at `source` shows: its path and bytes.
+    def public(self, paths: Iterable[str]) -> set[str]:
+        """The files among these that were indexed as public and are unchanged; opens no file."""
+        found = IndexState(self._database()).public(self._vault.link_id, paths)
+        return found.difference(self.policies(found, most_read=0))
 
-        As Obsidian finds it: from the vault's folder, from the note's own, or anywhere by its name.
+    def policies(self, paths: Collection[str], most_read: int) -> dict[str, RagPolicy | None]:
+        """The current policies of files that differ from the index.
+
+        None means that nothing may be revealed of a file: it is gone, unreadable or out of scope,
+        or more than `most_read` files changed. Unchanged files are only checked by stat, and are
+        not in the result. If the whole vault is away, no file counts as changed.
+        """
+        known = Manifest(self._database()).exactly(self._vault.link_id, paths)
+        found: dict[str, RagPolicy | None] = {}
+        changed: list[str] = []
+        for path in paths:
+            entry = FileEntry(path, *known[path][:3]) if path in known else None
+            is_same = is_same_file(self._vault.root, entry) if entry is not None else False
+            if is_same is None or not self._is_in_scope(path):
+                found[path] = None
+            elif not is_same:
+                changed.append(path)
+        if None in found.values() and self._is_away():
+            return {}
+        found |= dict.fromkeys(changed[max(most_read, 0) :])
+        return found | {path: self._policy(path) for path in changed[: max(most_read, 0)]}
+
+    def _policy(self, path: str) -> RagPolicy | None:
+        """A file's current policy; None if it cannot be read."""
+        with contextlib.suppress(NoteChanged, SecurityViolation):
+            file = self._vault.read(path)
+            if isinstance(file, NoteFile):
+                has_any = kind_of(path).has_frontmatter
+                return read_policy(file.text).policy if has_any else RagPolicy.INDEX
+        return None
+
+    def _is_away(self) -> bool:
+        """Whether a sample of known notes is missing, as when a disk is not mounted."""
+        ends = Manifest(self._database()).ends(self._vault.link_id, _SAMPLE_NOTES_PER_END)
+        return not find_files(self._vault.root, ends)
+
+    def attachment(self, name: str, source: str) -> tuple[str, bytes]:
+        """A file embedded in the note at `source`: its path and bytes.
+
+        Resolved like in Obsidian: from the vault's root, the note's folder, or anywhere by name.
 
         Raises:
-            NotFound: there is none that may be read.
+            NotFound: there is no readable file.
             SecurityViolation: the path leaves the vault, or the rules deny its folder.
         """
         for path in self._attachment_paths(name, source):
@@ -168,7 +253,7 @@ class NoteFiles:
             IndexerFailed: it cannot be read.
             SecurityViolation: it may not be read.
         """
-        # By its real path: what was checked is what is opened.
+        # By its real path: open exactly what was checked.
         file = self._vault.read(self.real_path(path))
         if isinstance(file, NoteFile):
             return parse_note(path, file.text), file.text
@@ -177,7 +262,7 @@ class NoteFiles:
         raise IndexerFailed(f"'{path}' cannot be read ({file.reason}).", "Open it in Obsidian.")
 
 
-def _denied(name: str) -> SecurityViolation:
+def _denied_error(name: str) -> SecurityViolation:
     return SecurityViolation(
         f"'{name}' is in a folder that may not be read.",
         "Choose another note, or change indexing.deny_dirs or allow_dirs.",

@@ -1,21 +1,33 @@
-"""What an index run is asked to do, also as a message to the process that does it."""
+"""The order for an index run, also as a message to the worker process."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Self
 
 from obsidian_rag.config import Config
 from obsidian_rag.index.progress import Mode
+from obsidian_rag.index.vault_place import VaultFacts
+
+
+class Precedence(IntEnum):
+    """Job priority: lower numbers go first, and preempt a running job."""
+
+    # Edits, explicit requests, and any scan of the primary vault.
+    EDIT = 0
+    # A full scan of a linked vault that is already indexed.
+    LOOK = 1
+    # The first index of a linked vault, which may take hours.
+    IMPORT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """Which files an index run looks at, and how.
+    """Which files an index run covers, and how.
 
-    With `link_id` only that vault is looked at; `paths` are of that vault, or of the primary one.
-    None is all vaults, and all files.
-    `accepts_removals` is the user's word that notes which are missing are gone; `is_resumed` goes
-    on with what a run that gave way has left.
+    `link_id` limits it to that vault; `paths` are in that vault, or in the primary one. None means
+    all vaults, and all files. `accepts_removals`: the user confirmed that missing notes were
+    deleted. `is_resumed` continues with what a preempted run left.
     """
 
     mode: Mode
@@ -26,7 +38,7 @@ class RunOrder:
 
     @classmethod
     def read(cls, message: Mapping[str, object]) -> Self:
-        """The order that a message with its fields tells."""
+        """Read the order from a message."""
         paths, link_id = message["paths"], message.get("link_id")
         return cls(
             Mode(str(message["mode"])),
@@ -40,3 +52,10 @@ class RunOrder:
 def settings_for_runs(config: Config) -> dict[str, object]:
     """The settings that an index run depends on."""
     return config.settings.model_dump(exclude={"server", "watcher", "livesync", "meaning"})
+
+
+def precedence_of(paths: Collection[str] | None, linked: VaultFacts | None) -> Precedence:
+    """Priority of a run over these files, or all; `linked` is None for the primary vault."""
+    if linked is None or paths is not None:
+        return Precedence.EDIT
+    return Precedence.IMPORT if linked.is_unfinished else Precedence.LOOK

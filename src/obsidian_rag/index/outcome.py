@@ -1,4 +1,4 @@
-"""sync-result.json: how the last index run ended, for everyone who asks later."""
+"""sync-result.json: the outcome of the last index run."""
 
 import contextlib
 import json
@@ -10,12 +10,12 @@ from obsidian_rag.index.progress import Mode
 from obsidian_rag.store import now
 
 RESULT_FILE = "sync-result.json"
-_MOST_RECENT = 30
-_TOLD = ("status", "mode", "duration_ms", "added", "changed", "removed")
+_MAX_RECENT = 30
+_BRIEF_FIELDS = ("status", "mode", "duration_ms", "added", "changed", "removed")
 
 
 def read_outcome(config: Config) -> dict[str, object] | None:
-    """How the last run ended, if there was one."""
+    """The outcome of the last run, if any."""
     try:
         found = json.loads((config.home / RESULT_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -24,36 +24,40 @@ def read_outcome(config: Config) -> dict[str, object] | None:
 
 
 def record_outcome(config: Config, outcome: dict[str, object]) -> None:
-    """A failed run keeps the time of the last good one, which says how old the index is."""
+    """Write the outcome; a failed run keeps `last_sync`, which says how old the index is."""
     at = now()
     before = read_outcome(config) or {}
     last = before.get("last_sync") if outcome["status"] == "failed" else at
-    recent = [*recent_outcomes(before), {"finished_at": at, **_brief(outcome)}][-_MOST_RECENT:]
+    recent = [*recent_outcomes(before), {"finished_at": at, **_summarise(outcome)}][-_MAX_RECENT:]
     outcome = {**outcome, "finished_at": at, "last_sync": last, "recent": recent}
     write_atomically(config.home / RESULT_FILE, json.dumps(outcome, indent=2) + "\n")
 
 
 def recent_outcomes(result: Mapping[str, object]) -> list[Mapping[str, object]]:
-    """How the last runs ended, in brief, the latest last."""
+    """Summaries of the last runs, oldest first."""
     recent = result.get("recent")
     return [one for one in recent if isinstance(one, Mapping)] if isinstance(recent, list) else []
 
 
-def _brief(outcome: Mapping[str, object]) -> dict[str, object]:
+def _summarise(outcome: Mapping[str, object]) -> dict[str, object]:
     errors, error = outcome.get("errors"), outcome.get("error")
     failed = len(errors) if isinstance(errors, list) else 0
     code = {"error": error.get("code")} if isinstance(error, Mapping) else {}
-    return {name: outcome[name] for name in _TOLD if name in outcome} | {"failed": failed} | code
+    return (
+        {name: outcome[name] for name in _BRIEF_FIELDS if name in outcome}
+        | {"failed": failed}
+        | code
+    )
 
 
 def record_failure(config: Config, mode: Mode, error: ObsidianRagError) -> None:
-    """Leave word of a run that could not finish, also when it could not say so itself."""
+    """Record a failed run, including one whose process died."""
     failure = {"code": error.code, "message": error.message}
     record_outcome(config, {"status": "failed", "mode": mode.value, "error": failure})
 
 
 def record_unexpected(config: Config, mode: Mode, error: Exception) -> IndexerFailed:
-    """Leave word of a failure that nobody expected, and tell it; its text may quote a note."""
+    """Record and return an unexpected error, without its text, which may quote a note."""
     failure = IndexerFailed(
         f"The indexer failed unexpectedly ({type(error).__name__}).",
         "Try again; if it happens again, logs/worker.log has the details to report.",

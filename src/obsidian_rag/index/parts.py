@@ -1,4 +1,4 @@
-"""One set of settings and what is made from it: replaced as a whole when the settings change."""
+"""The settings and what is built from them: replaced together when the settings change."""
 
 import contextlib
 import threading
@@ -15,7 +15,7 @@ from obsidian_rag.store import ChunkStore
 
 @dataclass(frozen=True)
 class Parts:
-    """Settings, and the parts that no other settings would make."""
+    """Settings and the parts built from them."""
 
     config: Config
     embedding: Embedding = field(repr=False)
@@ -24,27 +24,29 @@ class Parts:
 
     @classmethod
     def of(cls, config: Config, before: "Parts | None" = None) -> "Parts":
-        """The parts for these settings; those of `before` that still fit are kept."""
+        """The parts for these settings; reuses those of `before` that still fit."""
         if before is None:
-            return cls(
-                config, Embedding(config), ChunkStore(config.vector_uri), Transformer(config)
-            )
+            return cls(config, Embedding(config), _chunks(config), Transformer(config))
         has_chunks = before.chunks.uri == config.vector_uri
         return cls(
             config,
             before.embedding if before.embedding.fits(config) else Embedding(config),
-            before.chunks if has_chunks else ChunkStore(config.vector_uri),
+            before.chunks if has_chunks else _chunks(config),
             before.transformer if before.transformer.fits(config) else Transformer(config),
         )
 
     @property
     def limits(self) -> ChunkLimits:
-        """How notes are cut, for the configured embedder."""
+        """The chunk limits for the configured embedder."""
         return limits_for(self.config.settings, self.embedding.embedder)
 
 
+def _chunks(config: Config) -> ChunkStore:
+    return ChunkStore(config.vector_uri, home=config.home)
+
+
 class CurrentParts:
-    """The parts of now, and for each thread that holds some those, until it lets go."""
+    """The current parts; a thread can hold on to its parts while settings change."""
 
     def __init__(self, config: Config) -> None:
         self._newest = Parts.of(config)
@@ -53,13 +55,13 @@ class CurrentParts:
 
     @property
     def now(self) -> Parts:
-        """What this thread holds, or the newest."""
+        """The parts held by this thread, or the newest."""
         held: Parts | None = getattr(self._thread, "parts", None)
         return held or self._newest
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Nothing changes for this thread inside."""
+        """Keep the same parts for this thread inside the block."""
         if getattr(self._thread, "parts", None) is not None:
             yield
             return
@@ -75,14 +77,14 @@ class CurrentParts:
                 self._close_unused(parts.embedding)
 
     def renew(self, config: Config) -> None:
-        """From now on these settings; what nobody holds any more is closed."""
+        """Switch to these settings; closes parts that no thread holds."""
         with self._lock:
             before = self._newest
             if config is not before.config:
                 self._newest = Parts.of(config, before)
                 self._close_unused(before.embedding)
                 if self._newest.transformer is not before.transformer:
-                    before.transformer.close()  # who still uses it takes it up again
+                    before.transformer.close()  # reopens itself if still used
 
     def _close_unused(self, embedding: Embedding) -> None:
         if embedding is not self._newest.embedding and embedding.users == 0:

@@ -1,25 +1,31 @@
-"""Changes in, searchable notes out: prepare, embed and store run side by side, a few groups each.
+"""Turns changes into searchable notes: prepare, embed and store run concurrently on groups.
 
-Memory is bounded by the groups under way, not by the vault. The sizes of groups follow the
-embedder's speed, so that a slow one loses little when the process dies.
+Memory is bounded by the groups in flight, not by the vault. Group size adapts to the embedder's
+speed, so that little is lost when the process dies during a slow one.
 """
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from obsidian_rag.embed import Embedder, InputsRejected
-from obsidian_rag.index.consumer import NoteConsumer
 from obsidian_rag.index.fingerprint import other_width
-from obsidian_rag.index.prepare import Group, LeftOut, NewChunk, Prepared, Preparer, Task, Unchanged
+from obsidian_rag.index.limits import Guarded
+from obsidian_rag.index.prepare import Group, LeftOut, NewChunk, Prepared, Preparer, Unchanged
 from obsidian_rag.index.progress import Failure, Listener, Phase, Progress, Stop, Tally
 from obsidian_rag.index.reader import Source
-from obsidian_rag.notes import chunk_categories, sensitive_categories
-from obsidian_rag.store import MOST_ATTEMPTS, ChangeType, ChunkRow, EmbeddingStatus, FileState
+from obsidian_rag.relations import RelatedChanges, RelationsWriter
+from obsidian_rag.store import (
+    MOST_ATTEMPTS,
+    Change,
+    ChangeType,
+    ChunkRow,
+    EmbeddingStatus,
+    FileState,
+)
 from obsidian_rag.vault import Ahead
 
 if TYPE_CHECKING:
@@ -27,28 +33,13 @@ if TYPE_CHECKING:
 
     from obsidian_rag.index.target import Target
 
-_GROUPS_AHEAD = 2
-_MOST_CHUNKS = 2048
-_FEWEST_CHUNKS = 64
-# Between two of these it can stop.
-_CHUNKS_AT_ONCE = 256
-_BRISK_S = 1.0
-_SLOW_S = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class Guarded:
-    """What must never be sent to an embedder outside this machine."""
-
-    patterns: Mapping[str, Sequence[str]]
-    sections: Sequence[str]
-
-    def is_sensitive(self, note: Prepared, chunk: NewChunk) -> bool:
-        """Whether this chunk is private."""
-        return note.row.is_private or bool(
-            chunk_categories(chunk.chunk, self.patterns, self.sections)
-            or sensitive_categories(note.row.title, None, (), self.patterns, self.sections)
-        )
+_MAX_GROUPS_AHEAD = 2
+_MAX_GROUP_CHUNKS = 2048
+_MIN_GROUP_CHUNKS = 64
+# It can stop between two batches.
+_BATCH_CHUNKS = 256
+_FAST_GROUP_S = 1.0
+_SLOW_GROUP_S = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +51,7 @@ class _Embedded:
 
 
 class Pipeline:
-    """Does one list of tasks: into one target, and for the consumer, if there is one."""
+    """Writes a list of changes to one target, and to the related notes if enabled."""
 
     def __init__(
         self,
@@ -70,16 +61,18 @@ class Pipeline:
         guarded: Guarded,
         tally: Tally,
         check: Callable[[Group], None] = lambda _: None,
-        consumer: NoteConsumer | None = None,
+        relations: RelationsWriter | None = None,
+        announce: Callable[[], None] = lambda: None,
         stored: Callable[[], None] = lambda: None,
     ) -> None:
-        """`check` sees each group before the store changes, and may stop the run.
+        """`check` gets each group before the store changes, and may raise to stop the run.
 
-        `stored` hears of each group that is searchable now.
+        `announce` runs inside the transaction that marks a group as indexed, `stored` after it.
         """
+        self._announce = announce
         self._stored = stored
         self._check = check
-        self._consumer = consumer
+        self._relations = relations
         self._target = target
         self._embedder = embedder
         self._guarded = guarded
@@ -88,14 +81,16 @@ class Pipeline:
         self._width: int | None = None
         self.commits = 0
 
-    def run(self, tasks: Sequence[Task], listener: Listener, stop: Stop) -> None:
-        """Do every task, or as many as there are until `stop` says so."""
-        total = len(tasks)
-        paths = [task.path for task in tasks]
-        hashes = self._target.state.hashes(self._source.link_id, paths)
-        if any(task.for_chunks is not None for task in tasks):
-            self._width = self._target.chunks.dimensions
-        self._preparer = Preparer(self._source, hashes, self._target.old_chunks, self._consumer)
+    def run(self, changes: Sequence[Change], listener: Listener, stop: Stop) -> None:
+        """Process the changes until done or `stop` returns true."""
+        total = len(changes)
+        hashes = self._target.state.hashes(
+            self._source.link_id, [change.rel_path for change in changes]
+        )
+        self._width = self._target.chunks.dimensions if changes else None
+        self._preparer = Preparer(
+            self._source, hashes, self._target.old_chunks, self._guarded, self._relations
+        )
 
         def counted(groups: Iterator[Group], phase: Phase) -> Iterator[Group]:
             done = 0
@@ -105,8 +100,8 @@ class Pipeline:
                 yield group
 
         done = 0
-        groups = counted(self._preparer.groups(tasks, stop), Phase.PARSING)
-        with Ahead(self._embedded(groups, stop), _GROUPS_AHEAD, stop) as ready:
+        groups = counted(self._preparer.groups(changes, stop), Phase.PARSING)
+        with Ahead(self._embed_groups(groups, stop), _MAX_GROUPS_AHEAD, stop) as ready:
             for item in ready:
                 listener(Progress(Phase.EMBEDDING, done + item.group.files, total))
                 self._store(item)
@@ -114,49 +109,49 @@ class Pipeline:
                 listener(Progress(Phase.STORING, done, total))
         self._tally.is_cancelled |= done < total
 
-    def _embedded(self, groups: Iterator[Group], stop: Stop) -> Iterator[_Embedded]:
+    def _embed_groups(self, groups: Iterator[Group], stop: Stop) -> Iterator[_Embedded]:
         for group in groups:
             started = time.monotonic()
             embedded = self._embed(group, stop)
             if embedded is None:
                 return
-            self._adapt(time.monotonic() - started)
+            self._adapt_group_size(time.monotonic() - started)
             yield embedded
 
-    def _adapt(self, seconds: float) -> None:
-        if seconds < _BRISK_S:
-            self._preparer.group_chunks = min(self._preparer.group_chunks * 2, _MOST_CHUNKS)
-        elif seconds > _SLOW_S:
-            self._preparer.group_chunks = max(self._preparer.group_chunks // 2, _FEWEST_CHUNKS)
+    def _adapt_group_size(self, seconds: float) -> None:
+        if seconds < _FAST_GROUP_S:
+            self._preparer.group_chunks = min(self._preparer.group_chunks * 2, _MAX_GROUP_CHUNKS)
+        elif seconds > _SLOW_GROUP_S:
+            self._preparer.group_chunks = max(self._preparer.group_chunks // 2, _MIN_GROUP_CHUNKS)
 
     def _embed(self, group: Group, stop: Stop) -> _Embedded | None:
-        """The group with its vectors; None if it is time to stop."""
+        """The group with its vectors; None if stopped."""
         fresh = [
-            (note, chunk)
+            (note, chunk, text)
             for note in group.notes
             for chunk in note.chunks
-            if chunk.vector is None and not self._is_withheld(note, chunk)
+            if chunk.vector is None and (text := self._text_to_embed(note, chunk)) is not None
         ]
         made: dict[int, NDArray[np.float32]] = {}
-        for start in range(0, len(fresh), _CHUNKS_AT_ONCE):
+        for start in range(0, len(fresh), _BATCH_CHUNKS):
             if stop():
                 return None
-            some = fresh[start : start + _CHUNKS_AT_ONCE]
+            some = fresh[start : start + _BATCH_CHUNKS]
             try:
-                vectors = self._embedder.embed_documents([chunk.embedded for _, chunk in some])
+                vectors = self._embedder.embed_documents([text for _, _, text in some])
             except InputsRejected as error:
                 rejected = {id(some[position][0]) for position in error.positions}
                 return self._embed(_without(group, rejected, error.message), stop)
             self._check_width(vectors)
-            made |= {id(chunk): vector for (_, chunk), vector in zip(some, vectors, strict=True)}
-        return self._placed(group, made)
+            made |= {id(chunk): vector for (_, chunk, _), vector in zip(some, vectors, strict=True)}
+        return self._assemble(group, made)
 
     def _check_width(self, vectors: "NDArray[np.float32]") -> None:
-        """A server may have another model under the same name by now."""
+        """A server may have switched to another model under the same name."""
         if len(vectors) and self._width not in (None, vectors.shape[1]):
             raise other_width(vectors.shape[1], self._width)
 
-    def _placed(self, group: Group, made: "dict[int, NDArray[np.float32]]") -> _Embedded:
+    def _assemble(self, group: Group, made: "dict[int, NDArray[np.float32]]") -> _Embedded:
         rows = []
         columns = []
         for note in group.notes:
@@ -172,15 +167,19 @@ class Pipeline:
                     )
                 )
                 vector = chunk.vector if chunk.vector is not None else made.get(id(chunk))
-                columns.append(vector if vector is not None else self._blank())
+                columns.append(vector if vector is not None else self._placeholder_vector())
         matrix = np.vstack(columns) if columns else np.zeros((0, 1), dtype=np.float32)
         return _Embedded(group, rows, matrix, len(made))
 
-    def _is_withheld(self, note: Prepared, chunk: NewChunk) -> bool:
-        return self._embedder.is_external and self._guarded.is_sensitive(note, chunk)
+    def _text_to_embed(self, note: Prepared, chunk: NewChunk) -> str | None:
+        """The text to embed; None if it must not leave this machine."""
+        if not self._embedder.is_external:
+            return chunk.embedded
+        row = note.row
+        return self._guarded.sendable(row.title, chunk.chunk, is_private=row.is_private)
 
-    def _blank(self) -> "NDArray[np.float32]":
-        """The vector of a text that must not leave the machine: it is found by words only."""
+    def _placeholder_vector(self) -> "NDArray[np.float32]":
+        """A vector for text that must not leave the machine: keyword search alone finds it."""
         vector = np.zeros(self._embedder.dimensions, dtype=np.float32)
         vector[0] = 1
         return vector
@@ -192,27 +191,12 @@ class Pipeline:
         if stale or item.rows:
             self._target.chunks.replace(self._source.link_id, stale, item.rows, item.vectors)
             self.commits += 1 + bool(stale)
-        self._target.commit(item.group)
+        # Before the queue rows are cleared: after a crash in between the work is done again.
+        if self._relations is not None:
+            self._relations.write(self._source.link_id, _related_changes(item))
+        self._target.commit(item.group, self._announce)
         self._count(item)
-        # Questions need not wait for the consumer.
         self._stored()
-        self._hand_over(item)
-
-    def _hand_over(self, item: _Embedded) -> None:
-        """Give the consumer its part: after the chunks, so that it is never ahead of them."""
-        if self._consumer is None:
-            return
-        passages: dict[str, list[tuple[str, NDArray[np.float32]]]] = defaultdict(list)
-        for row, vector in zip(item.rows, item.vectors, strict=True):
-            passages[row.note.source_file].append((row.content_hash, vector))
-        given = item.group.delivery
-        stored = {note.row.source_file for note in item.group.notes}
-        given.notes = [
-            replace(note, passages=passages[note.path]) if note.path in stored else note
-            for note in given.notes
-        ]
-        if self._consumer.take(self._source.link_id, given):
-            self._target.hand_over(given)
 
     def _count(self, item: _Embedded) -> None:
         tally = self._tally
@@ -232,7 +216,7 @@ class Pipeline:
                 if settled.message is not None:
                     reason = settled.state.reason or "failed"
                     path = settled.change.rel_path
-                    # What has failed too often waits for a change to the file, not for time.
+                    # After too many failures only a change to the file triggers another attempt.
                     is_passing = settled.is_passing and settled.change.attempts + 1 < MOST_ATTEMPTS
                     link_id = self._source.link_id
                     tally.errors.append(Failure(path, reason, settled.message, is_passing, link_id))
@@ -240,6 +224,18 @@ class Pipeline:
                 tally.removed += 1
         tally.embedded_chunks += item.fresh
         tally.reused_chunks += len(item.rows) - item.fresh
+
+
+def _related_changes(item: _Embedded) -> RelatedChanges:
+    """A group's changes for relations; stored notes carry their passages."""
+    passages: dict[str, list[tuple[str, NDArray[np.float32]]]] = {
+        note.row.source_file: [] for note in item.group.notes
+    }
+    for row, vector in zip(item.rows, item.vectors, strict=True):
+        passages[row.note.source_file].append((row.content_hash, vector))
+    related = item.group.related
+    notes = [replace(note, passages=passages.get(note.path)) for note in related.notes]
+    return replace(related, notes=notes)
 
 
 def _without(group: Group, rejected: set[int], message: str) -> Group:

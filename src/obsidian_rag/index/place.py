@@ -1,4 +1,4 @@
-"""What the index needs of the installation it belongs to."""
+"""What the index needs from its installation."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from contextlib import AbstractContextManager
 
-    from obsidian_rag.index.consumer import NoteConsumer
+    from obsidian_rag.relations import RelationsWriter
 
 
 class IndexPlace(Protocol):
     """One installation, as its index sees it."""
 
-    # When a look for changed files was last made, and whether there were any.
+    # When changed files were last looked for, and whether there were any.
     looked_for_changes: tuple[float, bool] | None
-    # The state of the index that the last question met.
+    # The version of the index at the last search.
     seen_version: str | None
 
     @property
@@ -39,18 +39,18 @@ class IndexPlace(Protocol):
     @property
     def vaults(self) -> Vaults: ...
 
-    def relations_consumer(self) -> "AbstractContextManager[NoteConsumer]":
-        """The indexes of related notes, for a run to keep in line."""
+    def relations_writer(self) -> "AbstractContextManager[RelationsWriter]":
+        """A writer for the related notes' indexes; the caller closes it."""
         ...
 
     def relate_meanings(self, notes: "Collection[tuple[str, str]] | None") -> None:
-        """Take up vectors that were added to these notes, or to any, into the related notes."""
+        """Update the related notes with vectors added to these notes, or to any."""
         ...
 
     def follow_database(self) -> None:
-        """Let go of a database whose file another process has replaced, or the user removed."""
+        """Drop a database whose file another process has replaced, or the user removed."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Release files and connections."""
         ...

@@ -1,4 +1,4 @@
-"""Which files changed: pure comparison of what is on disk with what we remember."""
+"""Finds changed files: pure comparison of the files on disk with the manifest."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from obsidian_rag.vault import FileEntry
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
 UNSETTLED = 0
-# Of very many files so many come first in their order, the newest of a new vault; then so many
-# from all over the vault: what many notes share is known early then.
-_FIRST = 256
-_SAMPLE = 1024
+# Large batches start with the first files (the newest of a new vault), then a sample from the
+# whole vault, so that text shared by many notes is known early.
+_FIRST_FILES = 256
+_SAMPLE_FILES = 1024
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a walk found, against the manifest."""
+    """Differences between a walk and the manifest."""
 
     created: list[FileEntry]
     updated: list[FileEntry]
@@ -32,9 +32,9 @@ class Difference:
 def compare(
     seen: Iterable[FileEntry], known: Mapping[str, KnownFile], unreadable: tuple[str, ...]
 ) -> Difference:
-    """Tell new, changed and vanished files apart by metadata alone.
+    """Find new, changed and vanished files by metadata alone.
 
-    A folder that could not be read says nothing about its files: they are not vanished.
+    Files in unreadable folders do not count as vanished.
     """
     created, updated, paths, unchanged = [], [], set(), 0
     for entry in seen:
@@ -59,11 +59,11 @@ def changes(
     known: Mapping[str, KnownFile],
     hash_of: Callable[[str], str | None],
 ) -> list[Change]:
-    """The work a difference asks for, with renames recognised by file id, then by content.
+    """The work for a difference, with renames detected by file id, then by content.
 
     `hash_of` reads a file; it is asked only for new files as large as a vanished one.
     """
-    by_id, by_content = _vanished_by(difference.vanished, known)
+    by_id, by_content = _group_vanished(difference.vanished, known)
     sizes = {known[path].size_bytes for path in difference.vanished}
     moved: set[str] = set()
     found: list[Change] = []
@@ -83,15 +83,15 @@ def changes(
 
 
 def spread(files: Sequence[T]) -> Sequence[T]:
-    """The same files; of very many, the first ones are followed by some from all over."""
-    step = (len(files) - _FIRST) // _SAMPLE
+    """Reorder many files: the first ones, then a sample of the rest, then the others."""
+    step = (len(files) - _FIRST_FILES) // _SAMPLE_FILES
     if step < 2:
         return files
-    first, rest = files[:_FIRST], files[_FIRST:]
+    first, rest = files[:_FIRST_FILES], files[_FIRST_FILES:]
     return [*first, *rest[::step], *(one for at, one in enumerate(rest) if at % step)]
 
 
-def _vanished_by(
+def _group_vanished(
     vanished: list[str], known: Mapping[str, KnownFile]
 ) -> tuple[dict[int, str], dict[str | None, list[str]]]:
     by_id: dict[int, str] = {}

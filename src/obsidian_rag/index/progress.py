@@ -1,4 +1,4 @@
-"""What an index run says while it works and when it is done."""
+"""Progress and result of an index run."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Self
 
-_TOLD_PER_S = 10
+_MAX_REPORTS_PER_S = 10
 
 
 class Mode(StrEnum):
@@ -19,7 +19,7 @@ class Mode(StrEnum):
 
 
 class Phase(StrEnum):
-    """What a run is busy with; counts are files."""
+    """The current phase of a run; counts are files."""
 
     SCANNING = "scanning"
     HASHING = "hashing"
@@ -31,12 +31,12 @@ class Phase(StrEnum):
 
 
 class Cancelled(Exception):
-    """The caller asked the run to stop before there was anything to keep."""
+    """The run was stopped before it had anything to keep."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """So many files of so many; a total of 0 means that it is not known yet."""
+    """Files done of a total; 0 means that the total is not known yet."""
 
     phase: Phase
     current: int
@@ -44,19 +44,19 @@ class Progress:
 
     @classmethod
     def read(cls, message: Mapping[str, object]) -> Self:
-        """The progress that a message with its fields tells."""
+        """Read the progress from a message."""
         current, total = int(str(message["current"])), int(str(message["total"]))
         return cls(Phase(str(message["phase"])), current, total)
 
     @property
     def fields(self) -> dict[str, object]:
-        """How far a run is, as events and tools show it."""
+        """The progress as events and tools show it."""
         return {"phase": self.phase.value, "current": self.current, "total": self.total}
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A note that could not be indexed; a passing trouble is tried again by the next run."""
+    """A note that could not be indexed; the next run retries temporary failures."""
 
     file: str
     reason: str
@@ -81,7 +81,7 @@ class Tally:
     is_cancelled: bool = False
 
     def add(self, other: "Tally") -> None:
-        """Count what a run over another vault did as well."""
+        """Add the counts of a run over another vault."""
         is_cancelled = self.is_cancelled or other.is_cancelled
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
@@ -89,7 +89,7 @@ class Tally:
 
     @property
     def touched(self) -> int:
-        """How many notes the store was changed for."""
+        """Number of notes changed in the store."""
         return self.added + self.changed + self.renamed + self.removed
 
 
@@ -102,7 +102,7 @@ class IndexResult:
     total_chunks: int
     tally: Tally
     duration_ms: int = 0
-    # What a run had to set aside or to build anew, in words; empty for most.
+    # A message if the run had to set aside or rebuild something.
     repair: str = ""
 
     @property
@@ -132,19 +132,19 @@ Stop = Callable[[], bool]
 
 
 def paced(listener: Listener) -> Listener:
-    """Tells a listener not more often than anybody can look, but always the end of a phase.
+    """Limit a listener's calls per second; the end of a phase is always reported.
 
-    The threads of a run tell of their phases side by side; the listener hears one at a time.
+    The threads of a run report concurrently; the listener is called by one at a time.
     """
-    told: dict[Phase, float] = {}
+    reported: dict[Phase, float] = {}
     lock = threading.Lock()
 
-    def tell(progress: Progress) -> None:
+    def report(progress: Progress) -> None:
         now = time.monotonic()
         is_last = progress.current == progress.total
         with lock:
-            if is_last or now - told.get(progress.phase, 0) >= 1 / _TOLD_PER_S:
-                told[progress.phase] = now
+            if is_last or now - reported.get(progress.phase, 0) >= 1 / _MAX_REPORTS_PER_S:
+                reported[progress.phase] = now
                 listener(progress)
 
-    return tell
+    return report

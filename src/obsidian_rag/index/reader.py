@@ -1,15 +1,14 @@
-"""From a file to its chunks and what else is made of it: read, hash, parse once, cut.
+"""Reads a file, hashes and parses it once, and cuts it into chunks.
 
-In this process, or beside the embedder.
+Runs in this process, or in reader processes beside the embedder.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from obsidian_rag.errors import NoteChanged, SecurityViolation
-from obsidian_rag.index.consumer import MakeContent, NoteConsumer
 from obsidian_rag.notes import (
     Chunk,
     ChunkLimits,
@@ -20,6 +19,7 @@ from obsidian_rag.notes import (
     property_values,
     with_dates,
 )
+from obsidian_rag.relations import ContentReader, RelatedText, RelationsWriter
 from obsidian_rag.vault import (
     WORTH_A_PROCESS,
     FileEntry,
@@ -30,48 +30,49 @@ from obsidian_rag.vault import (
     read_note,
 )
 
-_FILES_PER_REQUEST = 32
-_ANSWERS_AHEAD = 24
+_BATCH_FILES = 32
+_MAX_ANSWERS_AHEAD = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One vault and what is made of its notes."""
+    """One vault and how its notes are read."""
 
     link_id: str
     root: Path
     max_bytes: int
     limits: ChunkLimits
-    make_content: MakeContent | None = None
+    # Called once in each reader process; must be picklable.
+    make_content: Callable[[], ContentReader] | None = None
 
     @classmethod
-    def of(cls, vault: Vault, limits: ChunkLimits, consumer: NoteConsumer | None) -> Self:
-        """A vault, for the chunk table and for a consumer, if there is one."""
-        make_content = consumer.make_content if consumer is not None else None
+    def of(cls, vault: Vault, limits: ChunkLimits, relations: RelationsWriter | None) -> Self:
+        """A vault's source for the chunk table and, with `relations`, for the related notes."""
+        make_content = relations.make_content if relations is not None else None
         return cls(vault.link_id, vault.root, vault.max_file_bytes, limits, make_content)
 
 
 class Wanted(NamedTuple):
-    """A consumer wants a note, unless its content has this hash."""
+    """Parse a note unless its content has this hash."""
 
     known_hash: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A file to read, and who wants it."""
+    """A file to read, and for which purposes."""
 
     path: str
     for_chunks: Wanted | None = None
-    for_consumer: Wanted | None = None
+    for_relations: Wanted | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A file that was read whole.
+    """A file that was read completely.
 
-    `chunks` is None where it need not or must not be indexed, and so is `content`, which is what
-    the consumer made of the note. `reason` says why a note that may be indexed has no chunks.
+    `chunks` and `related` (the input for related notes) are None if they are not needed or not
+    allowed. `reason` says why a note that may be indexed has no chunks.
     """
 
     path: str
@@ -84,7 +85,7 @@ class Read:
     parse_error: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     chunks: list[Chunk] | None = None
-    content: object = None
+    related: RelatedText | None = None
     reason: str | None = None
 
 
@@ -100,7 +101,7 @@ class NoteReader:
         return [self.read(request) for request in requests]
 
     def read(self, request: Request) -> Read | SkippedFile:
-        """Read one file; parse it if any consumer has not got this content of it."""
+        """Read one file; parse it if its chunks or relations are out of date."""
         try:
             file = read_note(self._source.root, request.path, self._source.max_bytes)
         except NoteChanged:
@@ -110,11 +111,11 @@ class NoteReader:
         if isinstance(file, SkippedFile):
             return file
         found = content_hash(file.data)
-        for_chunks, for_consumer = (
+        for_chunks, for_relations = (
             wanted is not None and wanted.known_hash != found
-            for wanted in (request.for_chunks, request.for_consumer)
+            for wanted in (request.for_chunks, request.for_relations)
         )
-        if not for_chunks and not for_consumer:
+        if not for_chunks and not for_relations:
             return Read(request.path, file.entry, found)
         note = parse_note(request.path, file.text)
         if note.policy is RagPolicy.NEVER:
@@ -129,29 +130,34 @@ class NoteReader:
             aliases=note.aliases,
             date=note.date,
             policy=note.policy,
-            parse_error=_trouble(note.parse_error, file.encoding),
+            parse_error=_warning_text(note.parse_error, file.encoding),
             properties=property_values(note.frontmatter),
             chunks=None if is_too_much else chunks,
-            content=self._make_content(note) if for_consumer and self._make_content else None,
+            related=self._related(note, found) if for_relations else None,
             reason="too_many_chunks" if is_too_much else None,
         )
+
+    def _related(self, note: Note, content_hash: str) -> RelatedText | None:
+        if self._make_content is None:
+            return None
+        return RelatedText(note.path, content_hash, *self._make_content(note))
 
     def _chunks(self, note: Note) -> list[Chunk]:
         return with_dates(note, chunk_note(note, self._source.limits))
 
 
-def _trouble(parse_error: str | None, encoding: str | None) -> str | None:
-    """What to tell of a note that is indexed all the same."""
+def _warning_text(parse_error: str | None, encoding: str | None) -> str | None:
+    """Warnings about a note that is indexed anyway."""
     read_as = f"read as {encoding}" if encoding is not None else None
     return "; ".join(filter(None, (parse_error, read_as))) or None
 
 
 def read_files(source: Source, requests: list[Request]) -> Iterator[Read | SkippedFile]:
-    """Read files in order, by reader processes when there are many."""
+    """Read files in order, in reader processes if there are many."""
     if len(requests) < WORTH_A_PROCESS:
         yield from map(NoteReader(source).read, requests)
         return
-    starts = range(0, len(requests), _FILES_PER_REQUEST)
-    batches = [requests[start : start + _FILES_PER_REQUEST] for start in starts]
-    for found in read_beside(NoteReader, source, batches, _ANSWERS_AHEAD):
+    starts = range(0, len(requests), _BATCH_FILES)
+    batches = [requests[start : start + _BATCH_FILES] for start in starts]
+    for found in read_beside(NoteReader, source, batches, _MAX_ANSWERS_AHEAD):
         yield from found

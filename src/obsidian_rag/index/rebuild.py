@@ -1,17 +1,16 @@
-"""A second index of all vaults, built beside the one in use and swapped in when it is whole.
+"""Builds a second index of all vaults beside the live one and swaps it in when complete.
 
-Search goes on all the while. So it is done by any run that finds an index of another version of the
-program; an interrupted rebuild is taken up by whatever run comes next.
+Search keeps working meanwhile. So any run that finds an index of another program version rebuilds
+it; the next run, whatever its mode, resumes an interrupted rebuild.
 """
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from obsidian_rag.index.fingerprint import fingerprint, is_outdated
+from obsidian_rag.index.fingerprint import fingerprint, fingerprint_of, is_outdated
 from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.plan import changes, compare, settled_mtime, spread
-from obsidian_rag.index.prepare import Task, joined
 from obsidian_rag.index.progress import (
     Cancelled,
     IndexResult,
@@ -22,6 +21,7 @@ from obsidian_rag.index.progress import (
     Stop,
     Tally,
 )
+from obsidian_rag.index.relate import doubt_relations
 from obsidian_rag.index.run import (
     COMMITS,
     FINGERPRINT,
@@ -36,12 +36,9 @@ from obsidian_rag.index.run import (
 from obsidian_rag.index.target import Target
 from obsidian_rag.index.vault_check import FIRST_UNFINISHED
 from obsidian_rag.store import (
-    NEXT_TABLE,
     REBUILD,
     Change,
     ChangeType,
-    ChunkStore,
-    Consumer,
     IndexState,
     LinkFacts,
     Links,
@@ -51,12 +48,12 @@ from obsidian_rag.store import (
 )
 from obsidian_rag.vault import Scan, Vault
 
-_BUILT_ANEW = "The index was made by another version of obsidian-rag and was built anew."
+_REBUILT_MESSAGE = "The index was made by another version of obsidian-rag and was built anew."
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One vault of a rebuild: its run, what was found of it and when."""
+    """One vault of a rebuild: its run, its scan and when that began."""
 
     vault: Vault
     run: IndexRun
@@ -65,17 +62,15 @@ class _Part:
 
 
 def is_rebuild_due(place: IndexPlace, mode: Mode) -> bool:
-    """Whether a run in this mode is to build a second index: asked for, or not finished."""
-    is_wanted = mode is Mode.REINDEX or place.database.get(REBUILDING) is not None
-    return (is_wanted or _is_of_another_version(place)) and place.chunks.exists()
-
-
-def _is_of_another_version(place: IndexPlace | Workplace) -> bool:
-    return is_outdated(place.database.get(FINGERPRINT), fingerprint(place.embedder, place.limits))
+    """Whether a run in this mode must rebuild: requested, unfinished, or outdated index."""
+    facts = place.database.facts()
+    is_wanted = mode is Mode.REINDEX or REBUILDING in facts
+    is_due = is_wanted or is_outdated(facts.get(FINGERPRINT), fingerprint_of(place))
+    return is_due and place.chunks.exists()
 
 
 class Rebuild:
-    """One rebuild of all vaults; a vault that is away stops it before anything is changed."""
+    """One rebuild of all vaults; a missing vault stops it before anything changes."""
 
     def __init__(
         self,
@@ -90,66 +85,71 @@ class Rebuild:
         self._vaults = vaults
         self._listener = listener
         self._stop = stop
-        self._accepts = accepts_removals
+        self._accepts_removals = accepts_removals
         self._state = IndexState(place.database)
         self._built = IndexState(place.database, REBUILD)
-        self._successor = ChunkStore(place.chunks.uri, NEXT_TABLE)
+        self._successor = place.chunks.successor()
         self._tally = Tally()
 
     def run(self, mode: Mode) -> IndexResult:
         """Build the index and swap it in.
 
         Raises:
-            VaultAway: a vault, or too much of it, is missing; the index in use is as it was.
-            IndexIncomplete: the index was made of another vault; it is as it was.
-            ObsidianRagError: the embedder or the store failed; the next run goes on.
+            VaultAway: a vault, or too much of it, is missing; the live index is unchanged.
+            IndexIncomplete: the index belongs to another vault; it is unchanged.
+            ObsidianRagError: the embedder or the store failed; the next run continues.
         """
         finish_promotion(self._place.database, self._place.chunks)
-        is_outdated_now = _is_of_another_version(self._place)
+        is_outdated_now = is_outdated(self._place.database.get(FINGERPRINT), self._fingerprint)
         try:
             self._build()
         except Cancelled:
             self._tally.is_cancelled = True
-        repair = _BUILT_ANEW if is_outdated_now and not self._tally.is_cancelled else ""
+        repair = _REBUILT_MESSAGE if is_outdated_now and not self._tally.is_cancelled else ""
         return IndexResult(mode, *self._state.totals(), self._tally, repair=repair)
 
+    @property
+    def _fingerprint(self) -> str:
+        return fingerprint(self._place.embedder, self._place.limits, self._place.guarded)
+
     def _build(self) -> None:
-        wanted = fingerprint(self._place.embedder, self._place.limits)
-        parts = [self._look(vault) for vault in self._vaults]
-        is_resumed = self._begin(wanted)
-        first = parts[0].run
-        first.handover.begin(wanted, is_rebuild=True)
+        wanted = self._fingerprint
+        parts = [self._scan_vault(vault) for vault in self._vaults]
+        is_resumed = self._prepare_table(wanted)
+        if (relating := parts[0].run.relating) is not None:
+            relating.begin(wanted, is_rebuild=True)
         for part in parts:
             target = Target(self._place.database, self._successor, part.vault.link_id)
-            part.run.process(target, self._tasks(part, is_resumed=is_resumed))
+            part.run.process(target, self._list_work(part, is_resumed=is_resumed))
             self._tally.add(part.run.tally)
             if self._tally.is_cancelled:
                 return
         self._listener(Progress(Phase.OPTIMISING, 0, 0))
         self._successor.maintain(window_s=0)
-        self._switch(parts, wanted)
+        self._adopt(parts, wanted)
         for part in parts:
             skipped = part.run.tally.skipped
             part.run.note_skips(part.found)
             self._tally.skipped += part.run.tally.skipped - skipped
-        first.finish()
+            part.run.finish()
 
-    def _look(self, vault: Vault) -> _Part:
+    def _scan_vault(self, vault: Vault) -> _Part:
         begun = time.time_ns()
         place = replace(self._place, vault=vault)
-        run = IndexRun(place, self._listener, self._stop, accepts_removals=self._accepts)
+        run = IndexRun(place, self._listener, self._stop, accepts_removals=self._accepts_removals)
         found = run.scan()
         known = Manifest(self._place.database).known(vault.link_id)
         difference = compare(found.files, known, found.unreadable_folders)
         run.check.allow(found, known, changes(difference, known, lambda _: None))
         return _Part(vault, run, found, begun)
 
-    def _begin(self, wanted: str) -> bool:
-        """Have a table to build; whether it is one that an interrupted build left."""
+    def _prepare_table(self, wanted: str) -> bool:
+        """Prepare the new table; returns whether it resumes an interrupted build."""
         database, successor = self._place.database, self._successor
         if (
             database.get(REBUILDING) == wanted
             and successor.exists()
+            and successor.is_recorded()
             and successor.damage(is_deep=True) is None
         ):
             return True
@@ -161,10 +161,10 @@ class Rebuild:
         successor.create(self._place.embedder.dimensions)
         return False
 
-    def _tasks(self, part: _Part, *, is_resumed: bool) -> Sequence[Task]:
+    def _list_work(self, part: _Part, *, is_resumed: bool) -> Sequence[Change]:
         link_id = part.vault.link_id
         done = self._built.hashes(link_id)
-        # An interrupted build may have stored rows that it had no time to note down.
+        # An interrupted build may have stored rows that it did not record.
         half_done = self._successor.paths(link_id) - done.keys() if is_resumed else set()
         seen = {entry.rel_path for entry in part.found.files}
         work = [
@@ -176,20 +176,16 @@ class Rebuild:
             for path in sorted(seen)
         ]
         work += [Change(path, ChangeType.DELETE) for path in {*done, *half_done} - seen]
-        for_consumer = work[: len(seen)] if self._place.consumer is not None else []
-        return spread(joined(work, for_consumer))
+        return spread(work)
 
-    def _switch(self, parts: list[_Part], wanted: str) -> None:
-        """Adopt the new index: the books first, in one transaction, then the files."""
-        database, handover = self._place.database, parts[0].run.handover
+    def _adopt(self, parts: list[_Part], wanted: str) -> None:
+        """Switch to the new index: SQLite first, in one transaction, then the files."""
+        database = self._place.database
         with database.transaction():
-            handover.clear()
+            doubt_relations(database)
             for part in parts:
-                self._note_files(part)
+                self._record_files(part)
             self._state.adopt(self._built)
-            handover.owe()
-            for part in parts if self._place.consumer is not None else ():
-                Queue(database, Consumer.RELATIONS).add(part.vault.link_id, _passing(part))
             Properties(database).forget_others()
             database.put(FINGERPRINT, wanted)
             database.put(REBUILDING, None)
@@ -199,8 +195,8 @@ class Rebuild:
             database.put(PROMOTING, "1")
         finish_promotion(database, self._place.chunks)
 
-    def _note_files(self, part: _Part) -> None:
-        """What was seen of one vault, and what could not be read of it."""
+    def _record_files(self, part: _Part) -> None:
+        """Record a vault's files, and queue those that could not be read."""
         database, link_id = self._place.database, part.vault.link_id
         manifest, queue = Manifest(database), Queue(database)
         hashes = self._built.hashes(link_id)
@@ -212,14 +208,14 @@ class Rebuild:
         manifest.record(link_id, files)
         manifest.confirm(link_id, ((*entry, hashes.get(entry.rel_path)) for entry in files))
         queue.clear(link_id)
-        queue.add(link_id, _passing(part))
+        queue.add(link_id, _retry_changes(part))
         part.run.note_newest(part.found.files, is_whole=True)
         Links(database).scanned(link_id, None)
         part.run.check.adopt()
         LinkFacts(database, link_id).put(FIRST_UNFINISHED, None)
 
 
-def _passing(part: _Part) -> list[Change]:
-    """The files of a vault that could not be read this time."""
+def _retry_changes(part: _Part) -> list[Change]:
+    """Changes that retry the files which could not be read."""
     errors = part.run.tally.errors
     return [Change(one.file, ChangeType.UPDATE) for one in errors if one.is_passing]

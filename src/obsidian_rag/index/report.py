@@ -1,24 +1,24 @@
-"""What the books say of each vault: counts, how far its import is, and files that are left out."""
+"""Reports on each vault from the database: counts, import progress, and files left out."""
 
 from dataclasses import dataclass
 
 from obsidian_rag.errors import NotFound
-from obsidian_rag.index.changed import changed_files
 from obsidian_rag.index.health import HealthFacts
 from obsidian_rag.index.place import IndexPlace
+from obsidian_rag.index.probes import changed_files
 from obsidian_rag.index.progress import Phase, Progress
 from obsidian_rag.index.vault_place import VaultPlace
 from obsidian_rag.store import Database, EmbeddingStatus, IndexState, Queue
 
 _PHASES = {Phase.SCANNING: "scan", Phase.HASHING: "hash", Phase.PARSING: "parse"}
-# A status must answer at once; a vault that takes longer to walk is told from the books alone.
-_WALK_S = 0.4
-_MOST_WALKED = 30_000
+# Status must answer quickly; vaults that take longer to walk are reported from the database.
+_MAX_WALK_S = 0.4
+_MAX_WALKED_FILES = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class FileTotals:
-    """How many files of a vault are searchable, wait, failed or are left out."""
+    """Number of files of a vault that are searchable, queued, failed or skipped."""
 
     indexed: int
     pending: int
@@ -29,7 +29,7 @@ class FileTotals:
 
 @dataclass(frozen=True, slots=True)
 class LinkProgress:
-    """`phase` is scan, hash, parse, embed or done; a total of 0 is not known yet."""
+    """`phase` is scan, hash, parse, embed or done; total 0 means not known yet."""
 
     phase: str
     current: int
@@ -41,13 +41,18 @@ class LinkProgress:
 
 @dataclass(frozen=True, slots=True)
 class FileNotice:
-    """A file that is not searchable, or only in part, and why."""
+    """A file that is not fully searchable, and why."""
 
     file: str
     status: str
     reason: str
     link_id: str = ""
     vault: str = ""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it is not searchable at all, for another reason than `rag: false`."""
+        return self.status != "warning" and self.reason != "rag_false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +81,13 @@ def file_totals(database: Database, link_id: str) -> FileTotals:
 
 
 def waiting_progress(totals: FileTotals, *, is_running: bool) -> LinkProgress:
-    """How far a vault is whose run has told nothing yet, or that has none."""
+    """Progress of a vault without a run, or whose run has not reported yet."""
     phase = "parse" if totals.pending else "done"
     return LinkProgress(phase, totals.indexed, totals.indexed + totals.pending, is_running)
 
 
 def running_progress(now: Progress, stored: Progress | None, seconds: float) -> LinkProgress:
-    """How far a run is that began so many seconds ago, and has stored so many files."""
+    """Progress of a run after `seconds`, with the files `stored` so far."""
     rate = left = None
     if stored is not None and stored.current:
         rate = stored.current / max(seconds, 0.001)
@@ -92,7 +97,7 @@ def running_progress(now: Progress, stored: Progress | None, seconds: float) -> 
 
 
 def vault_reports(place: IndexPlace, found: HealthFacts) -> tuple[VaultReport, ...]:
-    """Every vault and its counts; where each is, a look has found."""
+    """Every vault with its counts; `found` says whether each is there."""
     state, queue = IndexState(place.database), Queue(place.database)
     there = {one.link_id: one.place is VaultPlace.THERE for one in found.linked}
     is_primary_there = found.vault.place is VaultPlace.THERE
@@ -117,7 +122,7 @@ def vault_reports(place: IndexPlace, found: HealthFacts) -> tuple[VaultReport, .
 
 
 def file_notices(place: IndexPlace) -> tuple[FileNotice, ...]:
-    """Every file that is not searchable, or only in part."""
+    """Every file that is not fully searchable."""
     state = IndexState(place.database)
     return tuple(
         FileNotice(
@@ -140,13 +145,13 @@ def ollama_status(place: IndexPlace, found: HealthFacts) -> str:
 
 
 def unindexed_files(place: IndexPlace, found: HealthFacts, indexed: int) -> tuple[int, bool]:
-    """How many files differ from the index, and whether the vaults themselves were asked."""
+    """How many files differ from the index, and whether the vaults were walked for it."""
     owed = Queue(place.database).size()
     is_reachable = all(one.place is VaultPlace.THERE for one in (found.vault, *found.linked))
-    if indexed > _MOST_WALKED or not is_reachable:
+    if indexed > _MAX_WALKED_FILES or not is_reachable:
         return owed, False
     try:
-        changed, is_complete = changed_files(place.vaults, place.database, _WALK_S)
+        changed, is_complete = changed_files(place.vaults, place.database, _MAX_WALK_S)
     except NotFound:
         return owed, False
     return (max(owed, changed), True) if is_complete else (owed, False)

@@ -1,9 +1,9 @@
-"""The user's word before all notes are sent to an embedder outside this machine.
+"""Consent before all notes are sent to an external embedder.
 
-`embedding.external_consent` lets text leave; this is about the first time that it does in bulk: how
-much it is, what it costs, and a yes. The yes is remembered for this provider, address and model.
-`embedding.bulk_consent` gives it beforehand, for a script. Without it no run begins, the daemon's
-own included, and no question is sent.
+`embedding.external_consent` allows text to leave the machine; this asks before the first bulk
+transfer, with its size and cost. Consent is stored per provider, address and model.
+`embedding.bulk_consent` gives it in advance, for scripts. Without it no run starts, not even the
+daemon's, and no query is sent.
 """
 
 from dataclasses import dataclass
@@ -12,20 +12,24 @@ from urllib.parse import urlsplit
 from obsidian_rag.embed import SERVED
 from obsidian_rag.errors import ConfigInvalid
 from obsidian_rag.index.embedding import embedder_choice
-from obsidian_rag.index.fingerprint import check, fingerprint
+from obsidian_rag.index.fingerprint import check, fingerprint_of
+from obsidian_rag.index.limits import Guarded
 from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.progress import Mode
+from obsidian_rag.index.reader import NoteReader, Read, Request, Source, Wanted
 from obsidian_rag.index.run import FINGERPRINT
+from obsidian_rag.notes import QUARTERS, RagPolicy, quarter_tokens
 from obsidian_rag.store import IndexState
+from obsidian_rag.vault import FileEntry, Vault
 
-_AGREED = "sending_agreed"
-# Near enough for European languages; a first look must not read the whole vault.
-_BYTES_PER_TOKEN = 4
+_AGREED_KEY = "sending_agreed"
+# Larger vaults are sampled: an estimate must not read all notes.
+_MAX_SAMPLE_NOTES = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run would send at most, and where to."""
+    """Estimate of what a run would send, and where to."""
 
     host: str
     model: str
@@ -36,17 +40,20 @@ class Estimate:
     @property
     def text(self) -> str:
         """One sentence for the user."""
-        told = (
+        amount = (
             f"The text of {self.notes:,} note{'' if self.notes == 1 else 's'}, about"
             f" {self.tokens:,} tokens, would go to {self.host} ({self.model})"
         )
         if self.price_per_million is None:
-            return f"{told}; embedding.price_per_million_tokens is not set, so the cost is unknown."
+            return (
+                f"{amount}; embedding.price_per_million_tokens is not set, so the cost is unknown."
+            )
         cost = self.tokens / 1_000_000 * self.price_per_million
-        return f"{told} and cost about {cost:.2f}."
+        shown = f"about {cost:.2f}" if cost >= 0.005 or not cost else "less than 0.01"
+        return f"{amount} and cost {shown}."
 
     def refusal(self, mode: str) -> ConfigInvalid:
-        """Why a run cannot begin."""
+        """The error for a run without consent."""
         command = "reindex" if Mode(mode) is Mode.REINDEX else "index"
         return ConfigInvalid(
             f"Nothing was sent. {self.text}",
@@ -62,8 +69,8 @@ class Sending:
 
     @property
     def trouble(self) -> ConfigInvalid | None:
-        """What is wrong until the user has said yes; None if all is well."""
-        if not self._is_owed:
+        """The error while consent is missing; None if it is given or not needed."""
+        if not self._needs_consent:
             return None
         return ConfigInvalid(
             f"Nothing is sent to {self._host} before you have said yes to it.",
@@ -72,48 +79,76 @@ class Sending:
         )
 
     def estimate(self, mode: str) -> Estimate | None:
-        """What a run would send, if the user has to be asked about it first.
+        """What a run would send, if the user must agree first.
 
         Raises:
-            EmbeddingMismatch: such a run is refused anyway; only a rebuild can be made.
+            EmbeddingMismatch: such a run is refused anyway; only a rebuild is possible.
         """
-        if not self._is_owed:
+        if not self._needs_consent:
             return None
         place = self._place
         if Mode(mode) is not Mode.REINDEX and not IndexState(place.database).is_empty():
-            check(place.database.get(FINGERPRINT), fingerprint(place.embedder, place.limits))
-        files = [file for vault in place.vaults for file in vault.scan().files]
+            check(
+                place.database.get(FINGERPRINT),
+                fingerprint_of(place),
+            )
+        notes, tokens = self._estimate_amount()
         return Estimate(
             host=self._host,
             model=place.embedder.model,
-            notes=len(files),
-            tokens=sum(file.size_bytes for file in files) // _BYTES_PER_TOKEN,
+            notes=notes,
+            tokens=tokens,
             price_per_million=place.config.settings.embedding.price_per_million_tokens,
         )
 
+    def _estimate_amount(self) -> tuple[int, int]:
+        """Estimated number of notes with text to send, and its tokens."""
+        files = [(vault, file) for vault in self._place.vaults for file in vault.scan().files]
+        step = max(1, -(-len(files) // _MAX_SAMPLE_NOTES))
+        sample = files[::step]
+        tokens = [self._count_tokens(vault, file) for vault, file in sample]
+        sampled = sum(file.size_bytes for _, file in sample)
+        share = sum(file.size_bytes for _, file in files) / sampled if sampled else 1.0
+        notes = sum(1 for one in tokens if one) * len(files) / max(1, len(sample))
+        return round(notes), round(sum(tokens) * share)
+
+    def _count_tokens(self, vault: Vault, file: FileEntry) -> float:
+        place = self._place
+        reader = NoteReader(Source.of(vault, place.limits, None))
+        found = reader.read(Request(file.rel_path, for_chunks=Wanted(None)))
+        if not isinstance(found, Read):
+            return 0.0
+        guarded = Guarded.of(place.config)
+        is_private = found.policy is not RagPolicy.INDEX
+        texts = (
+            guarded.sendable(found.title, chunk, is_private=is_private)
+            for chunk in found.chunks or ()
+        )
+        return sum(quarter_tokens(text) for text in texts if text) / QUARTERS
+
     def must_be_agreed(self, mode: str) -> None:
-        """Every run asks this first.
+        """Check consent; every run calls this first.
 
         Raises:
-            ConfigInvalid: the user has not said yes.
+            ConfigInvalid: the user has not agreed.
             EmbeddingMismatch: such a run is refused anyway.
         """
         if (estimate := self.estimate(mode)) is not None:
             raise estimate.refusal(mode)
 
     def agree(self) -> None:
-        """The user has said yes."""
-        self._place.database.put(_AGREED, self._identity)
+        """Store the user's consent."""
+        self._place.database.put(_AGREED_KEY, self._identity)
 
     @property
-    def _is_owed(self) -> bool:
-        """Whether the embedder is outside this machine and the user has not said yes to it."""
+    def _needs_consent(self) -> bool:
+        """Whether the embedder is external and the user has not agreed to it yet."""
         embedder = self._place.embedder
         if not embedder.is_external or embedder.provider not in SERVED:
             return False
         if self._place.config.settings.embedding.bulk_consent == embedder.provider:
             return False
-        return self._place.database.get(_AGREED) != self._identity
+        return self._place.database.get(_AGREED_KEY) != self._identity
 
     @property
     def _identity(self) -> str:

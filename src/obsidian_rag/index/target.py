@@ -1,17 +1,16 @@
-"""Where an index run writes: the index in use, or the one being built beside it.
+"""Where an index run writes: the live index, or the one being built beside it.
 
-For the index in use the order is fixed: owe the work, change LanceDB, then record the outcome and
-clear the work in one transaction; then the same for the consumer. A crash at any point leaves work
-owed, never lost.
+For the live index the order is fixed: queue the work, change LanceDB, then record the outcome and
+clear the queue in one transaction. After a crash at any point the work is still queued, never lost.
 """
 
-from obsidian_rag.index.consumer import Delivery
+from collections.abc import Callable
+
 from obsidian_rag.index.prepare import Gone, Group, LeftOut, Unchanged
 from obsidian_rag.store import (
     LIVE,
     REBUILD,
     ChunkStore,
-    Consumer,
     Database,
     FileState,
     IndexState,
@@ -23,10 +22,10 @@ from obsidian_rag.store import (
 
 
 class Target:
-    """An index of one vault that is built beside the one in use.
+    """An index of one vault that is built beside the live one.
 
-    Nothing is announced, because every file of a resumed build is taken for half done, and nothing
-    is owed, because what is built anew is built whole.
+    It marks no attempts, because a resumed build treats every file as half done, and it does not
+    use the queue, because a rebuild covers all files.
     """
 
     def __init__(
@@ -39,23 +38,21 @@ class Target:
         self._link_id = link_id
 
     def old_chunks(self, paths: list[str]) -> dict[str, list[StoredChunk]]:
-        """The rows these notes have now."""
+        """The current rows of these notes."""
         return self.chunks.fetch(self._link_id, paths)
 
     def begin(self, group: Group) -> None:
-        """Say that the store is about to be changed for this group."""
+        """Called before the store is changed for this group."""
 
-    def commit(self, group: Group) -> None:
+    def commit(self, group: Group, announce: Callable[[], None] = lambda: None) -> None:
         """Record the outcome of a group whose rows are stored."""
         with self._database.transaction():
+            announce()
             self._record_states(group)
             record_properties(self._properties, self._link_id, group)
 
-    def hand_over(self, delivery: Delivery) -> None:
-        """Record that the consumer has got this."""
-
     def _record_states(self, group: Group) -> None:
-        self.state.remove(self._link_id, _vanished(group))
+        self.state.remove(self._link_id, _vanished_paths(group))
         self.state.put(self._link_id, _states(group))
 
 
@@ -66,16 +63,15 @@ class LiveTarget(Target):
         super().__init__(database, chunks, link_id, LIVE)
         self.manifest = Manifest(database)
         self.queue = Queue(database)
-        self._for_consumer = Queue(database, Consumer.RELATIONS)
 
     def begin(self, group: Group) -> None:
         """Count the attempt, so that a later run knows the store may be half changed."""
-        with self._database.transaction():
-            self.queue.start(self._link_id, (change.rel_path for change in group.changes()))
+        self.queue.start(self._link_id, (change.rel_path for change in group.changes()))
 
-    def commit(self, group: Group) -> None:
-        """Record outcomes and clear the work, in one transaction."""
+    def commit(self, group: Group, announce: Callable[[], None] = lambda: None) -> None:
+        """Record outcomes, clear the work and announce it, in one transaction."""
         with self._database.transaction():
+            announce()
             self._record_states(group)
             self._record_files(group)
             record_properties(self._properties, self._link_id, group)
@@ -83,17 +79,10 @@ class LiveTarget(Target):
                 if isinstance(item, LeftOut) and item.is_passing:
                     reason = item.state.reason or "failed"
                     self.queue.fail(self._link_id, item.change.rel_path, reason)
-            self.queue.finish(self._link_id, _done(group))
-
-    def hand_over(self, delivery: Delivery) -> None:
-        """Clear the work that was owed to the consumer, but for what cannot be read now."""
-        with self._database.transaction():
-            for path, reason in delivery.postponed:
-                self._for_consumer.fail(self._link_id, path, reason)
-            self._for_consumer.finish(self._link_id, delivery.done())
+            self.queue.finish(self._link_id, _done_paths(group))
 
     def _record_files(self, group: Group) -> None:
-        self.manifest.forget(self._link_id, _vanished(group))
+        self.manifest.forget(self._link_id, _vanished_paths(group))
         confirmed = [(*note.entry, note.state.index_hash) for note in group.notes]
         for item in group.settled:
             if isinstance(item, Unchanged):
@@ -104,9 +93,9 @@ class LiveTarget(Target):
 
 
 def record_properties(properties: Properties, link_id: str, group: Group) -> None:
-    """Properties come from the files alone, so both kinds of index share them."""
+    """Store properties; they depend only on the files, so both indexes share them."""
     left_out = [item.change.rel_path for item in group.settled if isinstance(item, LeftOut)]
-    properties.remove(link_id, [*_vanished(group), *left_out])
+    properties.remove(link_id, [*_vanished_paths(group), *left_out])
     properties.put(link_id, ((note.row.source_file, note.properties) for note in group.notes))
 
 
@@ -116,14 +105,14 @@ def _states(group: Group) -> list[FileState]:
     ]
 
 
-def _vanished(group: Group) -> list[str]:
+def _vanished_paths(group: Group) -> list[str]:
     old = [note.change.old_path for note in group.notes]
     old += [item.change.old_path for item in group.settled]
     gone = [item.change.rel_path for item in group.settled if isinstance(item, Gone)]
     return [path for path in old if path is not None] + gone
 
 
-def _done(group: Group) -> list[str]:
+def _done_paths(group: Group) -> list[str]:
     return [note.change.rel_path for note in group.notes] + [
         item.change.rel_path
         for item in group.settled

@@ -1,7 +1,7 @@
-"""The transformer of an installation, the store of its meaning vectors, and what is wrong with it.
+"""The transformer of an installation, the store of its meaning vectors, and its last error.
 
-It may be installed, replaced and removed at any time, and broken: then there are no meaning
-vectors, and everything goes on with the static ones.
+It may be installed, replaced, removed or broken at any time: without it there are no meaning
+vectors, and everything works with the static ones.
 """
 
 import os
@@ -24,8 +24,8 @@ _Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """What was made of the model's folder as it was then."""
+class _State:
+    """What was loaded from the model's folder at this stamp."""
 
     stamp: _Stamp
     embedder: Embedder | None = None
@@ -34,32 +34,32 @@ class _Made:
 
 
 class Transformer:
-    """The embedder of meaning vectors, if one is installed and wanted; any thread may ask."""
+    """The embedder of meaning vectors, if installed and enabled; thread-safe."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._lock = threading.RLock()
-        self._made: _Made | None = None
+        self._state: _State | None = None
         self._query_vectors = QueryVectors()
 
     @property
     def embedder(self) -> Embedder | None:
-        """The embedder; nothing is loaded yet."""
-        return self._now().embedder
+        """The embedder; its weights are loaded at first use."""
+        return self._current().embedder
 
     @property
     def store(self) -> MeaningStore | None:
-        """The vectors that it made."""
-        return self._now().store
+        """The store of its vectors."""
+        return self._current().store
 
     @property
     def trouble(self) -> ObsidianRagError | None:
-        """Why an installed transformer cannot be used, as far as is known."""
-        return self._now().trouble
+        """Why an installed transformer cannot be used, if known."""
+        return self._current().trouble
 
     def query_vector(self, question: str) -> "NDArray[np.float32] | None":
-        """The vector of a question, or None if none can be made; the last few are remembered."""
-        made = self._now()
+        """The vector of a query, or None on failure; the last ones are cached."""
+        made = self._current()
         if made.embedder is None:
             return None
         try:
@@ -69,45 +69,45 @@ class Transformer:
             return None
 
     def fail(self, error: ObsidianRagError | OSError) -> None:
-        """It does not work as it is now: it is tried again when its files have changed."""
+        """Mark it as broken until its files change."""
         with self._lock:
-            if self._made is not None:
-                self._made = _Made(self._made.stamp, trouble=_known(error))
+            if self._state is not None:
+                self._state = _State(self._state.stamp, trouble=_to_domain_error(error))
 
     def fits(self, config: Config) -> bool:
-        """Whether other settings would make the same one."""
-        return _wish(self._config) == _wish(config)
+        """Whether these settings would create the same transformer."""
+        return _model_settings(self._config) == _model_settings(config)
 
     def close(self) -> None:
-        """Let go of weights and files; a later use takes them up again."""
+        """Release weights and files; they are reloaded when needed."""
         with self._lock:
-            made, self._made = self._made, None
+            made, self._state = self._state, None
             self._query_vectors = QueryVectors()
         if made is not None and made.embedder is not None:
             made.embedder.close()
         if made is not None and made.store is not None:
             made.store.close()
 
-    def _now(self) -> _Made:
+    def _current(self) -> _State:
         with self._lock:
             stamp = self._stamp()
-            if self._made is None or self._made.stamp != stamp:
+            if self._state is None or self._state.stamp != stamp:
                 self.close()
-                self._made = self._make(stamp)
-            return self._made
+                self._state = self._make(stamp)
+            return self._state
 
-    def _make(self, stamp: _Stamp) -> _Made:
+    def _make(self, stamp: _Stamp) -> _State:
         home = self._config.home
         try:
             embedder = make_meaning_embedder(self._config.settings, home)
             if embedder is None:
-                return _Made(stamp)
-            return _Made(stamp, embedder, MeaningStore(home / "meaning", embedder.fingerprint))
+                return _State(stamp)
+            return _State(stamp, embedder, MeaningStore(home / "meaning", embedder.fingerprint))
         except (ObsidianRagError, OSError) as error:
-            return _Made(stamp, trouble=_known(error))
+            return _State(stamp, trouble=_to_domain_error(error))
 
     def _stamp(self) -> _Stamp:
-        """What tells that the model's files are others; a few questions to the file system."""
+        """Changes when the model's files do; costs a few stat calls."""
         folder = self._config.home / "models" / self._config.settings.meaning.model
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -117,13 +117,13 @@ class Transformer:
         return tuple((name, at.st_ino, at.st_size, at.st_mtime_ns) for name, at in found)
 
 
-def _wish(config: Config) -> tuple[object, ...]:
+def _model_settings(config: Config) -> tuple[object, ...]:
     meaning = config.settings.meaning
     provider = embedder_choice(config).settings.provider
     return config.home, meaning.enabled, meaning.model, provider
 
 
-def _known(error: ObsidianRagError | OSError) -> ObsidianRagError:
+def _to_domain_error(error: ObsidianRagError | OSError) -> ObsidianRagError:
     if isinstance(error, ObsidianRagError):
         return error
     what = error.strerror or type(error).__name__

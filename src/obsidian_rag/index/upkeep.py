@@ -1,18 +1,18 @@
-"""While nothing else is to be done: refresh the search indexes, merge files, drop old versions."""
+"""Maintenance while idle: refresh the search indexes, merge files, drop old versions."""
 
 import contextlib
 import time
 from pathlib import Path
 
 from obsidian_rag.errors import Busy
-from obsidian_rag.index.freshness import reopen
 from obsidian_rag.index.place import IndexPlace
+from obsidian_rag.index.probes import reopen
 from obsidian_rag.index.run import compact
 from obsidian_rag.store import READER_WINDOW_S, ChunkStore, Database, writer_lock
 
-# After the last change: somebody who writes pauses that long, and nobody waits for the space.
+# Idle time after the last change: longer than pauses in writing, and disk space can wait.
 QUIET_S = 20.0
-# Longer where a round takes longer.
+# Wait at least this many times the duration of a round.
 QUIET_SHARE = 30.0
 # Versions that readers may still use are dropped by a later round.
 ROUNDS_APART_S = READER_WINDOW_S + 5.0
@@ -20,7 +20,7 @@ MOST_ROUNDS = 5
 
 
 class Upkeep:
-    """When the next round is due: some time after the last change, a few times at most."""
+    """Schedules maintenance rounds: some time after the last change, a few at most."""
 
     def __init__(self) -> None:
         self._due = 0.0
@@ -33,7 +33,7 @@ class Upkeep:
         return self._due if self._rounds else None
 
     def put_off(self) -> None:
-        """The index may have changed: wait until it is quiet."""
+        """The index may have changed: postpone until it is idle."""
         self._rounds, self._due = MOST_ROUNDS, time.monotonic() + self._quiet_s
 
     def run(self, place: IndexPlace) -> None:
@@ -47,7 +47,7 @@ class Upkeep:
         self._rounds = 0
         reopen(place)
         is_tidy = tidy_up(place.config.home, place.database, place.chunks)
-        # A large index takes long: then the next time comes later.
+        # Large indexes take long, so run their rounds less often.
         self._quiet_s = max(QUIET_S, QUIET_SHARE * (time.monotonic() - begun))
         self._rounds = 0 if is_tidy else left
         self._due = time.monotonic() + ROUNDS_APART_S
@@ -56,13 +56,13 @@ class Upkeep:
 def tidy_up(
     home: Path, database: Database, chunks: ChunkStore, window_s: float = READER_WINDOW_S
 ) -> bool:
-    """One round over the index in use; whether nothing is left for another one.
+    """One round over the live index; returns whether no further round is needed.
 
     Raises:
         IndexCorrupted: the index is damaged.
         IndexerFailed: the disk is full.
     """
-    # Whoever writes meanwhile is tidied up after: no round is lost.
+    # Skip while another process writes: a later round follows.
     with contextlib.suppress(Busy), writer_lock(home, "upkeep"):
         if not chunks.exists():
             return True

@@ -1,4 +1,4 @@
-"""Where the vault of an index is: there, away, or another one at its place."""
+"""Whether the indexed vault is there, missing, or replaced by another one."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -19,12 +19,12 @@ from obsidian_rag.index.vault_check import indexed_vault, is_replacing
 from obsidian_rag.store import Database, IndexState, LinkFacts, Manifest
 from obsidian_rag.vault import Vault, find_files, root_identity
 
-_NOTES_LOOKED_AT = 100
-_NOTES_AT_EACH_END = 4
+_SAMPLE_NOTES = 100
+_SAMPLE_NOTES_PER_END = 4
 
 
 class VaultPlace(StrEnum):
-    """Where a vault is, seen from the index."""
+    """Whether the indexed vault is there, missing, or another one."""
 
     THERE = "there"
     AWAY = "away"
@@ -33,26 +33,26 @@ class VaultPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VaultFacts:
-    """A vault, the one its index was made of, and how many notes a look found."""
+    """A vault, the one its index was made from, and how many notes were found."""
 
     place: VaultPlace = VaultPlace.THERE
     path: str = ""
     made_of: str = ""
     is_replacing: bool = False
-    # None: the folder itself is not there.
+    # None: the folder itself is missing.
     counted: Away | None = None
-    # Of a linked vault; the primary one needs none.
+    # Set for linked vaults only.
     link_id: str = ""
     name: str = ""
     is_paused: bool = False
-    # Its first index is not finished, and so many of its notes are searchable.
+    # Its first index is unfinished, with this many searchable notes.
     is_unfinished: bool = False
     indexed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedVault:
-    """A vault that an index was made of, its searchable notes, and the vault that replaces it."""
+    """An indexed vault, its number of searchable notes, and the vault replacing it."""
 
     path: str
     notes: int
@@ -60,7 +60,7 @@ class IndexedVault:
 
 
 def vault_facts(vault: Vault, database: Database) -> VaultFacts:
-    """Where a vault is: its folder, and a few of its notes where the folder leaves a doubt."""
+    """Locate a vault by its folder and, in doubt, by a few of its notes."""
     root, books = vault.root, LinkFacts(database, vault.link_id).all()
     made = indexed_vault(database, vault, books)
     facts = VaultFacts(path=str(root))
@@ -80,13 +80,13 @@ def vault_facts(vault: Vault, database: Database) -> VaultFacts:
         return replace(facts, place=VaultPlace.AWAY, counted=away)
     if identity == made.identity and _has_notes(database, root, vault.link_id):
         return facts
-    return _compared(database, facts, made, vault.link_id)
+    return _compare_folder(database, facts, made, vault.link_id)
 
 
 def vault_to_replace(place: IndexPlace) -> IndexedVault | None:
-    """The vault whose index a run with the settings of now would replace; None if it replaces none.
+    """The vault whose index a run with the current settings would replace, if any.
 
-    A vault that was moved, copied or renamed is not another one.
+    A vault that was moved, copied or renamed still counts as the same one.
     """
     vault = place.vaults.primary
     seen = vault_facts(vault, place.database)
@@ -97,21 +97,23 @@ def vault_to_replace(place: IndexPlace) -> IndexedVault | None:
 
 
 def allow_replacement(place: IndexPlace, *, is_allowed: bool) -> None:
-    """Remember, or forget, that the next run may replace the index by one of this vault."""
+    """Allow the next run to replace the index by one of this vault, or revoke that."""
     root = str(place.vaults.configured.root)
     place.database.put(REPLACE_WITH, root if is_allowed else None)
 
 
 def is_worth_a_try(vault: Vault, database: Database) -> bool:
-    """Whether a sync could find more of the vault than the look that found too little."""
+    """Whether a sync may now find notes that were missing before."""
     away = away_before(LinkFacts(database, vault.link_id).all(), str(vault.root))
     return away is None or bool(find_files(vault.root, away.missing))
 
 
-def _compared(database: Database, facts: VaultFacts, made: MadeOf, link_id: str) -> VaultFacts:
-    """Another folder than the one that was indexed: is it the vault all the same?"""
+def _compare_folder(
+    database: Database, facts: VaultFacts, made: MadeOf, link_id: str
+) -> VaultFacts:
+    """Decide whether a different folder is still the indexed vault."""
     root = Path(facts.path)
-    known = Manifest(database).some(link_id, _NOTES_LOOKED_AT)
+    known = Manifest(database).some(link_id, _SAMPLE_NOTES)
     found = find_files(root, known)
     match compare_roots(made, facts.path, root_identity(root), known, found):
         case Root.OTHER:
@@ -127,6 +129,6 @@ def _compared(database: Database, facts: VaultFacts, made: MadeOf, link_id: str)
 
 
 def _has_notes(database: Database, root: Path, link_id: str) -> bool:
-    """Whether the folder is not all empty; its number alone may be that of one made anew."""
-    ends = Manifest(database).ends(link_id, _NOTES_AT_EACH_END)
+    """Whether known notes are there; the inode alone may be reused by a recreated folder."""
+    ends = Manifest(database).ends(link_id, _SAMPLE_NOTES_PER_END)
     return not ends or bool(find_files(root, ends))

@@ -1,4 +1,4 @@
-"""The vaults of an installation: the primary one of the settings, and those that are linked."""
+"""The vaults of an installation: the primary one from the settings, and the linked ones."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -22,10 +22,10 @@ V = TypeVar("V", Vault, Link)
 
 
 class Vaults:
-    """All vaults, the primary one first; a link that is added counts at once.
+    """All vaults, the primary one first; new links appear at once.
 
     Raises:
-        ConfigInvalid: no vault is configured (from everything that is asked).
+        ConfigInvalid: no vault is configured (from every method).
     """
 
     def __init__(
@@ -37,12 +37,12 @@ class Vaults:
         self._config = config
         self._database = database
         self._chunks = chunks
-        # What was read last, of which settings and database, and what told of its state then.
-        self._read: tuple[tuple[Config, Database, object], tuple[Vault, ...]] | None = None
+        # The vaults, and the settings, database and database stamp they were read from.
+        self._cached: tuple[tuple[Config, Database, object], tuple[Vault, ...]] | None = None
 
     @property
     def configured(self) -> Vault:
-        """The primary vault as the settings name it, without a look at the database."""
+        """The primary vault from the settings alone, without reading the database."""
         return configured_vault(self._config())
 
     @property
@@ -51,38 +51,38 @@ class Vaults:
         return next(iter(self))
 
     def __iter__(self) -> Iterator[Vault]:
-        return iter(self._known())
+        return iter(self._load())
 
     def within(self, scope: Scope) -> list[Vault]:
-        """The vaults that are there for somebody with this scope, in their order."""
+        """The vaults in this scope, in order."""
         return [vault for vault in self if scope.admits_vault(vault.link_id)]
 
     def one(self, wanted: str | None = None, scope: Scope = EVERYTHING) -> Vault:
-        """The vault in scope with this name or link id; without one the first, mostly the primary.
+        """The vault in scope with this name or link id; by default the first, usually the primary.
 
         Raises:
-            NotFound: none is called so.
+            NotFound: no vault has this name.
         """
         vaults = self.within(scope)
-        return vaults[0] if not wanted and vaults else _named(wanted or "", vaults)
+        return vaults[0] if not wanted and vaults else _find_named(wanted or "", vaults)
 
     def link(self, wanted: str, scope: Scope = EVERYTHING) -> Link:
-        """The row of the vault in scope with this name or link id, also of one being removed.
+        """The link with this name or link id in scope, even while it is being removed.
 
         Raises:
-            NotFound: none is called so.
+            NotFound: no vault has this name.
         """
-        return _named(wanted, self.links_within(scope))
+        return _find_named(wanted, self.links_within(scope))
 
     def links_within(self, scope: Scope) -> list[Link]:
-        """The rows of all vaults in scope, the primary one first."""
+        """The links of all vaults in scope, the primary one first."""
         return [link for link in self.links.all() if scope.admits_vault(link.link_id)]
 
     def unpaused(self, wanted: str) -> Link:
-        """The same, for a run over it.
+        """Like `link`, but refuses a paused vault.
 
         Raises:
-            NotFound: none is called so.
+            NotFound: no vault has this name.
             InvalidArgument: it is paused.
         """
         link = self.link(wanted)
@@ -96,7 +96,7 @@ class Vaults:
         """The notes of one vault.
 
         Raises:
-            NotFound: none is called so.
+            NotFound: no vault has this name.
         """
         return NoteFiles(self.one(wanted, scope), scope, self._database, self._chunks())
 
@@ -106,7 +106,7 @@ class Vaults:
         return any(manifest.has_folder(vault.link_id, folder) for vault in self.within(scope))
 
     def admission(self) -> Callable[[str, str], bool]:
-        """Whether a file, by link id and path, may be known by the settings of now."""
+        """A check whether the current settings admit a file, given as link id and path."""
         rules = {vault.link_id: vault.rules for vault in self}
 
         @functools.cache
@@ -117,11 +117,12 @@ class Vaults:
         return admits
 
     def scope_of(self, vaults: tuple[str, ...] | None, folders: tuple[str, ...] | None) -> Scope:
-        """A scope by link ids and folders as they are written in the index.
+        """A scope from vault and folder names, as link ids and folders as the index has them.
 
         Raises:
             InvalidArgument: a list is empty.
             IndexNotFound: nothing is indexed yet.
+            IndexCorrupted: the database cannot be read.
             NotFound: there is no such vault, or no file is known below such a folder.
             SecurityViolation: a folder is outside the vault.
         """
@@ -133,12 +134,14 @@ class Vaults:
             return EVERYTHING
         known = [vault for vault in self if vault.link_id]
         if not known:
+            if self._config().database.exists():
+                self.links.all()  # a damaged database hides the links too: raise here
             raise IndexNotFound(
                 "There is no index yet to find vaults and folders in.", "Run `obsidian-rag index`."
             )
-        # A folder without a vault is one of the primary vault.
-        wanted = [_named(name, known) for name in vaults] if vaults is not None else known[:1]
-        below = None if folders is None else tuple(map(_plain, folders))
+        # A folder without a vault belongs to the primary vault.
+        wanted = [_find_named(name, known) for name in vaults] if vaults is not None else known[:1]
+        below = None if folders is None else tuple(map(_normalise_folder, folders))
         scope = Scope(tuple(sorted({vault.link_id for vault in wanted})), below)
         for folder in below or ():
             if folder and not self.has_folder(folder, scope):
@@ -149,41 +152,41 @@ class Vaults:
         return scope
 
     def writable(self, wanted: str | None = None, scope: Scope = EVERYTHING) -> Vault:
-        """The same, for who writes.
+        """Like `one`, but refuses read-only vaults.
 
         Raises:
-            NotFound: none is called so.
-            ReadOnly: it is linked to be read only.
+            NotFound: no vault has this name.
+            ReadOnly: it is linked read-only.
         """
         vault = self.one(wanted, scope)
         vault.must_be_writable()
         return vault
 
     def remember_primary(self) -> Vault:
-        """The primary vault, with its link id: it gets one now if it has none."""
+        """The primary vault, after giving it a link id if it has none."""
         vault = self.primary
         if not vault.link_id:
             link = self.links.set_primary(vault.root)
             vault = replace(vault, link_id=link.link_id, name=link.name)
         return vault
 
-    def _known(self) -> tuple[Vault, ...]:
+    def _load(self) -> tuple[Vault, ...]:
         config = self._config()
-        # A question makes no file: without a database there are no links.
+        # Reading must not create a file: without a database there are no links.
         if not config.database.exists():
-            return self._of_links(config, [])
+            return self._build(config, [])
         try:
             database = self._database()
-            stamp, read = database.stamp, self._read
+            stamp, read = database.stamp, self._cached
             if stamp is None or read is None or read[0] != (config, database, stamp):
-                vaults = self._of_links(config, Links(database).all())
-                read = self._read = (config, database, stamp), vaults
+                vaults = self._build(config, Links(database).all())
+                read = self._cached = (config, database, stamp), vaults
             return read[1]
         except IndexCorrupted:
-            # A note can be read without the database; whatever needs it meets the damage there.
-            return self._of_links(config, [])
+            # Notes can be read without the database; whatever needs it raises the error there.
+            return self._build(config, [])
 
-    def _of_links(self, config: Config, known: list[Link]) -> tuple[Vault, ...]:
+    def _build(self, config: Config, known: list[Link]) -> tuple[Vault, ...]:
         vault = configured_vault(config)
         primary = next((link for link in known if link.is_primary), None)
         if primary is not None:
@@ -192,16 +195,16 @@ class Vaults:
             vault = replace(vault, name=self.links.free_name(vault.name))
         linked = (link for link in known if not link.is_primary and link.enabled)
         indexing = config.settings.indexing
-        return vault, *(_linked(link, indexing) for link in linked)
+        return vault, *(_linked_vault(link, indexing) for link in linked)
 
     @property
     def links(self) -> Links:
-        """The rows that are kept of all vaults."""
+        """The links stored in the database."""
         return Links(self._database())
 
 
-def _linked(link: Link, indexing: IndexingSettings) -> Vault:
-    """A linked vault; the folders that the settings allow are those of the primary one."""
+def _linked_vault(link: Link, indexing: IndexingSettings) -> Vault:
+    """A linked vault; the settings' allowed folders apply to the primary one only."""
     return Vault(
         link.root_path,
         _rules_of_link(indexing, link.include, link.exclude),
@@ -213,7 +216,7 @@ def _linked(link: Link, indexing: IndexingSettings) -> Vault:
     )
 
 
-def _named(wanted: str, vaults: Sequence[V]) -> V:
+def _find_named(wanted: str, vaults: Sequence[V]) -> V:
     for vault in vaults:
         if wanted == vault.link_id or wanted.casefold() == vault.name.casefold():
             return vault
@@ -221,13 +224,13 @@ def _named(wanted: str, vaults: Sequence[V]) -> V:
     raise NotFound(f"No vault '{wanted}'.", f"The vaults are {known}.")
 
 
-def _plain(folder: str) -> str:
-    """A folder without what people write around it; "/" is the whole vault."""
+def _normalise_folder(folder: str) -> str:
+    """A folder's relative path without slashes around it; "/" is the whole vault."""
     name = folder.strip().replace("\\", "/").strip("/")
     return check_relative(name) if name not in ("", ".") else ""
 
 
-# Rules remember what they were asked, so the same ones are used again.
+# Rules cache their results, so reuse the same instances.
 @functools.lru_cache(maxsize=64)
 def _rules_of_link(
     indexing: IndexingSettings, include: tuple[str, ...], exclude: tuple[str, ...]

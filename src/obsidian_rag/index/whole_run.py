@@ -1,12 +1,18 @@
-"""One index run as the outside sees it: under the writer's lock, with its result on file."""
+"""Runs one index run from outside: holds the writer lock and records the result."""
 
 import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from obsidian_rag.errors import IndexerFailed, NotFound, ObsidianRagError, VaultAway
-from obsidian_rag.index.consumer import NoteConsumer
+from obsidian_rag.errors import (
+    IndexerFailed,
+    IndexIncomplete,
+    NotFound,
+    ObsidianRagError,
+    VaultAway,
+)
+from obsidian_rag.index.checks import verify_table
 from obsidian_rag.index.order import RunOrder
 from obsidian_rag.index.outcome import record_failure, record_outcome
 from obsidian_rag.index.place import IndexPlace
@@ -14,20 +20,21 @@ from obsidian_rag.index.progress import Failure, IndexResult, Listener, Mode, St
 from obsidian_rag.index.rebuild import Rebuild, is_rebuild_due
 from obsidian_rag.index.run import IndexRun, Workplace, finish_promotion
 from obsidian_rag.index.sending import Sending
+from obsidian_rag.relations import RelationsWriter
 from obsidian_rag.store import Links, Queue, make_private, now, repaired, writer_lock
 from obsidian_rag.vault import Vault, sweep_data_folder
 
-_LOOK_EVERY_S = 0.25
+_LINK_CHECK_INTERVAL_S = 0.25
 
 
 def carry_out(place: IndexPlace, order: RunOrder, listener: Listener, stop: Stop) -> IndexResult:
-    """Index all vaults, or some files of one, and leave the outcome in sync-result.json.
+    """Index all vaults, or some files of one, and write the outcome to sync-result.json.
 
     Raises:
-        Busy: another process is at it.
-        NotFound: no vault has the link id of the order.
-        ConfigInvalid: the user has to agree first that notes are sent to a server outside.
-        ObsidianRagError: the run could not finish; the next one goes on where it stopped.
+        Busy: another process is writing the index.
+        NotFound: no vault has the order's link id.
+        ConfigInvalid: the user must first agree to send notes to an external server.
+        ObsidianRagError: the run failed; the next one continues where it stopped.
     """
     home, mode = place.config.home, order.mode
     begun = time.monotonic()
@@ -37,7 +44,8 @@ def carry_out(place: IndexPlace, order: RunOrder, listener: Listener, stop: Stop
         started = now()
         try:
             make_private(home)
-            repair = _repaired(place) if mode is Mode.REINDEX else ""
+            repair = _repair(place) if mode is Mode.REINDEX else ""
+            root = place.vaults.one(order.link_id).root
             result = _run(place, order, listener, stop)
             took = round((time.monotonic() - begun) * 1000)
             result = replace(result, duration_ms=took, repair=repair or result.repair)
@@ -46,27 +54,28 @@ def carry_out(place: IndexPlace, order: RunOrder, listener: Listener, stop: Stop
                 place.config,
                 {
                     "status": "partial" if result.tally.errors else status,
-                    "vault_path": str(place.vaults.one(order.link_id).root),
+                    "vault_path": str(root),
                     "link_id": order.link_id,
                     "started_at": started,
                     **result.fields,
                 },
             )
         except (ObsidianRagError, OSError) as error:
-            failure = _known(error)
-            with contextlib.suppress(OSError):  # on a full disk the old word has to do
+            failure = _to_domain_error(error)
+            with contextlib.suppress(OSError):  # on a full disk the old result stays
                 record_failure(place.config, mode, failure)
             raise failure from error
         return result
 
 
 def _run(place: IndexPlace, order: RunOrder, listener: Listener, stop: Stop) -> IndexResult:
-    """The run itself, with the writer's lock held."""
+    """Run with the writer lock held."""
+    place.chunks.claim([link.link_id for link in Links(place.database).all()])
     if order.mode is not Mode.REINDEX and place.chunks.exists():
-        place.chunks.check()
+        _check_table(place, order.mode)
     place.vaults.remember_primary()
-    with place.relations_consumer() as consumer:
-        runs = _Runs(place, consumer, listener, stop, order.accepts_removals)
+    with place.relations_writer() as relations:
+        runs = _Runs(place, relations, listener, stop, order.accepts_removals)
         if is_rebuild_due(place, order.mode):
             result = runs.rebuild(order.mode)
         elif order.link_id is None and order.paths is None:
@@ -79,12 +88,22 @@ def _run(place: IndexPlace, order: RunOrder, listener: Listener, stop: Stop) -> 
     return result
 
 
+def _check_table(place: IndexPlace, mode: Mode) -> None:
+    """Check the table before writing to it, in depth if it has no checksums."""
+    place.chunks.check()
+    if not place.chunks.is_recorded() and not is_rebuild_due(place, mode):
+        # An index of another version is not written to; the run itself reports what to do.
+        with contextlib.suppress(IndexIncomplete):
+            verify_table(place)
+            place.chunks.record(begins=True)
+
+
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """The runs of one call: over one vault, over each, or one rebuild of all."""
+    """The kinds of run: over one vault, over each, or a rebuild of all."""
 
     place: IndexPlace
-    consumer: NoteConsumer
+    relations: RelationsWriter
     listener: Listener
     stop: Stop
     accepts_removals: bool
@@ -94,22 +113,22 @@ class _Runs:
     ) -> IndexResult:
         """Index one vault, or some files of it."""
         finish_promotion(self.place.database, self.place.chunks)
-        place = Workplace.of(self.place, vault, self.consumer)
-        stop = _ended_or_paused(self.place, vault, self.stop)
+        place = Workplace.of(self.place, vault, self.relations)
+        stop = _stop_when_paused(self.place, vault, self.stop)
         run = IndexRun(place, self.listener, stop, accepts_removals=self.accepts_removals)
         if is_resumed and Queue(self.place.database).is_waiting(vault.link_id):
             return run.go_on()
         return run.run(mode, paths)
 
     def all(self, mode: Mode) -> IndexResult:
-        """Index the primary vault, then each that is linked; one that is away stops no other."""
+        """Index the primary vault, then each linked one; a missing one does not stop the rest."""
         primary, *linked = self.place.vaults
         result = self.one(mode, primary)
         for vault in linked:
             if vault.is_paused or result.tally.is_cancelled:
                 continue
             try:
-                # The first run has made what a reindex makes anew where there was no index.
+                # Without an index a reindex is a first run: the primary's run has created it.
                 found = self.one(Mode.SYNC if mode is Mode.REINDEX else mode, vault)
             except (VaultAway, NotFound) as error:
                 trouble = Failure(f"{vault.name}/", error.code, error.message, True, vault.link_id)
@@ -122,15 +141,15 @@ class _Runs:
     def rebuild(self, mode: Mode) -> IndexResult:
         """Build a second index of all vaults and swap it in."""
         vaults = list(self.place.vaults)
-        place = Workplace.of(self.place, vaults[0], self.consumer)
+        place = Workplace.of(self.place, vaults[0], self.relations)
         rebuild = Rebuild(
             place, vaults, self.listener, self.stop, accepts_removals=self.accepts_removals
         )
         return rebuild.run(mode)
 
 
-def _ended_or_paused(place: IndexPlace, vault: Vault, stop: Stop) -> Stop:
-    """A linked vault that is paused or removed meanwhile, by any process, ends its run."""
+def _stop_when_paused(place: IndexPlace, vault: Vault, stop: Stop) -> Stop:
+    """A `stop` that is also true once any process has paused or removed the linked vault."""
     if vault.is_primary:
         return stop
     links, look_at, is_over = Links(place.database), 0.0, False
@@ -140,7 +159,7 @@ def _ended_or_paused(place: IndexPlace, vault: Vault, stop: Stop) -> Stop:
         if stop():
             return True
         if time.monotonic() >= look_at:
-            look_at = time.monotonic() + _LOOK_EVERY_S
+            look_at = time.monotonic() + _LINK_CHECK_INTERVAL_S
             link = links.get(vault.link_id)
             is_over = link is None or link.is_paused or not link.enabled
         return is_over
@@ -148,11 +167,11 @@ def _ended_or_paused(place: IndexPlace, vault: Vault, stop: Stop) -> Stop:
     return is_to_end
 
 
-def _repaired(place: IndexPlace) -> str:
+def _repair(place: IndexPlace) -> str:
     return repaired(place.config.database, lambda: place.database, place.close)
 
 
-def _known(error: ObsidianRagError | OSError) -> ObsidianRagError:
+def _to_domain_error(error: ObsidianRagError | OSError) -> ObsidianRagError:
     if isinstance(error, ObsidianRagError):
         return error
     return IndexerFailed(

@@ -11,12 +11,11 @@ from obsidian_rag.livesync.care import (
     unlock_database,
     waiting_conflicts,
 )
-from obsidian_rag.livesync.case import Direction
 from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.codec.tweaks import NotEncrypted
+from obsidian_rag.livesync.disk import Direction
 from obsidian_rag.livesync.line_changes import find_hunks
 from obsidian_rag.livesync.loop import LivesyncLoop, run_until_stopped
-from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.restore import (
     RestoredMany,
     restore_many,
@@ -36,11 +35,12 @@ from obsidian_rag.livesync.setup import (
 from obsidian_rag.livesync.site import (
     PASSPHRASE_VARIABLE,
     PASSWORD_VARIABLE,
+    Options,
     settings_for_syncing,
     shares_vault,
 )
 from obsidian_rag.livesync.state import LivesyncState
-from obsidian_rag.livesync.status import livesync_status, synced_link
+from obsidian_rag.livesync.status import livesync_status, livesync_trouble, synced_link
 
 __all__ = [
     "PASSPHRASE_VARIABLE",
@@ -63,6 +63,7 @@ __all__ = [
     "finish_resolving",
     "forget_secrets",
     "livesync_status",
+    "livesync_trouble",
     "merge_conflict",
     "needs_consent",
     "needs_password",

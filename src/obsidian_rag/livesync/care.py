@@ -1,4 +1,4 @@
-"""What a user does about LiveSync by hand: check, resolve, unlock."""
+"""What a user does by hand: check, resolve conflicts, unlock."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,22 +11,22 @@ from obsidian_rag.livesync.couchdb import Couch
 from obsidian_rag.livesync.disk import Disk
 from obsidian_rag.livesync.filters import Filters
 from obsidian_rag.livesync.membership import Membership, rehearse, unlock
-from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.resolution import Resolved, Resolver, Version
 from obsidian_rag.livesync.session import (
     is_node_running,
-    node_lock,
+    lock_records,
+    open_database,
     open_records,
     sync_once,
     trash_of,
 )
-from obsidian_rag.livesync.site import Site, filters_of, place_of, site_of
+from obsidian_rag.livesync.site import Options, Site, filters_of, site_of
 from obsidian_rag.store import Conflict, Quarantined
 
 
 @dataclass(frozen=True, slots=True)
 class LivesyncCheck:
-    """What is not synced, or not as it should be; `trouble` keeps us from the database."""
+    """What is not synced, or not as it should be; `trouble` is why the database is unusable."""
 
     quarantined: tuple[Quarantined, ...]
     conflicts: tuple[Conflict, ...]
@@ -38,13 +38,13 @@ class LivesyncCheck:
 
     @property
     def is_clean(self) -> bool:
-        """Whether there is nothing to be looked at; warnings and filters are no trouble."""
+        """Whether nothing needs attention; warnings and filters do not count."""
         return not (self.quarantined or self.conflicts or self.left_out or self.trouble)
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingConflict:
-    """A conflict that waits for the user; `ours` is the revision that this vault's file was."""
+    """A conflict that waits for the user; `ours` is the revision last synced with this vault."""
 
     conflict: Conflict
     ours: str | None
@@ -64,7 +64,7 @@ def check_livesync(config: Config, options: Options | None = None) -> LivesyncCh
                 member = rehearse(couch, site, records)
         except ObsidianRagError as error:
             trouble = error
-        # Without the database, its devices are taken to have agreed on what is usual.
+        # Without the database, assume the default settings.
         tweaks = member.tweaks if member else Tweaks()
         codec = member.codec if member else Codec(tweaks, None, None)
         filters = Filters(filters_of(config), tweaks, place.root)
@@ -99,10 +99,10 @@ def waiting_conflicts(
 def resolve_conflict(
     config: Config, note: str, keep: str, options: Options | None = None
 ) -> Resolved:
-    """Settle the conflict of one note; `keep` is ours, theirs, both or a revision.
+    """Resolve the conflict of one note; `keep` is ours, theirs, both or a revision.
 
     Raises:
-        NotFound: the note is in no conflict.
+        NotFound: the note has no conflict.
         ObsidianRagError: as for `Resolver.resolve`, or the database cannot be reached or used.
     """
     with _resolver(config, note, options) as (resolver, conflict):
@@ -110,7 +110,7 @@ def resolve_conflict(
 
 
 def merge_conflict(config: Config, note: str, content: bytes) -> Resolved:
-    """Settle the conflict of one note with a text of the user's.
+    """Resolve the conflict of one note with the user's own text.
 
     Raises:
         ObsidianRagError: as for `resolve_conflict`.
@@ -134,7 +134,7 @@ def _resolver(
     config: Config, note: str, options: Options | None
 ) -> Iterator[tuple[Resolver, Conflict]]:
     with open_records(config, options) as (_, records):
-        conflict = _named(records.conflicts(), note)
+        conflict = _find_conflict(records.conflicts(), note)
         with _couch(config, options) as (site, couch):
             member = rehearse(couch, site, records)
             yield (
@@ -149,26 +149,28 @@ def _resolver(
 
 
 def finish_resolving(config: Config, options: Options | None = None) -> None:
-    """Bring what was settled to both sides; a node that runs does so by itself.
+    """Sync the resolution to both sides; a running node does so by itself.
 
     Raises:
         ObsidianRagError: as for `sync_once`.
     """
-    if not is_node_running(config, place_of(config, options).key):
+    with open_records(config, options) as (_, records):
+        is_running = is_node_running(config, records.remote)
+    if not is_running:
         sync_once(config, options)
 
 
 def unlock_database(config: Config, options: Options | None = None) -> None:
-    """Have this device accepted by a database that was locked or rebuilt; files stay as they are.
+    """Get this device accepted by a locked or rebuilt database; files stay as they are.
 
     Raises:
-        Busy: a node is at work.
+        Busy: a node is running.
         ObsidianRagError: the database cannot be reached or used.
     """
     with (
-        open_records(config, options) as (_, records),
+        contextlib.closing(open_database(config)) as database,
         _couch(config, options) as (site, couch),
-        node_lock(config, site.key),
+        lock_records(config, database, couch, site) as records,
     ):
         unlock(couch, records)
 
@@ -180,7 +182,7 @@ def _couch(config: Config, options: Options | None) -> Iterator[tuple[Site, Couc
         yield site, couch
 
 
-def _named(conflicts: list[Conflict], note: str) -> Conflict:
+def _find_conflict(conflicts: list[Conflict], note: str) -> Conflict:
     exact = [one for one in conflicts if note in (one.path, one.doc_id)]
     wanted = note.removesuffix(".md").casefold()
     alike = [

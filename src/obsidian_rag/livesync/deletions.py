@@ -1,10 +1,10 @@
-"""Deletions that arrive: counted before one of them is carried out, and held if they are many.
+"""Incoming deletions: counted before any is carried out, and held if there are too many.
 
-Threat: a device whose disk failed, or whose vault was emptied by mistake, tells everybody to
-delete everything, all at once or a few at a time. So deletions are the last thing that a sync does.
-Those of a day are counted together, whatever was restarted meanwhile: what was carried out is
-listed in the trash, what waits is written down. While deletions are held all else goes on, and
-only the user says whether they are meant.
+Threat: a device whose disk failed, or whose vault was emptied by mistake, makes all others
+delete everything, all at once or a few at a time. So deletions are the last step of a sync.
+Those of one day are counted together, even across restarts: those carried out are listed in the
+trash, those waiting are stored. While deletions are held all else goes on, and only the user can
+confirm them.
 """
 
 import json
@@ -20,7 +20,7 @@ from obsidian_rag.store import LivesyncRecords, now
 
 if TYPE_CHECKING:
     from obsidian_rag.errors import LivesyncBrake
-    from obsidian_rag.livesync.case import Case
+    from obsidian_rag.livesync.disk import Case
     from obsidian_rag.livesync.reconcile import Reconciler
 
 _log = logging.getLogger(__name__)
@@ -28,12 +28,12 @@ DELETED, MOVED = "deleted on another device", "moved on another device"
 _HELD = "held_deletions"
 _ANSWER = "held_answer"
 _ACCEPTED = "deletions_accepted"
-_COUNTED_TOGETHER = timedelta(days=1)
-_EVERYTHING = 100.0
+_COUNTING_PERIOD = timedelta(days=1)
+_NO_LIMIT_PERCENT = 100.0
 
 
 class HeldAnswer(StrEnum):
-    """What the user says about deletions that are held."""
+    """The user's answer about held deletions."""
 
     TAKE = "take"
     REFUSE = "refuse"
@@ -45,16 +45,16 @@ def held_deletions(records: LivesyncRecords) -> list[str]:
 
 
 def answer_held(records: LivesyncRecords, answer: HeldAnswer) -> None:
-    """Say whether the deletions that are held are meant; the next sync obeys.
+    """Record whether the held deletions are intended; the next sync acts on it.
 
-    It is about these and no others: what arrives later is asked about again.
+    The answer covers only these: the user is asked again about later ones.
     """
-    told = {"answer": answer.value, "ids": held_deletions(records)}
-    records.put_fact(_ANSWER, json.dumps(told))
+    stored = {"answer": answer.value, "ids": held_deletions(records)}
+    records.put_fact(_ANSWER, json.dumps(stored))
 
 
 class Deletions:
-    """The deletions that one reconciler came across, and those held before it."""
+    """The deletions that one reconciler found, and those held from earlier runs."""
 
     def __init__(self, reconciler: "Reconciler", max_percent: float) -> None:
         self._reconciler = reconciler
@@ -65,16 +65,16 @@ class Deletions:
         self._found: set[str] = set()
         self._cleared: set[str] = set()
         self._moved: set[str] = set()
-        # Content that came under a new name: what is deleted under another one was moved.
+        # Content that arrived under a new name: its deletion elsewhere is a move.
         self._arrived: Counter[str] = Counter()
 
     @property
     def is_answered(self) -> bool:
-        """Whether the user has decided about what is held."""
+        """Whether the user has answered about the held deletions."""
         return bool(self._held) and self._records.get_fact(_ANSWER) is not None
 
     def may_act(self, case: "Case") -> bool:
-        """Whether to do what was decided now; a deletion is remembered and comes last."""
+        """Whether to act now; a deletion is noted and comes last."""
         if case.action is not Action.TRASH:
             if not self._is_sending_only:
                 self._found.discard(case.doc_id)
@@ -85,7 +85,7 @@ class Deletions:
         return case.doc_id in self._cleared
 
     def arrived(self, content: str) -> None:
-        """A file with this content came into the vault under a new name."""
+        """Note a file with this content that arrived under a new name."""
         self._arrived[content] += 1
 
     def reason(self, case: "Case") -> str:
@@ -93,7 +93,7 @@ class Deletions:
         return MOVED if case.doc_id in self._moved else DELETED
 
     def clear(self) -> list[str]:
-        """The documents to look at again: deletions that may be done now, or that are refused."""
+        """Decide about the deletions; return the documents to look at again, allowed or refused."""
         if self._is_sending_only:
             return []
         self._held |= self._found
@@ -102,23 +102,23 @@ class Deletions:
         due: list[str] = []
         if self._held:
             self._note_moves()
-            refused, taken = self._answered()
+            refused, taken = self._load_answer()
             for doc_id in refused:
-                # A file that was never synced is sent, whatever the database says.
+                # Without a record, the file is sent again as a new one.
                 self._records.forget(doc_id)
             rest = self._held - refused - taken
-            if rest and (trouble := self._too_many(rest)) is None:
+            if rest and (trouble := self._brake_if_too_many(rest)) is None:
                 taken |= rest
             self._cleared = taken
             due = sorted(refused | taken)
-        self._tell(trouble)
+        self._report(trouble)
         self._save()
         return due
 
     def finish(self, done: Iterable[str]) -> None:
-        """What was due is done; what was found meanwhile waits for the next time."""
+        """Note that the due deletions are done; those found meanwhile wait for the next sync."""
         is_answered = self._records.get_fact(_ANSWER) is not None
-        is_meant = is_answered or self._max_percent >= _EVERYTHING
+        is_meant = is_answered or self._max_percent >= _NO_LIMIT_PERCENT
         self._held = (self._held - set(done)) | self._found
         self._save()
         if not self._reconciler.policy.is_dry:
@@ -129,20 +129,20 @@ class Deletions:
         self._found, self._cleared = set(), set()
 
     def keep(self) -> None:
-        """The sync is being stopped: what was found waits."""
+        """Store the deletions found, because the sync is being stopped."""
         self._held |= self._found
         self._found = set()
         self._save()
 
-    def _answered(self) -> tuple[set[str], set[str]]:
-        """What the user has refused, and what they have said is meant."""
-        told = json.loads(self._records.get_fact(_ANSWER) or "{}")
-        ids = self._held.intersection(told.get("ids", ()))
-        if self._reconciler.policy.is_dry or told.get("answer") not in tuple(HeldAnswer):
+    def _load_answer(self) -> tuple[set[str], set[str]]:
+        """The deletions that the user refused, and those they confirmed."""
+        stored = json.loads(self._records.get_fact(_ANSWER) or "{}")
+        ids = self._held.intersection(stored.get("ids", ()))
+        if self._reconciler.policy.is_dry or stored.get("answer") not in tuple(HeldAnswer):
             return set(), set()
-        return (ids, set()) if told["answer"] == HeldAnswer.REFUSE else (set(), ids)
+        return (ids, set()) if stored["answer"] == HeldAnswer.REFUSE else (set(), ids)
 
-    def _too_many(self, held: set[str]) -> "LivesyncBrake | None":
+    def _brake_if_too_many(self, held: set[str]) -> "LivesyncBrake | None":
         waiting = len(held - self._moved)
         if not waiting:
             return None
@@ -161,7 +161,7 @@ class Deletions:
                 self._arrived[content] -= 1
                 self._moved.add(doc_id)
 
-    def _tell(self, trouble: "LivesyncBrake | None") -> None:
+    def _report(self, trouble: "LivesyncBrake | None") -> None:
         before, self._reconciler.stats.brake = self._reconciler.stats.brake, trouble
         if trouble is not None and (before is None or before.message != trouble.message):
             _log.warning("%s", trouble.message)
@@ -169,11 +169,11 @@ class Deletions:
     def _save(self) -> None:
         if self._reconciler.policy.is_dry:
             return
-        told = json.dumps(sorted(self._held)) if self._held else None
-        if told != self._records.get_fact(_HELD):
-            self._records.put_fact(_HELD, told)
+        stored = json.dumps(sorted(self._held)) if self._held else None
+        if stored != self._records.get_fact(_HELD):
+            self._records.put_fact(_HELD, stored)
 
 
 def _day_before(moment: str) -> str:
-    before = datetime.fromisoformat(moment) - _COUNTED_TOGETHER
+    before = datetime.fromisoformat(moment) - _COUNTING_PERIOD
     return before.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,11 +1,12 @@
-"""The vault as the database sees it: which file is which document, and what is in it."""
+"""The vault as documents: which file belongs to which document, and its content."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
-from obsidian_rag.errors import NoteChanged, NotFound, ObsidianRagError
-from obsidian_rag.livesync.codec import Codec
+from obsidian_rag.errors import LivesyncUnreadable, NoteChanged, NotFound, ObsidianRagError
+from obsidian_rag.livesync.codec import Codec, Entry
 from obsidian_rag.livesync.codec.path_ids import (
     assign,
     folders_above,
@@ -14,8 +15,9 @@ from obsidian_rag.livesync.codec.path_ids import (
     takes_part,
     warns,
 )
-from obsidian_rag.livesync.decision import Absent, Local, Present
+from obsidian_rag.livesync.decision import Absent, Action, Conflicted, Local, Present
 from obsidian_rag.livesync.filters import Filters
+from obsidian_rag.livesync.remote_view import View
 from obsidian_rag.store import LivesyncRecords, SyncedFile
 from obsidian_rag.vault import (
     FileEntry,
@@ -30,7 +32,7 @@ from obsidian_rag.vault import (
 
 @dataclass(frozen=True, slots=True)
 class LocalState:
-    """One file as it is now; `data` is there if it had to be read."""
+    """One file as it is now; `data` is set if it had to be read."""
 
     local: Local
     entry: FileEntry | None = None
@@ -40,8 +42,8 @@ class LocalState:
 class Disk:
     """The files that take part; `look` walks them all, `look_at` keeps a few up to date.
 
-    Only a walk tells that a file is gone. `is_stale` says that something was found to be
-    different from the last walk, so that the next one is due.
+    Only a walk can show that a file is gone. `is_stale` means that something differs from the
+    last walk, so that a new one is due.
     """
 
     def __init__(
@@ -52,34 +54,34 @@ class Disk:
         filters: Filters,
         records: LivesyncRecords | None = None,
     ) -> None:
-        """Look below `root`; `records` tell the file that a document was last synced as."""
+        """Look below `root`; `records` hold the path that a document was last synced as."""
         self.root = root
         self.is_stale = True
         self.left_out: dict[str, str] = {}
         self.filtered: dict[str, str] = {}
-        # Files that take part, with names that some systems cannot write.
+        # Synced files whose names some systems cannot write.
         self.unwelcome: dict[str, str] = {}
         self.filters = filters
         self._codec = codec
         self._max_bytes = max_bytes
         self._records = records
         self._files: dict[str, FileEntry] = {}
-        self._left_ids: set[str] = set()
-        self._doubted: set[str] = set()
-        # Files that the disk does not spell as the database does, and will not.
+        self._left_out_ids: set[str] = set()
+        self._doubted_ids: set[str] = set()
+        # Documents whose files the disk cannot spell as the database does.
         self.case_locked: set[str] = set()
         self._walk: FileWalk | None = None
 
     def look(self, live: Callable[[list[str]], set[str]] = lambda _ids: set()) -> FileWalk:
         """Walk the vault; what does not take part is listed in `left_out` with the reason.
 
-        `live` tells which of some documents the database has, for names with several forms.
+        `live` returns which of the given documents the database has, for names with several forms.
         """
         walk = walk_files(self.root)
         self._walk = walk
         self.filters.refresh()
         self.filtered = {}
-        self._files, self._left_ids = {}, set()
+        self._files, self._left_out_ids = {}, set()
         self.unwelcome = {}
         self.left_out = dict(walk.unseen)
         groups: dict[str, list[FileEntry]] = {}
@@ -90,18 +92,18 @@ class Disk:
             doc_id = self._codec.path_to_id(entry.rel_path)
             if (reason := self.filters.reason(entry.rel_path)) is not None:
                 self.filtered[entry.rel_path] = reason
-                self._left_ids.add(doc_id)
+                self._left_out_ids.add(doc_id)
                 continue
             groups.setdefault(doc_id, []).append(entry)
-        self._take(groups, live)
+        self._assign_files(groups, live)
         self.is_stale = False
         self.filters.has_changed = False
         return walk
 
     def look_at(self, paths: Iterable[str]) -> list[str] | None:
-        """Look at files that were written; their documents, or None if only a walk can tell.
+        """Look at files that were written; their documents, or None if a walk is needed.
 
-        That is so when a file is gone, when its name has a twin, and when the filters changed.
+        It is needed when a file is gone, when its name has a twin, or when the filters changed.
         """
         self.filters.refresh()
         entries = files_at(self.root, paths)
@@ -118,21 +120,21 @@ class Disk:
             doc_id = self._document_of(entry)
             if doc_id is None or entry.size_bytes > self._max_bytes:
                 return None
-            self._hold(doc_id, entry)
+            self._set_entry(doc_id, entry)
             found.append(doc_id)
         return None if self.filters.has_changed else found
 
     def _document_of(self, entry: FileEntry) -> str | None:
-        """The document of a file; None where other files have a say in that."""
-        ids = self._ids_of([entry])
+        """The document of a file; None if that depends on other files."""
+        ids = self._possible_ids([entry])
         for doc_id in ids:
             known = self._files.get(doc_id)
             if known is not None and known.rel_path == entry.rel_path:
                 return doc_id
         folders = map(self._codec.path_to_id, folders_above(entry.rel_path))
-        if len(ids) > 1 or any(one in self._files or one in self._left_ids for one in ids):
+        if len(ids) > 1 or any(one in self._files or one in self._left_out_ids for one in ids):
             return None
-        # A file that has become a folder is gone.
+        # A file was replaced by a folder, so it is gone.
         return None if any(one in self._files for one in folders) else ids[0]
 
     def ids(self) -> Iterator[str]:
@@ -140,36 +142,36 @@ class Disk:
         return iter(self._files)
 
     def entry(self, doc_id: str) -> FileEntry | None:
-        """The file of a document, as far as we know."""
+        """The file of a document, as of the last look."""
         return self._files.get(doc_id)
 
     def is_as_recorded(
         self, doc_id: str, known: SyncedFile | None, *, with_path: bool = False
     ) -> bool:
-        """Whether the file's metadata are those of the last sync, so that it need not be read."""
+        """Whether the file's metadata match the last sync, so that it need not be read."""
         entry = self._files.get(doc_id)
         if entry is None or known is None or known.content_hash is None:
             return False
         is_spelled = normalise(entry.rel_path) == normalise(known.path)
-        if doc_id in self._doubted or (with_path and not is_spelled):
+        if doc_id in self._doubted_ids or (with_path and not is_spelled):
             return False
         return (entry.size_bytes, entry.mtime_ns) == (known.size, known.mtime_ns)
 
     def is_gone(self, doc_id: str, *paths: str) -> bool:
-        """Whether there is surely no file of this document; a large one, say, is there."""
-        if doc_id in self._files or doc_id in self._left_ids:
+        """Whether this document certainly has no file; one that is left out still exists."""
+        if doc_id in self._files or doc_id in self._left_out_ids:
             return False
         if any(map(self.filters.reason, paths)):
-            return False  # what the filters keep back is nobody's deletion
+            return False  # a filtered file was not deleted
         return self._walk is not None and not any(map(self._walk.may_hide, paths))
 
     def doubt(self, doc_id: str) -> None:
-        """A file was found to be another than its metadata told: read it, whatever they tell."""
-        self._doubted.add(doc_id)
+        """Distrust a file's metadata after they proved wrong: read its content next time."""
+        self._doubted_ids.add(doc_id)
         self.is_stale = True
 
     def see(self, doc_id: str, known: SyncedFile | None, path: str | None) -> LocalState | None:
-        """The file of a document; None if it cannot be told what it is right now."""
+        """The file of a document; None if its state cannot be determined right now."""
         entry = self._files.get(doc_id)
         if entry is None:
             places = [place for place in (path, known.path if known else None) if place]
@@ -185,14 +187,26 @@ class Disk:
         except ObsidianRagError as error:
             self.left_out[entry.rel_path] = error.message
             return None
-        self._hold(doc_id, entry)
+        self._set_entry(doc_id, entry)
         found = content_hash(data)
         if known is not None and found == known.content_hash:
-            self._doubted.discard(doc_id)
+            self._doubted_ids.discard(doc_id)
         return LocalState(Present(found, normalise(entry.rel_path)), entry, data)
 
+    def below_link(self, entry: Entry | None) -> LivesyncUnreadable | None:
+        """The error if a document's path runs through a symlink of the vault."""
+        if entry is None or entry.is_deleted:
+            return None
+        for folder in folders_above(entry.path):
+            if self.left_out.get(folder) == "symlink":
+                return LivesyncUnreadable(
+                    f"{entry.path!r} is not written, because {folder!r} is a symlink here.",
+                    "Rename or remove the symlink.",
+                )
+        return None
+
     def bytes_of(self, doc_id: str, file: LocalState) -> bytes | None:
-        """What is in a file; None if it is no longer what was seen."""
+        """The content of a file; None if it changed since it was seen."""
         if file.data is not None or file.entry is None:
             return file.data
         assert isinstance(file.local, Present)
@@ -206,73 +220,73 @@ class Disk:
         return data
 
     def is_still_gone(self, path: str) -> bool:
-        """Whether a file that the walk did not see has not come back since."""
+        """Whether a file that the walk did not find is still missing."""
         try:
             read_bytes(self.root, path)
         except NotFound:
             return True
         except ObsidianRagError:
             if in_the_way(self.root, path) == path:
-                return True  # a folder has the name of the file now
+                return True  # a folder has the file's name now
         self.is_stale = True
         return False
 
     def put(self, doc_id: str, entry: FileEntry) -> None:
-        """We wrote this file."""
-        self._hold(doc_id, entry)
-        self._doubted.discard(doc_id)
+        """Note a file that we wrote."""
+        self._set_entry(doc_id, entry)
+        self._doubted_ids.discard(doc_id)
 
     def drop(self, doc_id: str) -> None:
-        """We removed this file."""
+        """Note that we removed a file."""
         if (entry := self._files.pop(doc_id, None)) is not None:
             self.unwelcome.pop(entry.rel_path, None)
-        self._doubted.discard(doc_id)
+        self._doubted_ids.discard(doc_id)
 
     def owner_of(self, path: str) -> str | None:
-        """The document whose file has this very path."""
+        """The document whose file has exactly this path."""
         return next((one for one, file in self._files.items() if file.rel_path == path), None)
 
-    def _take(
+    def _assign_files(
         self, groups: dict[str, list[FileEntry]], live: Callable[[list[str]], set[str]]
     ) -> None:
-        """Give each file to its document; files with one name in several forms share them out."""
+        """Assign each file to a document, also where one name has several Unicode forms."""
         several: dict[str, list[str]] = {}
         for doc_id, entries in groups.items():
             first = entries[0]
             if len(entries) > 1 or not first.rel_path.isascii():
-                several[doc_id] = self._ids_of(entries)
+                several[doc_id] = self._possible_ids(entries)
             else:
-                self._put(doc_id, first)
+                self._add_file(doc_id, first)
         asked = [one for ids in several.values() if len(ids) > 1 for one in ids]
-        there = live([one for one in asked if self._spelling_of(one) is None]) if asked else set()
+        there = live([one for one in asked if self._synced_path(one) is None]) if asked else set()
         for doc_id, ids in several.items():
             entries = groups[doc_id]
-            synced = {one: path for one in ids if (path := self._spelling_of(one)) is not None}
+            synced = {one: path for one in ids if (path := self._synced_path(one)) is not None}
             paths = [entry.rel_path for entry in entries]
             found = assign(
                 paths, self._codec.id_as_spelled, synced, [one for one in ids if one in there]
             )
             for entry in entries:
                 if (own := found.get(entry.rel_path)) is not None:
-                    self._put(own, entry)
+                    self._add_file(own, entry)
                 else:
                     self._leave_out(doc_id, entry, _twin_reason(entry.rel_path, found))
 
-    def _spelling_of(self, doc_id: str) -> str | None:
+    def _synced_path(self, doc_id: str) -> str | None:
         known = self._records.file(doc_id) if self._records is not None else None
         return known.path if known is not None and known.content_hash else None
 
-    def _ids_of(self, entries: list[FileEntry]) -> list[str]:
+    def _possible_ids(self, entries: list[FileEntry]) -> list[str]:
         forms = (form for entry in entries for form in forms_of(entry.rel_path))
         return list(dict.fromkeys(map(self._codec.id_as_spelled, forms)))
 
-    def _put(self, doc_id: str, entry: FileEntry) -> None:
+    def _add_file(self, doc_id: str, entry: FileEntry) -> None:
         if entry.size_bytes > self._max_bytes:
             self._leave_out(doc_id, entry, "is larger than the devices agreed on")
         else:
-            self._hold(doc_id, entry)
+            self._set_entry(doc_id, entry)
 
-    def _hold(self, doc_id: str, entry: FileEntry) -> None:
+    def _set_entry(self, doc_id: str, entry: FileEntry) -> None:
         before = self._files.get(doc_id)
         self._files[doc_id] = entry
         if before is None or before.rel_path != entry.rel_path:
@@ -283,9 +297,55 @@ class Disk:
 
     def _leave_out(self, doc_id: str, entry: FileEntry, reason: str) -> None:
         self.left_out[entry.rel_path] = reason
-        self._left_ids.add(doc_id)
+        self._left_out_ids.add(doc_id)
 
 
 def _twin_reason(path: str, others: Iterable[str]) -> str:
     is_form = any(normalise(other) == normalise(path) for other in others)
     return f"differs from another file only in {'its Unicode form' if is_form else 'case'}"
+
+
+class Direction(StrEnum):
+    """Which way changes go."""
+
+    BOTH = "both"
+    PULL = "pull"
+    PUSH = "push"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How a node reconciles files and documents."""
+
+    direction: Direction = Direction.BOTH
+    is_dry: bool = False
+    may_merge: bool = True
+    keeps_conflicts_as_files: bool = True
+    trash: Path = Path()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One document, with all that is known about it in this round."""
+
+    doc_id: str
+    view: View
+    file: LocalState
+    known: SyncedFile | None
+    content: bytes | None = None
+    action: Action = Action.NOTHING
+
+    @property
+    def path(self) -> str:
+        """The path to show: the document's, else the file's, else the recorded one."""
+        if self.view.entry is not None:
+            return self.view.entry.path
+        if isinstance(self.file.local, Present):
+            return self.file.local.path
+        return self.known.path if self.known is not None else self.doc_id
+
+    @property
+    def rev(self) -> str:
+        """The winning revision."""
+        state = self.view.state
+        return state.winner if isinstance(state, Conflicted) else str(getattr(state, "rev", ""))

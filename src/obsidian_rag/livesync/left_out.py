@@ -1,17 +1,22 @@
-"""What is not synced and why, in a few words: counts, and the first few names of each kind."""
+"""What is not synced and why, in short: counts, and the first few names of each kind."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from obsidian_rag.store import LivesyncRecords
+from obsidian_rag.errors import LivesyncTooLarge
+from obsidian_rag.store import LivesyncRecords, Quarantined
 
 _IGNORED = "ignored"
-_FEW = 5
+_MAX_PATHS_SHOWN = 5
 _SET_ASIDE = "cannot be read or must not be applied (`obsidian-rag livesync check` says why)"
-# What a walk calls things.
-_WORDS = {
+_SET_ASIDE_BY_CODE = {
+    LivesyncTooLarge.code: "the server refuses it as too large (HTTP 413): raise its limits"
+    " max_document_size and max_http_request_size, or a proxy's client_max_body_size"
+}
+# The walk's reasons, in words for the user.
+_REASONS = {
     "symlink": "is a symlink",
     "unreadable": "cannot be read",
     "not_a_file": "is not a regular file",
@@ -22,17 +27,17 @@ _WORDS = {
 
 
 class Kind(StrEnum):
-    """Why something is not synced, as far as it matters to the user."""
+    """Why something is not synced, by what the user can do about it."""
 
     LEFT_OUT = "left_out"  # a file of the vault that cannot be synced
-    FILTERED = "filtered"  # the user's own filters keep it back
+    FILTERED = "filtered"  # excluded by the user's own filters
     SET_ASIDE = "set_aside"  # a document that waits
     ELSEWHERE = "elsewhere"  # synced, but some systems cannot write it
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Files that have one reason in common; `paths` has the first few of them."""
+    """Files that share one reason; `paths` has the first few of them."""
 
     kind: Kind
     reason: str
@@ -40,7 +45,7 @@ class LeftOut:
     paths: tuple[str, ...]
 
     def fields(self) -> dict[str, object]:
-        """The same for programs."""
+        """The fields for JSON."""
         return {
             "kind": self.kind.value,
             "reason": self.reason,
@@ -52,8 +57,8 @@ class LeftOut:
 class IgnoredDocuments:
     """Documents that the filters keep out of the vault, by their paths.
 
-    They are remembered because the feed of changes tells of each only once: when a filter is
-    lifted, they are due.
+    They are stored because the feed lists each change only once: when a filter is lifted, these
+    documents must be synced.
     """
 
     def __init__(self, records: LivesyncRecords) -> None:
@@ -63,23 +68,23 @@ class IgnoredDocuments:
 
     @property
     def paths(self) -> Iterable[str]:
-        """The paths of all of them."""
+        """Their paths."""
         return self._paths.values()
 
     def put(self, doc_id: str, path: str) -> None:
-        """The filters keep this document out."""
+        """Add a document that the filters exclude."""
         self._paths[doc_id] = path
 
     def drop(self, doc_id: str) -> None:
-        """The filters have nothing against this document, or it is gone."""
+        """Remove a document that the filters allow, or that is gone."""
         self._paths.pop(doc_id, None)
 
     def lifted(self, reason: Callable[[str], str | None]) -> list[str]:
-        """The documents that no filter keeps out any more."""
+        """The documents that no filter excludes any more."""
         return [doc_id for doc_id, path in self._paths.items() if reason(path) is None]
 
     def save(self) -> None:
-        """Write down what has changed."""
+        """Store the documents if they changed."""
         text = json.dumps(self._paths) if self._paths else None
         if text != self._stored:
             self._records.put_fact(_IGNORED, text)
@@ -89,23 +94,24 @@ class IgnoredDocuments:
 def summarised(
     left_out: Mapping[str, str],
     filtered: Mapping[str, str],
-    set_aside: Iterable[str],
+    set_aside: Iterable[Quarantined],
     unwelcome: Mapping[str, str],
 ) -> tuple[LeftOut, ...]:
     """What is not synced, the largest groups of each kind first."""
     groups: dict[tuple[Kind, str], list[str]] = {}
     for path, reason in left_out.items():
-        key = (Kind.LEFT_OUT, _WORDS.get(reason, reason))
+        key = (Kind.LEFT_OUT, _REASONS.get(reason, reason))
         groups.setdefault(key, []).append(path or "the vault's folder")
     for path, reason in filtered.items():
         groups.setdefault((Kind.FILTERED, reason), []).append(path)
-    for path in set_aside:
-        groups.setdefault((Kind.SET_ASIDE, _SET_ASIDE), []).append(path)
+    for one in set_aside:
+        reason = _SET_ASIDE_BY_CODE.get(one.code, _SET_ASIDE)
+        groups.setdefault((Kind.SET_ASIDE, reason), []).append(one.path or one.doc_id)
     for path, reason in unwelcome.items():
         if path not in left_out:
             groups.setdefault((Kind.ELSEWHERE, reason), []).append(path)
     found = [
-        LeftOut(kind, reason, len(paths), tuple(sorted(paths)[:_FEW]))
+        LeftOut(kind, reason, len(paths), tuple(sorted(paths)[:_MAX_PATHS_SHOWN]))
         for (kind, reason), paths in groups.items()
     ]
     order = list(Kind)

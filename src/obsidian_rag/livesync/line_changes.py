@@ -1,7 +1,7 @@
-"""What changed between two texts, line by line: the ground that merges stand on.
+"""A line diff of two texts, the basis of merges.
 
-The search takes about as long as reading both texts, whatever they hold. It may miss that lines
-are alike, and then tells of a larger change than there was; a merge only becomes more careful.
+The search takes about linear time, whatever the texts hold. It may miss equal lines and then
+reports a larger change than there was; a merge only becomes more careful.
 """
 
 import bisect
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# A line that often repeats (a blank one) says little about what belongs together, and costs much.
-_MOST_PAIRS_OF_A_LINE = 16
-_MOST_PAIRS = 500_000
+# A line that repeats often (a blank one) is a weak match, and costs much.
+_MAX_PAIRS_PER_LINE = 16
+_MAX_PAIRS = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +25,21 @@ class Hunk:
 
     @property
     def only_adds(self) -> bool:
-        """Whether no line of the base goes."""
+        """Whether no line of the base is removed."""
         return self.start == self.end
 
     @property
     def only_deletes(self) -> bool:
-        """Whether no line comes in."""
+        """Whether no line is added."""
         return not self.lines
 
     def overlaps(self, other: "Hunk") -> bool:
-        """Whether both change the same line, or one adds amid what the other changes."""
+        """Whether both change the same line, or one adds inside what the other changes."""
         return self.start < other.end and other.start < self.end
 
 
 def find_hunks(old: Sequence[str], new: tuple[str, ...]) -> Iterator[Hunk]:
-    """What turns the old lines into the new, in order, with a kept line between any two."""
+    """The hunks that turn the old lines into the new, in order, a kept line between any two."""
     position = (0, 0)
     for here, there in [*_anchors(old, new), (len(old), len(new))]:
         start, end, first, last = _trim(old, new, (position[0], here, position[1], there))
@@ -51,7 +51,7 @@ def find_hunks(old: Sequence[str], new: tuple[str, ...]) -> Iterator[Hunk]:
 def _trim(
     old: Sequence[str], new: Sequence[str], part: tuple[int, int, int, int]
 ) -> tuple[int, int, int, int]:
-    """Of a part of both texts (from, to; from, to), the part between what is alike."""
+    """A part of both texts (from, to; from, to) without its equal ends."""
     start, end, first, last = part
     while start < end and first < last and old[start] == new[first]:
         start, first = start + 1, first + 1
@@ -61,7 +61,7 @@ def _trim(
 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the longest row of telling lines stands that both texts have in the same order."""
+    """The longest sequence of rare lines that both texts have in the same order."""
     start, end, first, last = _trim(old, new, (0, len(old), 0, len(new)))
     places = _places(old[start:end], new[first:last])
     # Hunt and Szymanski: of all rows of one length, only the one that ends earliest matters.
@@ -82,15 +82,15 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _places(old: Sequence[str], new: Sequence[str]) -> dict[str, list[int]]:
-    """Where the telling lines of the old text stand in the new one, last place first."""
+    """The positions in the new text of the old text's rare lines, last first."""
     before, after = Counter(old), Counter(new)
     pairs = {line: count * after[line] for line, count in before.items()}
-    telling = {line for line, count in pairs.items() if 0 < count <= _MOST_PAIRS_OF_A_LINE}
-    if sum(pairs[line] for line in telling) > _MOST_PAIRS:
+    rare = {line for line, count in pairs.items() if 0 < count <= _MAX_PAIRS_PER_LINE}
+    if sum(pairs[line] for line in rare) > _MAX_PAIRS:
         return {}
-    places: dict[str, list[int]] = {line: [] for line in telling}
+    places: dict[str, list[int]] = {line: [] for line in rare}
     for there in range(len(new) - 1, -1, -1):
-        if new[there] in telling:
+        if new[there] in rare:
             places[new[there]].append(there)
     return places
 

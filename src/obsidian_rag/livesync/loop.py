@@ -1,7 +1,7 @@
-"""A node at work: told what happens in the vault, observed, and started again when it can be.
+"""A running node: fed by the vault's watcher, monitored by a heartbeat, restarted after errors.
 
-Threads: the node works in the thread that calls `run`; the watcher of the vault only leaves
-messages; the heartbeat has a thread, reads the node's counts, and is the only one that reports.
+Threads: the node works in the thread that calls `run`; the watcher of the vault only queues
+messages; the heartbeat has its own thread, reads the node's counts, and does all the reporting.
 """
 
 import contextlib
@@ -14,33 +14,33 @@ from pathlib import Path
 
 from obsidian_rag.config import Config
 from obsidian_rag.errors import Busy, IndexerFailed, LivesyncBrake, ObsidianRagError
-from obsidian_rag.livesync.case import Direction
+from obsidian_rag.livesync.disk import Direction
 from obsidian_rag.livesync.left_out import LeftOut
 from obsidian_rag.livesync.node import Listener, Node
-from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.session import drop_old_trash, open_node
+from obsidian_rag.livesync.site import Options
 from obsidian_rag.livesync.state import LivesyncState, save_state
 from obsidian_rag.store import file_identity
 from obsidian_rag.vault import watch_files
 
-# Under the room's own name: what the node says and what is said about it are one log.
+# Under the room's name, so that the node and its loop write to one log.
 _log = logging.getLogger("obsidian_rag.livesync")
-_HEARTBEAT_S = 0.25
-_WORD_EVERY_S = 5.0
-_TRASH_EVERY_S = 3600.0
-_WATCHER_PATIENCE_S = 10.0
-_JOIN_S = 5.0
+_HEARTBEAT_INTERVAL_S = 0.25
+_STATUS_INTERVAL_S = 5.0
+_TRASH_INTERVAL_S = 3600.0
+_WATCHER_START_TIMEOUT_S = 10.0
+_HEARTBEAT_JOIN_TIMEOUT_S = 5.0
 _RETRY_S = 300.0
-# What may be over without anybody having said so: a disk that is back, another process that ended.
+# These may end without notice: a disk is back, another process has ended.
 _RETRY_SOON_S = 60.0
-_PASSING = (Busy, IndexerFailed, LivesyncBrake)
-# Repeated requests must not make us try as often.
-_TRIES_APART_S = 5.0
+_TRANSIENT = (Busy, IndexerFailed, LivesyncBrake)
+# However often a retry is requested.
+_MIN_RETRY_INTERVAL_S = 5.0
 
 Tell = Callable[[ObsidianRagError | None], None]
-# Waits so many seconds for the vault to be watched; whether it is.
+# Waits up to so many seconds until the vault is watched; returns whether it is.
 IsWatched = Callable[[float], bool]
-# Calls back for changes of files below a folder, as long as the context is open.
+# Calls back on changes below a folder while the context is open.
 Watch = Callable[
     [Path, float, Callable[[frozenset[str] | None], None]],
     contextlib.AbstractContextManager[IsWatched],
@@ -48,7 +48,7 @@ Watch = Callable[
 
 
 class RunningNode:
-    """One node from its start to its end."""
+    """One run of a node, with its watcher and heartbeat."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class RunningNode:
         listener: Listener = lambda _what, _done, _total: None,
         tell: Tell = lambda _trouble: None,
     ) -> None:
-        """`tell` hears of each trouble, and None once the node is connected again."""
+        """`tell` is called with each trouble, and with None once the node is connected again."""
         self._config = config
         self._watch = watch
         self._options = options or Options()
         self._listener = listener
-        self._tell = tell
+        self._report = tell
         self._node: Node | None = None
         self._is_watched: IsWatched | None = None
         self._progress: tuple[str, int, int] | None = None
@@ -73,14 +73,14 @@ class RunningNode:
         """Sync until `stop`; ends early, without a failure, when state.db was replaced.
 
         Raises:
-            ObsidianRagError: only the user can help, or there is no node to be had.
+            ObsidianRagError: only the user can help, or the node cannot be opened.
         """
         with open_node(self._config, self._options) as node:
             self._node = node
             ended = threading.Event()
             try:
-                with self._observed(node, stop, ended), self._watching(node):
-                    node.run(ended, self._heard)
+                with self._run_heartbeat(node, stop, ended), self._watch_vault(node):
+                    node.run(ended, self._record_progress)
             except ObsidianRagError as error:
                 self._trouble = error
                 raise
@@ -90,7 +90,7 @@ class RunningNode:
 
     @property
     def state(self) -> LivesyncState:
-        """How it goes right now."""
+        """The node's current state."""
         node = self._node
         return self._state_of(node, is_running=True) if node else LivesyncState()
 
@@ -112,12 +112,12 @@ class RunningNode:
             return max(0, total - done) if total else None
         return node.arrived if node.stats.is_connected else None
 
-    def _heard(self, what: str, done: int, total: int) -> None:
+    def _record_progress(self, what: str, done: int, total: int) -> None:
         self._progress = (what, done, total)
         self._listener(what, done, total)
 
     @contextlib.contextmanager
-    def _observed(
+    def _run_heartbeat(
         self, node: Node, stop: threading.Event, ended: threading.Event
     ) -> Iterator[None]:
         over = threading.Event()
@@ -132,7 +132,7 @@ class RunningNode:
             yield
         finally:
             over.set()
-            heartbeat.join(_JOIN_S)
+            heartbeat.join(_HEARTBEAT_JOIN_TIMEOUT_S)
 
     def _heartbeat(
         self,
@@ -142,10 +142,10 @@ class RunningNode:
         over: threading.Event,
     ) -> None:
         identity = file_identity(self._config.database)
-        word_at, trash_at = 0.0, time.monotonic() + _TRASH_EVERY_S
-        told = LivesyncState()
+        status_at, trash_check_at = 0.0, time.monotonic() + _TRASH_INTERVAL_S
+        saved = LivesyncState()
         left_out: tuple[LeftOut, ...] = ()
-        while not over.wait(_HEARTBEAT_S):
+        while not over.wait(_HEARTBEAT_INTERVAL_S):
             if stop.is_set() or file_identity(self._config.database) != identity:
                 ended.set()
             stats, now = node.stats, time.monotonic()
@@ -153,35 +153,35 @@ class RunningNode:
                 self._progress = None
                 _log.info("In sync: %d files, following changes", node.records.count())
             if stats.is_connected and stats.not_synced != left_out:
-                _say_not_synced(stats.not_synced, left_out)
+                _log_not_synced(stats.not_synced, left_out)
                 left_out = stats.not_synced
             if stats.trouble is not None or stats.is_connected:
-                self._tell(stats.trouble or stats.brake)
+                self._report(stats.trouble or stats.brake)
             state = self._state_of(node, is_running=True)
-            is_due = now >= word_at or state.is_connected != told.is_connected
-            if is_due and state != told:
-                word_at, told = now + _WORD_EVERY_S, state
+            is_due = now >= status_at or state.is_connected != saved.is_connected
+            if is_due and state != saved:
+                status_at, saved = now + _STATUS_INTERVAL_S, state
                 save_state(node.records, state)
-            if now >= trash_at:
-                trash_at = now + _TRASH_EVERY_S
+            if now >= trash_check_at:
+                trash_check_at = now + _TRASH_INTERVAL_S
                 drop_old_trash(self._config, node.plan.site, node.records)
 
     @contextlib.contextmanager
-    def _watching(self, node: Node) -> Iterator[None]:
-        """Tell the node what happens in the vault; one that only takes changes need not know."""
+    def _watch_vault(self, node: Node) -> Iterator[None]:
+        """Pass changes of the vault to the node, unless it only pulls."""
         if self._options.direction is Direction.PULL:
             yield
             return
         root, debounce_s = node.plan.site.root, self._config.settings.livesync.debounce_s
         with self._watch(root, debounce_s, node.changed) as is_watched:
             self._is_watched = is_watched
-            # What changes before it is watched is found by the node's first look.
-            if is_watched(_WATCHER_PATIENCE_S):
+            # Earlier changes are found by the node's first scan.
+            if is_watched(_WATCHER_START_TIMEOUT_S):
                 _log.info("Watching %s", root)
             yield
 
 
-def _say_not_synced(now: tuple[LeftOut, ...], before: tuple[LeftOut, ...]) -> None:
+def _log_not_synced(now: tuple[LeftOut, ...], before: tuple[LeftOut, ...]) -> None:
     for one in now:
         if one not in before:
             more = f" and {one.count - len(one.paths)} more" if one.count > len(one.paths) else ""
@@ -195,22 +195,22 @@ def run_until_stopped(
     options: Options | None = None,
     listener: Listener = lambda _what, _done, _total: None,
 ) -> None:
-    """Be a node in the foreground, with a watcher of its own.
+    """Run a node in the foreground, with its own watcher.
 
     Raises:
-        ObsidianRagError: only the user can help, or there is no node to be had.
+        ObsidianRagError: only the user can help, or the node cannot be opened.
     """
     while not stop.is_set():
         RunningNode(config, watch_files, options, listener).run(stop)
 
 
 class LivesyncLoop:
-    """The daemon's node: whatever stops it is told, and tried again later or when asked."""
+    """The daemon's node: reports what stops it, and retries later or on request."""
 
     def __init__(self, config: Config, watch: Watch, tell: Tell) -> None:
         self._config = config
         self._watch = watch
-        self._tell_health = tell
+        self._report_health = tell
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._node: RunningNode | None = None
@@ -227,37 +227,37 @@ class LivesyncLoop:
             self._tried_at = time.monotonic()
             self._try(stop)
             if not stop.is_set() and self._trouble is not None:
-                is_passing = isinstance(self._trouble, _PASSING)
+                is_passing = isinstance(self._trouble, _TRANSIENT)
                 self._woken.wait(_RETRY_SOON_S if is_passing else _RETRY_S)
-                stop.wait(max(0.0, self._tried_at + _TRIES_APART_S - time.monotonic()))
+                stop.wait(max(0.0, self._tried_at + _MIN_RETRY_INTERVAL_S - time.monotonic()))
 
     def look_soon(self) -> None:
-        """What stopped the node may be over."""
+        """Retry soon if the node has stopped: the cause may be gone."""
         if self._node is None and self._trouble is not None:
             self._woken.set()
 
     def wake(self) -> None:
-        """Make `run` notice that it shall stop."""
+        """Make `run` check its `stop` event now."""
         self._woken.set()
 
     @property
     def state(self) -> LivesyncState:
-        """How the node is doing."""
+        """The node's current state, with the last trouble until it connects again."""
         node = self._node
         state = node.state if node is not None else LivesyncState()
-        # A new try heals nothing before it has come through.
+        # A retry that has not connected yet does not clear the trouble.
         is_well = state.is_connected or state.trouble is not None
         return state if is_well else replace(state, trouble=self._trouble)
 
     def _try(self, stop: threading.Event) -> None:
-        self._node = node = RunningNode(self._config, self._watch, tell=self._tell)
+        self._node = node = RunningNode(self._config, self._watch, tell=self._report)
         trouble: ObsidianRagError | None = None
         try:
             node.run(stop)
         except ObsidianRagError as error:
             _log.warning("LiveSync has stopped: %s", error.message)
             trouble = error
-        except Exception as error:  # noqa: BLE001  (a background loop: the next round may do better)
+        except Exception as error:  # noqa: BLE001  (a background loop: the next try may succeed)
             _log.exception("LiveSync stumbled")
             trouble = IndexerFailed(
                 f"LiveSync stopped unexpectedly ({type(error).__name__}).",
@@ -266,11 +266,11 @@ class LivesyncLoop:
         finally:
             self._node = None
         if trouble is not None:
-            self._tell(trouble)
+            self._report(trouble)
 
-    def _tell(self, trouble: ObsidianRagError | None) -> None:
+    def _report(self, trouble: ObsidianRagError | None) -> None:
         with self._lock:
             is_news = (trouble and trouble.body) != (self._trouble and self._trouble.body)
             self._trouble = trouble
         if is_news:
-            self._tell_health(trouble)
+            self._report_health(trouble)

@@ -1,7 +1,7 @@
-"""Join a network: read what the database says of itself, check it, and only then register.
+"""Join a network: read the database's own description, check it, and only then register.
 
 Threat: a wrong passphrase, salt or setting makes notes unreadable for every device. So nothing is
-written before that is read, understood and found to fit, and never over what others wrote.
+written before these are read and checked, and never over what other devices wrote.
 """
 
 import platform
@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from obsidian_rag.errors import (
+    Busy,
     LivesyncIncompatible,
     LivesyncLocked,
     LivesyncRefused,
     LivesyncUnreachable,
+    ObsidianRagError,
 )
 from obsidian_rag.livesync.codec import Codec, Tweaks
 from obsidian_rag.livesync.codec.document_encryption import needs_salt
@@ -50,19 +52,20 @@ from obsidian_rag.store import Database, LivesyncRecords
 _NODE = "node_id"
 _CREATED = "created"
 _REGISTERED = "registered"
-# What `join` looks up about us, to tell a stranger from a device that is known.
+# What `join` reads to tell a new device from a known one.
 _FACTS = (_NODE, _CREATED, _REGISTERED)
+_ROOT = "root"
 _SINCE = "since"
-_TRIES = 4
+_MAX_TRIES = 4
 
 
 class Rebuilt(LivesyncLocked):
-    """The database is not the one that we joined: the next start begins anew with it."""
+    """The database is not the one that we joined: the next start treats it as new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a node that joined works with."""
+    """What a node gets by joining."""
 
     codec: Codec
     tweaks: Tweaks
@@ -79,32 +82,32 @@ def join(
     is_read_only: bool,
     is_dry: bool = False,
 ) -> Membership:
-    """Check that we may take part, and how; join the list of devices if we are to write at all.
+    """Check whether and how we may take part; register as a device if we may write.
 
     A dry run writes nothing, but is not read-only: it plans what would be sent.
 
     Raises:
-        LivesyncIncompatible: the database is none we can work with.
+        LivesyncIncompatible: we cannot work with this database.
         LivesyncLocked: it is locked for this device.
-        LivesyncPassphrase: the passphrase does not open it, or it needs none.
+        LivesyncPassphrase: the passphrase does not open it, or it is not encrypted.
         LivesyncUnreachable, LivesyncRefused: the server does not answer, or refuses.
     """
     may_write = not (is_read_only or is_dry)
-    is_empty = _open(couch, site, may_write)
+    is_empty = _open_database(couch, site, may_write)
     version = _check_version(couch, site, is_empty)
     is_read_only = version is VersionVerdict.READ_ONLY or is_read_only
     may_write = may_write and not is_read_only
     node_id = _node_id(records)
     milestone = couch.get_local(MILESTONE_NAME)
-    tweaks = _accepted(milestone, node_id, site)
+    tweaks = _check_settings(milestone, node_id, site)
     if may_write and version is VersionVerdict.CREATE:
         couch.bulk_docs([version_document()])
     if may_write and milestone is None and is_empty and site.tweaks is not None:
         milestone = _put_first(couch, MILESTONE_NAME, fresh(_now_ms(), node_id, site.tweaks))
-        tweaks = _accepted(milestone, node_id, site)
+        tweaks = _check_settings(milestone, node_id, site)
     codec, salt = _codec(couch, tweaks, site, may_write)
-    # Not before all is understood: what we knew is forgotten here if the database is another.
-    is_rebuilt = _note_incarnation(records, milestone)
+    # Only once everything is checked: this clears our records if the database is another one.
+    is_rebuilt = _clear_if_rebuilt(records, milestone, site)
     if milestone is not None and may_write:
         _register(couch, records, node_id, site)
     if salt is not None and may_write:
@@ -112,8 +115,33 @@ def join(
     return Membership(codec, tweaks, node_id, is_read_only, is_rebuilt)
 
 
+def find_records(couch: Couch, database: Database, site: Site) -> LivesyncRecords:
+    """The records of the database at this address, even if we know it by another address.
+
+    A database is a known one if it was created at the same moment and is synced with the same
+    folder. While the server does not answer, the last one at this address is assumed.
+    """
+    records = LivesyncRecords.at_address(database, site.key)
+    try:
+        milestone = couch.get_local(MILESTONE_NAME)
+    except ObsidianRagError:
+        return records  # `join` asks again, and reports it
+    made = created(milestone) if milestone is not None else None
+    if made is None or records.get_fact(_CREATED) == str(made):
+        return records
+    if (known := _find_by_creation(records, made, site)) is not None:
+        return known
+    # Records in use for another address are not about this database.
+    has_moved = records.address not in (None, site.key)
+    return records.separate(str(made)) if has_moved else records
+
+
+def _find_by_creation(records: LivesyncRecords, made: int, site: Site) -> LivesyncRecords | None:
+    return records.with_facts({_CREATED: str(made), _ROOT: str(site.root)})
+
+
 def rehearse(couch: Couch, site: Site, records: LivesyncRecords | None = None) -> Membership:
-    """Join for show: all is checked and nothing is signed or remembered.
+    """Do the checks of `join`, but register and record nothing.
 
     Raises:
         LivesyncLocked: the database is locked for this device.
@@ -130,10 +158,10 @@ def rehearse(couch: Couch, site: Site, records: LivesyncRecords | None = None) -
 
 
 def check(couch: Couch, records: LivesyncRecords, member: Membership) -> None:
-    """Look whether the database is still the one we joined, and still open for us.
+    """Check that the database is still the one we joined, and still accepts us.
 
     Raises:
-        Rebuilt: another device made it anew, or is about to.
+        Rebuilt: another device rebuilt it, or is about to.
         LivesyncLocked: it was locked.
         LivesyncIncompatible: its settings have changed.
     """
@@ -146,22 +174,22 @@ def check(couch: Couch, records: LivesyncRecords, member: Membership) -> None:
 
 
 def refresh(couch: Couch, records: LivesyncRecords, site: Site, member: Membership) -> None:
-    """Check the database info again, and say in the list of devices that we are here.
+    """Check the database again, and refresh our lines in its list of devices.
 
     Raises:
-        LivesyncLocked: the database was locked, or made anew, or has us no longer.
+        LivesyncLocked: the database was locked or rebuilt, or no longer lists us.
         LivesyncIncompatible: its settings have changed.
     """
     version = couch.get(VERSION_ID)
     if version is not None and version_verdict(version, is_empty=False) is VersionVerdict.NEWER:
-        raise _newer()
+        raise _newer_error()
     check(couch, records, member)
     if not member.is_read_only:
         _register(couch, records, member.node_id, site)
 
 
 def unlock(couch: Couch, records: LivesyncRecords) -> None:
-    """Have us accepted by a locked database; what we knew of another one before it is forgotten.
+    """Get accepted by a locked database; if it was rebuilt, clear our records.
 
     Raises:
         LivesyncIncompatible: the database has no list of devices.
@@ -173,7 +201,7 @@ def unlock(couch: Couch, records: LivesyncRecords) -> None:
         )
     made = created(milestone)
     if made is not None and records.get_fact(_CREATED) == str(made):
-        # It was only locked: what we last synced still tells an edit from a conflict.
+        # It was only locked: the records still tell an edit from a conflict.
         records.put_fact(_SINCE, None)
     else:
         records.clear()
@@ -182,14 +210,14 @@ def unlock(couch: Couch, records: LivesyncRecords) -> None:
     couch.put_local(MILESTONE_NAME, accepting(milestone, _node_id(records)))
 
 
-def _open(couch: Couch, site: Site, may_write: bool) -> bool:
-    """Whether the database is empty; one that is not there is made if its settings are given."""
+def _open_database(couch: Couch, site: Site, may_write: bool) -> bool:
+    """Create a missing database if its settings are given; return whether it is empty."""
     info = couch.info()
     if info is None:
         if site.tweaks is None or not may_write:
             raise LivesyncIncompatible(
                 f"There is no database '{site.remote.database}' on the server.",
-                _make_it(site),
+                _creation_hint(site),
             )
         site.tweaks.check_supported(site.passphrase)
         couch.create()
@@ -197,7 +225,7 @@ def _open(couch: Couch, site: Site, may_write: bool) -> bool:
     return not (info or {}).get("doc_count")
 
 
-def _make_it(site: Site) -> str:
+def _creation_hint(site: Site) -> str:
     remote = site.remote
     return (
         "Set it up with LiveSync in Obsidian first, or fill it from here: `obsidian-rag livesync"
@@ -208,11 +236,11 @@ def _make_it(site: Site) -> str:
 def _check_version(couch: Couch, site: Site, is_empty: bool) -> VersionVerdict:
     verdict = version_verdict(couch.get(VERSION_ID), is_empty=is_empty)
     if verdict is VersionVerdict.NEWER:
-        raise _newer()
+        raise _newer_error()
     if verdict is VersionVerdict.CREATE and site.tweaks is None:
         raise LivesyncIncompatible(
             f"The database '{site.remote.database}' is empty.",
-            _make_it(site),
+            _creation_hint(site),
         )
     if verdict is VersionVerdict.UNKNOWN and site.tweaks is None:
         raise LivesyncIncompatible(
@@ -222,14 +250,14 @@ def _check_version(couch: Couch, site: Site, is_empty: bool) -> VersionVerdict:
     return verdict
 
 
-def _newer() -> LivesyncIncompatible:
+def _newer_error() -> LivesyncIncompatible:
     return LivesyncIncompatible(
         "The database has a newer format than we know.", "Look for a newer obsidian-rag."
     )
 
 
-def _accepted(milestone: Document | None, node_id: str, site: Site) -> Tweaks:
-    """The settings to follow, if the database takes us and we can follow them."""
+def _check_settings(milestone: Document | None, node_id: str, site: Site) -> Tweaks:
+    """The settings to follow, after checking that we are accepted and support them."""
     shared = preferred(milestone) if milestone is not None else None
     tweaks = shared or site.tweaks
     if tweaks is None:
@@ -259,11 +287,15 @@ def _check_lock(milestone: Document, node_id: str, tweaks: Tweaks) -> None:
         )
 
 
-def _note_incarnation(records: LivesyncRecords, milestone: Document | None) -> bool:
-    """Forget what we knew when the database was made anew; its gaps are no deletions."""
-    if milestone is None or created(milestone) is None:
+def _clear_if_rebuilt(records: LivesyncRecords, milestone: Document | None, site: Site) -> bool:
+    """Clear the records if the database was rebuilt: what it lacks was not deleted."""
+    made = created(milestone) if milestone is not None else None
+    if made is None:
         return False
-    before, now = records.get_fact(_CREATED), str(created(milestone))
+    before, now = records.get_fact(_CREATED), str(made)
+    if before != now and _find_by_creation(records, made, site) is not None:
+        # The server did not answer when the records were chosen.
+        raise Busy("The database was last reached by another address.", "Start the sync again.")
     is_rebuilt = before is not None and before != now
     if is_rebuilt:
         records.clear()
@@ -273,7 +305,7 @@ def _note_incarnation(records: LivesyncRecords, milestone: Document | None) -> b
 
 
 def _codec(couch: Couch, tweaks: Tweaks, site: Site, may_write: bool) -> tuple[Codec, bytes | None]:
-    """The codec of this database, tried on what it holds, and the salt if there is one."""
+    """The database's codec, tested on its documents, and the salt if there is one."""
     if not tweaks.encrypt:
         return Codec(tweaks, None, None), None
     sample = encrypted_sample(couch)
@@ -311,7 +343,7 @@ def _salt(couch: Couch, has_encrypted: bool, may_write: bool) -> bytes:
 
 
 def _put_first(couch: Couch, name: str, document: Mapping[str, object]) -> Document | None:
-    """What is there after we put a document where none was: ours, or that of a faster device."""
+    """Create a document and read it back: ours, or that of a faster device."""
     try:
         couch.put_local(name, document)
     except LivesyncRefused:
@@ -321,7 +353,7 @@ def _put_first(couch: Couch, name: str, document: Mapping[str, object]) -> Docum
 
 
 def _check_salt(couch: Couch, ours: bytes) -> None:
-    """Look once more before anything is encrypted: two devices may have made a salt at once."""
+    """Check the salt again before encrypting: two devices may have made one at once."""
     if salt_of(couch.get_local(SYNC_PARAMETERS_NAME)) != ours:
         raise LivesyncUnreachable(
             "Another device is just setting up the encryption.", "Try again in a moment."
@@ -329,8 +361,8 @@ def _check_salt(couch: Couch, ours: bytes) -> None:
 
 
 def _register(couch: Couch, records: LivesyncRecords, node_id: str, site: Site) -> None:
-    """Write our lines into the list of devices; some servers refuse when two do so at once."""
-    for _ in range(_TRIES - 1):
+    """Write our lines into the list of devices; retry, as some servers refuse concurrent writes."""
+    for _ in range(_MAX_TRIES - 1):
         try:
             _update_registration(couch, records, node_id, site)
         except LivesyncRefused:
@@ -340,7 +372,7 @@ def _register(couch: Couch, records: LivesyncRecords, node_id: str, site: Site) 
 
 
 def _update_registration(couch: Couch, records: LivesyncRecords, node_id: str, site: Site) -> None:
-    # Last writer wins there: read at the last moment, and change only our own lines.
+    # The last writer wins: read at the last moment, and change only our own lines.
     milestone = couch.get_local(MILESTONE_NAME)
     if milestone is None:
         return
@@ -366,7 +398,7 @@ def _update_registration(couch: Couch, records: LivesyncRecords, node_id: str, s
     if updated != milestone:
         couch.put_local(MILESTONE_NAME, updated)
     if is_listed and not records.get_fact(_REGISTERED):
-        # Another device may have written over our first lines; that is no removal.
+        # Set only once we are listed: another device may have overwritten our first lines.
         records.put_fact(_REGISTERED, "1")
 
 

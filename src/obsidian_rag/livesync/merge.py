@@ -1,8 +1,8 @@
 """Three-way merges of a file changed in two places: text by lines, JSON by keys.
 
-A merge either keeps what both sides wrote or is refused; None means: a person must decide. Lines
-and keys go only where one side removed them and the other left them alone. Where the clients of
-LiveSync are known to merge, the result is theirs, so that devices merging at once agree.
+A merge either keeps what both sides wrote or is refused; None means that the user must decide.
+Lines and keys are removed only where one side removed them and the other left them alone. Where
+LiveSync's clients merge, the result equals theirs, so that devices merging at once agree.
 """
 
 import json
@@ -29,22 +29,22 @@ def merges_as_json(path: str) -> bool:
 def merge_text(
     base: str | None, left: str | None, right: str | None, left_mtime: int, right_mtime: int
 ) -> str | None:
-    """Both sides' changes to `base`, or None. What is deleted or lost is given as None.
+    """`base` with both sides' changes, or None. Pass None for a deleted or lost version.
 
-    Where both add at one place, the older addition comes first.
+    Where both add at the same line, the older addition comes first.
     """
     if base is None or left is None or right is None:
         return None
-    if (settled := _settled(base, left, right)) is not None:
+    if (settled := _merge_trivially(base, left, right)) is not None:
         return settled
     old, ours, theirs = _Lines.of(base), _Lines.of(left), _Lines.of(right)
     our_hunks = list(find_hunks(old.lines, ours.lines))
     their_hunks = list(find_hunks(old.lines, theirs.lines))
     end = len(old.lines)
-    _keep_what_was_continued(our_hunks, their_hunks, end)
-    _keep_what_was_continued(their_hunks, our_hunks, end)
+    _drop_deletion_of_extended_end(our_hunks, their_hunks, end)
+    _drop_deletion_of_extended_end(their_hunks, our_hunks, end)
     is_glued = not (old.is_closed or ours.is_closed or theirs.is_closed)
-    weaving = _Weaving(left_mtime <= right_mtime, glued_at=end if is_glued else None)
+    weaving = _HunkMerger(left_mtime <= right_mtime, glued_at=end if is_glued else None)
     hunks = weaving.weave(our_hunks, their_hunks)
     if hunks is None:
         return None
@@ -52,10 +52,10 @@ def merge_text(
 
 
 def merge_json(base: str | None, left: str | None, right: str | None) -> str | None:
-    """Both sides' changes to the keys of `base`, or None. What is deleted or lost is None."""
+    """`base` with both sides' changes to its keys, or None. Pass None for a lost version."""
     if base is None or left is None or right is None:
         return None
-    if (settled := _settled(base, left, right)) is not None:
+    if (settled := _merge_trivially(base, left, right)) is not None:
         return settled
     try:
         merged = _merge_values(_parse(base), _parse(left), _parse(right))
@@ -64,8 +64,8 @@ def merge_json(base: str | None, left: str | None, right: str | None) -> str | N
         return None
 
 
-def _settled(base: str, left: str, right: str) -> str | None:
-    """The outcome when only one side changed, or both in the same way."""
+def _merge_trivially(base: str, left: str, right: str) -> str | None:
+    """The result if only one side changed, or both in the same way."""
     if left in (right, base):
         return right
     return left if right == base else None
@@ -93,26 +93,26 @@ def _is_closed(base: _Lines, left: _Lines, right: _Lines) -> bool:
     return base.is_closed != changed
 
 
-def _keep_what_was_continued(hunks: list[Hunk], others: Sequence[Hunk], end: int) -> None:
-    # LiveSync does not delete the end of a text to which the other side has added.
+def _drop_deletion_of_extended_end(hunks: list[Hunk], others: Sequence[Hunk], end: int) -> None:
+    # LiveSync does not delete the end of a text that the other side has extended.
     if hunks and others and hunks[-1].only_deletes and hunks[-1].end == others[-1].start == end:
         hunks.pop()
 
 
 @dataclass(frozen=True, slots=True)
-class _Weaving:
+class _HunkMerger:
     is_left_older: bool
     # Where LiveSync joins additions without a line end between them.
     glued_at: int | None
 
     def weave(self, left: Iterable[Hunk], right: Iterable[Hunk]) -> list[Hunk] | None:
-        """The hunks of both sides in the order of the base; None if they do not go together."""
+        """The hunks of both sides in the order of the base; None if they clash."""
         woven: list[Hunk] = []
         ours, theirs = list(left)[::-1], list(right)[::-1]
         while ours and theirs:
             our, their = ours[-1], theirs[-1]
             if our == their or (our.only_adds and their.only_adds and our.start == their.start):
-                woven.append(self._both(ours.pop(), theirs.pop()))
+                woven.append(self._join_hunks(ours.pop(), theirs.pop()))
             elif not our.overlaps(their):
                 is_ours = (our.start, our.end) < (their.start, their.end)
                 woven.append((ours if is_ours else theirs).pop())
@@ -124,17 +124,17 @@ class _Weaving:
                 return None
         return [*woven, *ours[::-1], *theirs[::-1]]
 
-    def _both(self, left: Hunk, right: Hunk) -> Hunk:
+    def _join_hunks(self, left: Hunk, right: Hunk) -> Hunk:
         older, newer = (left, right) if self.is_left_older else (right, left)
-        shared = _shared(older.lines, newer.lines)
+        shared = _count_shared(older.lines, newer.lines)
         first, second = older.lines[shared:], newer.lines[shared:]
         if first and second and left.start == self.glued_at:
             first, second = (*first[:-1], first[-1] + second[0]), second[1:]
         return Hunk(left.start, left.end, older.lines[:shared] + first + second)
 
 
-def _shared(older: Sequence[str], newer: Sequence[str]) -> int:
-    """How many first lines both added alike, without blank lines that set off what follows."""
+def _count_shared(older: Sequence[str], newer: Sequence[str]) -> int:
+    """How many leading lines both added alike, less trailing blank separator lines."""
     most = min(len(older), len(newer))
     shared = next((i for i in range(most) if older[i] != newer[i]), most)
     if shared < most:
@@ -144,10 +144,10 @@ def _shared(older: Sequence[str], newer: Sequence[str]) -> int:
 
 
 def _parse(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_unique)
+    return json.loads(text, object_pairs_hook=_object_with_unique_keys)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     parsed = dict(pairs)
     if len(parsed) < len(pairs):
         raise ValueError("a key stands twice")
@@ -155,13 +155,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _unparse(value: Any) -> str:
-    """The value as text.
-
-    Raises:
-        ValueError: it holds what JSON or UTF-8 cannot: a number without end, half a character.
-    """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    text.encode()
+    text.encode()  # raises ValueError for a lone surrogate
     return text
 
 
@@ -179,7 +174,7 @@ def _merge_values(base: Any, left: Any, right: Any) -> Any:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    # Python takes 1, 1.0 and true for equal; as JSON they are not.
+    # In Python 1, 1.0 and true are equal; in JSON they are not.
     if one is _MISSING or other is _MISSING:
         return one is other
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
@@ -199,7 +194,7 @@ def _merge_objects(
 
 
 def _is_named(value: Any) -> bool:
-    """Whether this is a list like the nodes of a canvas: each item an object with its own id."""
+    """Whether this is a list of objects with unique ids, like the nodes of a canvas."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         return False
     names = [item.get("id") for item in value]

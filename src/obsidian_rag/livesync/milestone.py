@@ -1,9 +1,9 @@
-"""What a database says of itself: whether we may take part, and with which settings and salt.
+"""How a database describes itself: whether we may take part, with which settings and salt.
 
 Pure functions over three documents: the version, the milestone with devices, lock and settings, and
-the parameters with the salt of the encryption. The last two know no conflicts: what we write keeps
-every line of the others as it was read. A new salt would lock up all that is encrypted, so one is
-made only where nothing is encrypted yet, and read back before its use.
+the parameters with the salt of the encryption. The last two have no conflict detection: we keep
+every line of other devices as it was read. A new salt would make everything encrypted unreadable,
+so one is made only where nothing is encrypted yet, and read back before its use.
 """
 
 import base64
@@ -26,16 +26,16 @@ _VERSION = 12
 _READABLE_VERSIONS = (10, 11)
 _CHUNK_MIN, _CHUNK_MAX, _CHUNK_CURRENT = 0, 2400, 2
 _PREFERRED = "PREFERRED"
-_CONNECTED_EVERY_MS = 60_000
+_CONNECTED_INTERVAL_MS = 60_000
 _PROTOCOL = 2
 _SALT_BYTES = 32
 
 
 class Verdict(StrEnum):
-    """What a milestone says to one device."""
+    """What a milestone allows one device."""
 
     OK = "ok"
-    LOCKED = "locked"  # and we are accepted: go on
+    LOCKED = "locked"  # but we are accepted: go on
     NODE_LOCKED = "node_locked"
     NODE_CLEANED = "node_cleaned"
     INCOMPATIBLE = "incompatible"
@@ -49,7 +49,7 @@ class VersionVerdict(StrEnum):
     READ_ONLY = "read_only"  # old devices write to it
     CREATE = "create"  # the database is empty
     NEWER = "newer"
-    UNKNOWN = "unknown"  # nothing of LiveSync, or nothing we understand
+    UNKNOWN = "unknown"  # not a LiveSync database, or not one we understand
 
 
 class SaltVerdict(StrEnum):
@@ -58,7 +58,7 @@ class SaltVerdict(StrEnum):
     USE = "use"
     CREATE = "create"
     WAIT = "wait"  # another device is making one
-    REFUSE = "refuse"  # a new one would lock up what is encrypted already
+    REFUSE = "refuse"  # a new one would make encrypted documents unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ class NodeInfo:
 
 
 def make_node_id() -> str:
-    """A name for this device, to be made once and kept."""
+    """An id for this device, made once and kept."""
     return "".join(secrets.choice(string.digits + string.ascii_lowercase) for _ in range(10))
 
 
 def version_verdict(version: Document | None, *, is_empty: bool) -> VersionVerdict:
-    """What the version document, or its absence, allows; it is never raised by us."""
+    """What the version document, or its absence, allows; we never raise the version."""
     if version is None:
         return VersionVerdict.CREATE if is_empty else VersionVerdict.UNKNOWN
     number = version.get("version")
@@ -98,11 +98,11 @@ def version_document() -> dict[str, object]:
 
 
 def verdict_of(milestone: Document | None, node_id: str, own: Tweaks) -> Verdict:
-    """What the milestone says to us; one that is malformed is incompatible."""
+    """What the milestone allows us; a malformed one is incompatible."""
     if milestone is None:
         return Verdict.OK
     try:
-        accepted = _accepted(milestone)
+        accepted = _accepted_nodes(milestone)
         is_compatible = _chunks_fit(milestone, accepted, node_id)
         shared = preferred(milestone)
     except LivesyncIncompatible:
@@ -124,22 +124,22 @@ def preferred(milestone: Document) -> Tweaks | None:
     Raises:
         LivesyncIncompatible: they are malformed, or we cannot follow them.
     """
-    values = _part(milestone, "tweak_values").get(_PREFERRED)
+    values = _section(milestone, "tweak_values").get(_PREFERRED)
     if values is None:
         return None
     if not isinstance(values, Mapping):
-        raise _malformed()
+        raise _malformed_error()
     return Tweaks.from_preferred(values)
 
 
 def created(milestone: Document) -> int | None:
-    """When this database was made: another value than before means that it was made anew."""
+    """When this database was created; a new value means that it was rebuilt."""
     value = milestone.get("created")
     return value if type(value) is int else None
 
 
 def fresh(created_ms: int, node_id: str, tweaks: Tweaks) -> dict[str, object]:
-    """The milestone of an empty database, in which our settings are those to follow."""
+    """The milestone of a new database, with our settings as the preferred ones."""
     return {
         "_id": f"_local/{MILESTONE_NAME}",
         "type": "milestoneinfo",
@@ -153,13 +153,13 @@ def fresh(created_ms: int, node_id: str, tweaks: Tweaks) -> dict[str, object]:
 
 
 def registered(milestone: Document, node_id: str, info: NodeInfo) -> dict[str, object]:
-    """The milestone with our own lines in it; equal to what was given if nothing is new.
+    """The milestone with our own lines in it; equal to the given one if nothing changed.
 
     Raises:
         LivesyncIncompatible: the milestone is malformed.
     """
-    chunks, nodes = _part(milestone, "node_chunk_info"), _part(milestone, "node_info")
-    tweaks = _part(milestone, "tweak_values")
+    chunks, nodes = _section(milestone, "node_chunk_info"), _section(milestone, "node_info")
+    tweaks = _section(milestone, "tweak_values")
     ours = {"min": _CHUNK_MIN, "max": _CHUNK_MAX, "current": _CHUNK_CURRENT}
     changed = dict(milestone)
     changed["node_chunk_info"] = chunks | {node_id: ours}
@@ -170,12 +170,12 @@ def registered(milestone: Document, node_id: str, info: NodeInfo) -> dict[str, o
 
 
 def is_registered(milestone: Document, node_id: str) -> bool:
-    """Whether the list of devices has us.
+    """Whether the list of devices contains us.
 
     Raises:
         LivesyncIncompatible: the milestone is malformed.
     """
-    return node_id in _part(milestone, "node_info")
+    return node_id in _section(milestone, "node_info")
 
 
 def accepting(milestone: Document, node_id: str) -> dict[str, object]:
@@ -184,7 +184,7 @@ def accepting(milestone: Document, node_id: str) -> dict[str, object]:
     Raises:
         LivesyncIncompatible: the milestone is malformed.
     """
-    accepted = _accepted(milestone)
+    accepted = _accepted_nodes(milestone)
     if node_id not in accepted:
         accepted.append(node_id)
     return {**milestone, "accepted_nodes": accepted}
@@ -212,10 +212,10 @@ def salt_of(parameters: Document | None) -> bytes | None:
 
 
 def salt_verdict(parameters: Document | None, *, has_encrypted: bool) -> SaltVerdict:
-    """Whether a salt may be made; a database that has encrypted documents never gets a new one.
+    """Whether a salt may be made: never for a database with encrypted documents.
 
     Raises:
-        LivesyncIncompatible: there is one that we cannot use.
+        LivesyncIncompatible: its salt cannot be used.
     """
     if salt_of(parameters) is not None:
         return SaltVerdict.USE
@@ -226,7 +226,7 @@ def salt_verdict(parameters: Document | None, *, has_encrypted: bool) -> SaltVer
 
 
 def sync_parameters(salt: bytes) -> dict[str, object]:
-    """The document that keeps a salt."""
+    """The document that holds a salt."""
     return {
         "_id": f"_local/{SYNC_PARAMETERS_NAME}",
         "type": "sync-parameters",
@@ -236,23 +236,23 @@ def sync_parameters(salt: bytes) -> dict[str, object]:
 
 
 def make_salt() -> bytes:
-    """A salt for a database that has none and nothing encrypted."""
+    """A salt, for a database with none and nothing encrypted."""
     return secrets.token_bytes(_SALT_BYTES)
 
 
 def _chunks_fit(milestone: Document, accepted: list[str], node_id: str) -> bool:
     """Whether the ranges of chunk versions of all accepted devices overlap with ours."""
-    known = _part(milestone, "node_chunk_info")
+    known = _section(milestone, "node_chunk_info")
     low, high = float(_CHUNK_MIN), float(_CHUNK_MAX)
     for node in accepted:
         if node == node_id:
             continue
         if node not in known:
-            low = high = 0.0  # as LiveSync does: what it does not say counts as the first version
+            low = high = 0.0  # as LiveSync does: a missing version counts as the first
             continue
         lines = known[node]
         if not isinstance(lines, Mapping):
-            raise _malformed()
+            raise _malformed_error()
         low, high = max(low, _number(lines, "min")), min(high, _number(lines, "max"))
     return low <= high
 
@@ -260,38 +260,40 @@ def _chunks_fit(milestone: Document, accepted: list[str], node_id: str) -> bool:
 def _node_lines(before: object, info: NodeInfo) -> dict[str, object]:
     known = dict(before) if isinstance(before, Mapping) else {}
     last = known.get("last_connected")
-    is_recent = isinstance(last, int) and 0 <= info.last_connected_ms - last <= _CONNECTED_EVERY_MS
+    is_recent = (
+        isinstance(last, int) and 0 <= info.last_connected_ms - last <= _CONNECTED_INTERVAL_MS
+    )
     lines = asdict(info)
     now = lines.pop("last_connected_ms")
     return known | lines | {"last_connected": last if is_recent else now}
 
 
-def _accepted(milestone: Document) -> list[str]:
+def _accepted_nodes(milestone: Document) -> list[str]:
     nodes = milestone.get("accepted_nodes")
     if nodes is None:
         return []
     if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
-        raise _malformed()
+        raise _malformed_error()
     return list(nodes)
 
 
-def _part(milestone: Document, key: str) -> dict[str, object]:
+def _section(milestone: Document, key: str) -> dict[str, object]:
     value = milestone.get(key)
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise _malformed()
+        raise _malformed_error()
     return dict(value)
 
 
 def _number(lines: Mapping[str, object], key: str) -> float:
     value = lines.get(key)
     if not isinstance(value, int | float) or value != value // 1:
-        raise _malformed()
+        raise _malformed_error()
     return value
 
 
-def _malformed() -> LivesyncIncompatible:
+def _malformed_error() -> LivesyncIncompatible:
     return LivesyncIncompatible(
         "The database's list of devices cannot be understood.",
         "Repair it with LiveSync on another device, or look for a newer obsidian-rag.",

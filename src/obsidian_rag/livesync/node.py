@@ -1,7 +1,7 @@
 """A node of a LiveSync network: joins, catches up, and then follows both sides until stopped.
 
 Threads: `run` and `sync_once` do all the work in their caller's thread; `changed` and the feed's
-thread only leave messages. The place in the feed is remembered when what came before is durable.
+thread only queue messages. The position in the feed is saved once everything before it is durable.
 """
 
 import json
@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from obsidian_rag.errors import LivesyncUnreachable, ObsidianRagError
-from obsidian_rag.livesync.case import Direction, Policy
 from obsidian_rag.livesync.codec.path_ids import is_file_id
 from obsidian_rag.livesync.couchdb import Change, Couch
 from obsidian_rag.livesync.couchdb.feed import Backoff
-from obsidian_rag.livesync.disk import Disk
+from obsidian_rag.livesync.disk import Direction, Disk, Policy
 from obsidian_rag.livesync.filters import Filters, FilterSettings
 from obsidian_rag.livesync.membership import Rebuilt, check, join, refresh
 from obsidian_rag.livesync.milestone import VERSION_ID
@@ -29,16 +28,16 @@ from obsidian_rag.store import LivesyncRecords
 _log = logging.getLogger(__name__)
 _SINCE = "since"
 _OWED = "owed"
-_PAGE = 1000
-_MOST_AT_ONCE = 500
-_PATIENCE_S = 0.5
+_CHANGES_PER_PAGE = 1000
+_MAX_CHANGES_PER_TURN = 500
+_INBOX_WAIT_S = 0.5
 
 Listener = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a running node looks by itself, in seconds."""
+    """How often a running node checks without being asked, in seconds."""
 
     refresh_s: float = 60.0
     owed_s: float = 15.0
@@ -58,7 +57,7 @@ class Plan:
 
 
 class Node:
-    """One vault and one database; `stats` tells how it goes."""
+    """Syncs one vault with one database; `stats` holds its counts and current trouble."""
 
     def __init__(self, plan: Plan, couch: Couch, records: LivesyncRecords) -> None:
         self.plan = plan
@@ -67,12 +66,12 @@ class Node:
         self.records = records
         self._inbox: queue.SimpleQueue[Change | None | ObsidianRagError] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        # What to look at in the vault; None: everything.
+        # Paths of the vault to look at; None means all of them.
         self._changed: set[str] | None = set()
         self._database_info_is_due = threading.Event()
 
     def changed(self, paths: Iterable[str] | None = None) -> None:
-        """Something happened to these paths of the vault; None: to any of them."""
+        """Report that these paths of the vault changed; None means that any may have."""
         with self._lock:
             if paths is None:
                 self._changed = None
@@ -82,7 +81,7 @@ class Node:
 
     @property
     def arrived(self) -> int:
-        """How many messages wait to be taken in."""
+        """How many messages are queued."""
         return self._inbox.qsize()
 
     def sync_once(
@@ -90,12 +89,12 @@ class Node:
         listener: Listener = lambda _what, _done, _total: None,
         stop: Callable[[], bool] = lambda: False,
     ) -> Reconciler:
-        """Join, make both sides agree once, and leave.
+        """Join, make both sides agree once, and return.
 
         Raises:
-            LivesyncBrake: so many files are gone, here or elsewhere, that the user must be asked.
-            ObsidianRagError: we may not take part, or the server went away; all is as it was,
-                or further.
+            LivesyncBrake: so many files are gone, here or elsewhere, that the user must decide.
+            ObsidianRagError: this device may not take part, or the server went away; nothing is
+                lost, and what was synced so far stays synced.
         """
         reconciler = self._join()
         self._catch_up(reconciler, listener, stop)
@@ -106,7 +105,7 @@ class Node:
     def run(
         self, stop: threading.Event, listener: Listener = lambda _what, _done, _total: None
     ) -> None:
-        """Sync until `stop`; a server that goes away is waited for, a new database joined anew.
+        """Sync until `stop`; wait for a server that went away, and rejoin a rebuilt database.
 
         Raises:
             LivesyncBrake, LivesyncLocked, LivesyncIncompatible, LivesyncPassphrase,
@@ -119,11 +118,11 @@ class Node:
                     reconciler = self._join()
                     place = self._catch_up(reconciler, listener, stop.is_set)
                     if not stop.is_set():
-                        self._connected(True)
+                        self._set_connected(True)
                         backoff.reset()
                         self._follow(reconciler, place, stop)
                 except (LivesyncUnreachable, Rebuilt) as error:
-                    self._connected(False, error)
+                    self._set_connected(False, error)
                     stop.wait(backoff.pause_s())
         except ObsidianRagError as error:
             self.stats.trouble = error
@@ -149,7 +148,8 @@ class Node:
     def _catch_up(
         self, reconciler: Reconciler, listener: Listener, stop: Callable[[], bool]
     ) -> str:
-        """Compare everything that changed on either side since the last time; the place now."""
+        """Sync what changed on either side since the last run; return the position in the feed."""
+        is_first = not self.records.count()
         wanted = dict.fromkeys(reconciler.look())
         place = "now"
         if self.plan.policy.direction is not Direction.PUSH:
@@ -161,19 +161,24 @@ class Node:
         if reconciler.owed and not stop() and not self.plan.policy.is_dry:
             reconciler.reconcile(sorted(reconciler.owed))
         if not stop():
-            self._reached(place, reconciler)
+            self._save_progress(place, reconciler)
+            if is_first and not self.plan.policy.is_dry:
+                skipped = sum(one.count for one in self.stats.not_synced if one.kind != "elsewhere")
+                _log.info(
+                    "Initial sync complete: %d synced, %d skipped", self.records.count(), skipped
+                )
         return place
 
     def _read_changes(
         self, wanted: dict[str, None], listener: Listener, stop: Callable[[], bool]
     ) -> str:
-        """Add what changed in the database since the last time; the place where that ends."""
+        """Add documents changed since the last run to `wanted`; return the position in the feed."""
         known = {file.doc_id: file.rev for file in self.records.files()}
         place = self.records.get_fact(_SINCE) or "0"
         while not stop():
-            page = self._couch.changes(place, limit=_PAGE)
+            page = self._couch.changes(place, limit=_CHANGES_PER_PAGE)
             for row in page.rows:
-                if is_file_id(row.id) and not _is_known(row, known.get(row.id)):
+                if is_file_id(row.id) and not _is_recorded(row, known.get(row.id)):
                     wanted[row.id] = None
             place = page.last_seq
             listener("changes", len(wanted), 0)
@@ -182,8 +187,8 @@ class Node:
         return place
 
     def _follow(self, reconciler: Reconciler, place: str, stop: threading.Event) -> None:
-        """Take changes as they come, from both sides."""
-        # What an earlier feed has left there may be about another database.
+        """Sync changes as they arrive, from both sides, until `stop`."""
+        # Messages left by an earlier feed may be about another database.
         self._inbox = queue.SimpleQueue()
         ended = threading.Event()
         feed = threading.Thread(
@@ -196,7 +201,7 @@ class Node:
         clock = _Clock(self.plan.pace)
         try:
             while not stop.is_set():
-                rows = self._gathered()
+                rows = self._take_inbox()
                 if not feed.is_alive() and not rows:
                     raise LivesyncUnreachable("The feed of changes has ended.", "Try again.")
                 self._take_turn(reconciler, rows, clock)
@@ -205,44 +210,44 @@ class Node:
             feed.join()
 
     def _take_turn(self, reconciler: Reconciler, rows: list[Change], clock: "_Clock") -> None:
-        ids = [row.id for row in rows if is_file_id(row.id) and self._is_news(row)]
-        if clock.is_due("refresh") or any(row.id == VERSION_ID for row in rows):
+        ids = [row.id for row in rows if is_file_id(row.id) and self._is_new_change(row)]
+        if clock.restart_if_due("refresh") or any(row.id == VERSION_ID for row in rows):
             self._database_info_is_due.set()
         with self._lock:
             paths, self._changed = self._changed, set()
-        if paths is None or reconciler.disk.is_stale or clock.is_due("rescan"):
+        if paths is None or reconciler.disk.is_stale or clock.restart_if_due("rescan"):
             ids += reconciler.look()
         elif paths:
             ids += reconciler.look_at(sorted(paths))
-        if clock.is_due("owed"):
+        if clock.restart_if_due("owed"):
             ids += sorted(reconciler.owed)
         is_answered = self.stats.brake is not None and reconciler.deletions.is_answered
         if self._database_info_is_due.is_set():
             self._database_info_is_due.clear()
             refresh(self._couch, self.records, self.plan.site, reconciler.member)
         elif ids or is_answered:
-            # What we know is of no use, and harmful, in a database that was made anew.
+            # Syncing by our old records would do harm in a database that was rebuilt.
             check(self._couch, self.records, reconciler.member)
         if ids or is_answered:
             reconciler.reconcile(ids)
         if rows or ids:
-            self._reached(rows[-1].seq if rows else None, reconciler)
+            self._save_progress(rows[-1].seq if rows else None, reconciler)
 
-    def _is_news(self, row: Change) -> bool:
+    def _is_new_change(self, row: Change) -> bool:
         known = self.records.file(row.id)
-        return not _is_known(row, known.rev if known is not None else None)
+        return not _is_recorded(row, known.rev if known is not None else None)
 
-    def _gathered(self) -> list[Change]:
-        """What has arrived: waits a moment for the first, then takes what is there."""
+    def _take_inbox(self) -> list[Change]:
+        """Wait briefly for a first message, then take all that are queued."""
         rows: list[Change] = []
         try:
-            item = self._inbox.get(timeout=_PATIENCE_S)
+            item = self._inbox.get(timeout=_INBOX_WAIT_S)
             while True:
                 if isinstance(item, ObsidianRagError):
                     raise item
                 if item is not None:
                     rows.append(item)
-                if len(rows) >= _MOST_AT_ONCE:
+                if len(rows) >= _MAX_CHANGES_PER_TURN:
                     break
                 item = self._inbox.get_nowait()
         except queue.Empty:
@@ -259,9 +264,9 @@ class Node:
 
         def report(trouble: LivesyncUnreachable | None) -> None:
             nonlocal was_lost
-            self._connected(trouble is None, trouble)
+            self._set_connected(trouble is None, trouble)
             if was_lost and trouble is None:
-                # After a gap the database may be another one.
+                # The database may have been replaced during the gap.
                 self._database_info_is_due.set()
                 inbox.put(None)
             was_lost = trouble is not None
@@ -273,8 +278,8 @@ class Node:
         except ObsidianRagError as error:
             inbox.put(error)
 
-    def _reached(self, seq: str | None, reconciler: Reconciler) -> None:
-        """What came up to here is done, or written down as owed."""
+    def _save_progress(self, seq: str | None, reconciler: Reconciler) -> None:
+        """Save the position in the feed and what is still owed; update the counts."""
         stats = self.stats
         stats.waiting = len(reconciler.owed)
         stats.conflicts = len(self.records.conflicts())
@@ -286,12 +291,12 @@ class Node:
         self.records.put_fact(
             _OWED, json.dumps(sorted(reconciler.owed)) if reconciler.owed else None
         )
-        # A node that only sends has not taken what came.
+        # A node that only sends has not applied the changes it read.
         if seq is not None and self.plan.policy.direction is not Direction.PUSH:
             self.records.put_fact(_SINCE, seq)
             stats.last_seq = seq
 
-    def _connected(self, is_connected: bool, trouble: ObsidianRagError | None = None) -> None:
+    def _set_connected(self, is_connected: bool, trouble: ObsidianRagError | None = None) -> None:
         if trouble is not None and self.stats.trouble is None:
             _log.warning("%s", trouble.message)
         self.stats.is_connected = is_connected
@@ -299,20 +304,24 @@ class Node:
 
 
 class _Clock:
-    """Says when something that is done now and then is due."""
+    """Timers for periodic tasks."""
 
     def __init__(self, pace: Pace) -> None:
-        self._every = {"refresh": pace.refresh_s, "owed": pace.owed_s, "rescan": pace.rescan_s}
-        self._last = dict.fromkeys(self._every, time.monotonic())
+        self._intervals_s = {
+            "refresh": pace.refresh_s,
+            "owed": pace.owed_s,
+            "rescan": pace.rescan_s,
+        }
+        self._started_at = dict.fromkeys(self._intervals_s, time.monotonic())
 
-    def is_due(self, what: str) -> bool:
+    def restart_if_due(self, what: str) -> bool:
         now = time.monotonic()
-        if now - self._last[what] < self._every[what]:
+        if now - self._started_at[what] < self._intervals_s[what]:
             return False
-        self._last[what] = now
+        self._started_at[what] = now
         return True
 
 
-def _is_known(row: Change, rev: str | None) -> bool:
-    """Whether a row tells of nothing but the revision that we wrote or took ourselves."""
+def _is_recorded(row: Change, rev: str | None) -> bool:
+    """Whether a row holds only the revision that we wrote or applied ourselves."""
     return row.revs == (rev,) and not row.is_deleted

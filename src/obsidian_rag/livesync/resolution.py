@@ -1,7 +1,7 @@
-"""Settle a conflict as the user says: one version stays, the others go to the trash, or beside it.
+"""Resolve a conflict by the user's choice: one version stays, the others go to trash or beside it.
 
-A node may be at work at the same time: what is changed here, in the vault or in the database, is
-for it a change like any other. A version is dropped only when a copy of it is safe.
+A node may be running at the same time: it treats what changes here, in the vault or the database,
+like any other change. A version is dropped only when a copy of it is safe.
 """
 
 import time
@@ -29,12 +29,12 @@ from obsidian_rag.vault import (
 )
 
 _LIST = "`obsidian-rag livesync resolve` lists the versions."
-_DIGITS = 8
+_LABEL_DIGITS = 8
 _SETTLED = "conflict settled"
 
 
 class Keep(StrEnum):
-    """Which version stays, when no revision is named."""
+    """Which version stays, if no revision is named."""
 
     OURS = "ours"
     THEIRS = "theirs"
@@ -43,7 +43,7 @@ class Keep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What became of a conflict: `kept_as` are the files beside the note."""
+    """The outcome of a conflict; `kept_as` are the files beside the note."""
 
     path: str
     kept: str
@@ -52,7 +52,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One side of a conflict; without content the note is deleted there."""
+    """One side of a conflict; no content means that the note is deleted there."""
 
     is_ours: bool
     content: bytes | None
@@ -62,7 +62,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Resolver:
-    """What it takes to settle conflicts of one database and one vault."""
+    """Resolves conflicts between one database and one vault."""
 
     trash: Trash
     couch: Couch
@@ -70,20 +70,20 @@ class Resolver:
     is_read_only: bool = False
 
     def resolve(self, conflict: Conflict, keep: str) -> Resolved:
-        """Settle one conflict; `keep` is a word of `Keep` or a revision.
+        """Resolve one conflict; `keep` is a value of `Keep` or a revision.
 
         Raises:
-            LivesyncConflict: it is in another state by now.
+            LivesyncConflict: it has changed meanwhile.
             InvalidArgument: there is no such version.
-            LivesyncUnreadable: a version cannot be read, so it cannot be kept safe.
+            LivesyncUnreadable: a version cannot be read, so it cannot be backed up.
         """
         leaves = self._leaves(conflict.doc_id)
         if len(leaves) > 1:
-            done = self._settle_branches(conflict, leaves, keep)
+            done = self._resolve_branches(conflict, leaves, keep)
         elif conflict.kept_as is not None:
-            done = self._settle_files(conflict, conflict.kept_as, keep)
+            done = self._resolve_files(conflict, conflict.kept_as, keep)
         elif leaves:
-            done = self._settle_unsent(conflict, leaves[0], keep)
+            done = self._resolve_unsent(conflict, leaves[0], keep)
         else:
             done = Resolved(conflict.path, keep)
         self.trash.records.settle_conflict(conflict.doc_id)
@@ -99,24 +99,24 @@ class Resolver:
         if len(leaves) > 1:
             found = {rev: self._version(conflict, rev) for rev in leaves}
             ours = self._ours(conflict, found)
-            told = (_told(rev, *one, is_ours=rev == ours) for rev, one in found.items())
-            return tuple(sorted(told, key=lambda version: not version.is_ours))
+            sides = (_to_version(rev, *one, is_ours=rev == ours) for rev, one in found.items())
+            return tuple(sorted(sides, key=lambda version: not version.is_ours))
         if conflict.kept_as is not None:
             return (
-                self._here(conflict.kept_as, is_ours=True),
-                self._here(conflict.path, is_ours=False),
+                self._read_version(conflict.kept_as, is_ours=True),
+                self._read_version(conflict.path, is_ours=False),
             )
-        theirs = (_told(rev, *self._version(conflict, rev), is_ours=False) for rev in leaves)
-        return (self._here(conflict.path, is_ours=True), *theirs)
+        theirs = (_to_version(rev, *self._version(conflict, rev), is_ours=False) for rev in leaves)
+        return (self._read_version(conflict.path, is_ours=True), *theirs)
 
     def merge(self, conflict: Conflict, content: bytes) -> Resolved:
-        """Settle one conflict with a text of the user's; every version goes to the trash.
+        """Resolve one conflict with the user's own text; every version goes to the trash.
 
         Raises:
             ObsidianRagError: as for `resolve`.
         """
         if self.is_read_only:
-            raise _read_only()
+            raise _read_only_error()
         leaves = self._leaves(conflict.doc_id)
         if len(leaves) > 1:
             found = {rev: self._version(conflict, rev) for rev in leaves}
@@ -126,7 +126,7 @@ class Resolver:
         self._replace(conflict.path, content)
         return Resolved(conflict.path, "merged")
 
-    def _here(self, path: str, *, is_ours: bool) -> Version:
+    def _read_version(self, path: str, *, is_ours: bool) -> Version:
         try:
             content, entry = read_bytes(self.trash.root, path)
         except NotFound:
@@ -141,27 +141,27 @@ class Resolver:
         others = rivals if isinstance(rivals, list) else []
         return (str(document["_rev"]), *(str(rev) for rev in others))
 
-    # -- several living revisions
+    # -- several live revisions
 
-    def _settle_branches(self, conflict: Conflict, leaves: Sequence[str], keep: str) -> Resolved:
+    def _resolve_branches(self, conflict: Conflict, leaves: Sequence[str], keep: str) -> Resolved:
         if self.is_read_only:
-            raise _read_only()
+            raise _read_only_error()
         versions = {rev: self._version(conflict, rev) for rev in leaves}
         ours = self._ours(conflict, versions)
-        kept = _chosen(conflict, leaves, ours, keep)
+        kept = _choose_revision(conflict, leaves, ours, keep)
         beside = []
         for rev, (entry, content) in versions.items():
             if rev == kept or entry.is_deleted:
                 continue
             if keep == Keep.BOTH:
-                label = f"conflict {rev.partition('-')[2][:_DIGITS]}"
+                label = f"conflict {rev.partition('-')[2][:_LABEL_DIGITS]}"
                 made = create_beside(
                     self.trash.root, entry.path, label, content, entry.mtime_ms * 10**6
                 )
                 beside.append(made.rel_path)
             else:
                 self.trash.keep(entry.path, content, entry.mtime_ms * 10**6, _SETTLED)
-        self._drop(conflict, [rev for rev in leaves if rev != kept])
+        self._delete_revisions(conflict, [rev for rev in leaves if rev != kept])
         return Resolved(conflict.path, kept, tuple(beside))
 
     def _version(self, conflict: Conflict, rev: str) -> tuple[Entry, bytes]:
@@ -175,14 +175,14 @@ class Resolver:
         return found
 
     def _ours(self, conflict: Conflict, versions: dict[str, tuple[Entry, bytes]]) -> str | None:
-        """The revision that this vault's file is, or was when it was last synced."""
+        """The revision that matches this vault's file, or did when last synced."""
         known = self.trash.records.file(conflict.doc_id)
         if known is not None and known.rev in versions:
             return known.rev
         here = self._content(conflict.path)
         return next((rev for rev, (_, content) in versions.items() if content == here), None)
 
-    def _drop(self, conflict: Conflict, revs: Sequence[str]) -> None:
+    def _delete_revisions(self, conflict: Conflict, revs: Sequence[str]) -> None:
         rows = self.couch.bulk_docs(
             [{"_id": conflict.doc_id, "_rev": rev, "_deleted": True} for rev in revs]
         )
@@ -191,10 +191,10 @@ class Resolver:
                 f"'{conflict.path}' was changed at this moment.", f"Try again; {_LIST}"
             )
 
-    # -- our version lies beside the note
+    # -- our version is a file beside the note
 
-    def _settle_files(self, conflict: Conflict, kept_as: str, keep: str) -> Resolved:
-        choice = Keep.THEIRS if keep in conflict.revs else _word(conflict, keep)
+    def _resolve_files(self, conflict: Conflict, kept_as: str, keep: str) -> Resolved:
+        choice = Keep.THEIRS if keep in conflict.revs else _parse_choice(conflict, keep)
         ours = self._content(kept_as)
         if choice is Keep.BOTH:
             return Resolved(conflict.path, choice, (kept_as,) if ours is not None else ())
@@ -206,17 +206,17 @@ class Resolver:
             self.trash.remove(kept_as, content_hash(ours), len(ours), _SETTLED)
         return Resolved(conflict.path, choice)
 
-    # -- our version was never sent, because we may not
+    # -- our version was never sent, because we may not write
 
-    def _settle_unsent(self, conflict: Conflict, rev: str, keep: str) -> Resolved:
-        choice = Keep.THEIRS if keep == rev else _word(conflict, keep)
+    def _resolve_unsent(self, conflict: Conflict, rev: str, keep: str) -> Resolved:
+        choice = Keep.THEIRS if keep == rev else _parse_choice(conflict, keep)
         if choice is Keep.OURS:
-            raise _read_only()
+            raise _read_only_error()
         ours = self._content(conflict.path)
         entry, theirs = self._version(conflict, rev)
         kept_as: tuple[str, ...] = ()
         if ours is not None and choice is Keep.BOTH:
-            label = f"conflict {content_hash(ours)[:_DIGITS]}"
+            label = f"conflict {content_hash(ours)[:_LABEL_DIGITS]}"
             kept_as = (create_beside(self.trash.root, conflict.path, label, ours).rel_path,)
         if not entry.is_deleted:
             self._replace(conflict.path, theirs)
@@ -239,15 +239,15 @@ class Resolver:
             replace_file(self.trash.root, path, content_hash(present), content)
 
 
-def _told(rev: str, entry: Entry, content: bytes, *, is_ours: bool) -> Version:
+def _to_version(rev: str, entry: Entry, content: bytes, *, is_ours: bool) -> Version:
     return Version(is_ours, None if entry.is_deleted else content, entry.mtime_ms, rev)
 
 
-def _chosen(conflict: Conflict, leaves: Sequence[str], ours: str | None, keep: str) -> str:
-    """The revision that stays."""
+def _choose_revision(conflict: Conflict, leaves: Sequence[str], ours: str | None, keep: str) -> str:
+    """The revision to keep."""
     if keep in leaves:
         return keep
-    choice = _word(conflict, keep)
+    choice = _parse_choice(conflict, keep)
     if choice is Keep.BOTH:
         return ours or leaves[0]
     if ours is None:
@@ -266,7 +266,7 @@ def _chosen(conflict: Conflict, leaves: Sequence[str], ours: str | None, keep: s
     return others[0]
 
 
-def _word(conflict: Conflict, keep: str) -> Keep:
+def _parse_choice(conflict: Conflict, keep: str) -> Keep:
     try:
         return Keep(keep)
     except ValueError:
@@ -276,7 +276,7 @@ def _word(conflict: Conflict, keep: str) -> Keep:
         ) from None
 
 
-def _read_only() -> ReadOnly:
+def _read_only_error() -> ReadOnly:
     return ReadOnly(
         "This node takes changes and sends none, so it cannot settle that in the database.",
         "Keep theirs, settle it on another device, or set livesync.read_only to false.",

@@ -1,8 +1,8 @@
-"""Passwords and passphrases of databases: in the system's keyring if there is one, else in a file.
+"""Passwords and passphrases of databases: in the system's keyring if there is one, else a file.
 
-Threat: a secret that other users can read, or that is printed or logged. So none is ever part of
-a message or a repr, the file is for its owner only, and a keyring counts only if it gives back
-what it was given.
+Threat: a secret that other users can read, or that is printed or logged. So none appears in a
+message or a repr, only its owner can read the file, and a keyring is used only if it returns what
+was stored.
 """
 
 import json
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 SECRETS_FILE = "livesync-secrets.json"
 _SERVICE = "obsidian-rag livesync"
-# Others are made for tests, or keep passwords in a file that is no better than ours.
-_GOOD_ENOUGH = 1
-_AGAIN = "Run `obsidian-rag livesync setup` again."
+# Lower priorities are for tests, or keep passwords in a file no better than ours.
+_MIN_PRIORITY = 1
+_SETUP_AGAIN = "Run `obsidian-rag livesync setup` again."
 
 
 class Place(StrEnum):
@@ -36,7 +36,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What opens one database; what is not needed is None or empty."""
+    """The secrets of one database; those not needed are None or empty."""
 
     password: str | None = field(default=None, repr=False)
     passphrase: str | None = field(default=None, repr=False)
@@ -45,32 +45,34 @@ class Secrets:
 
 
 class SecretStore:
-    """The secrets of one data folder, each under the name of its database."""
+    """The secrets of one data folder, each under the key of its database."""
 
     def __init__(self, home: Path) -> None:
         self._file = home / SECRETS_FILE
 
     def get(self, remote: str) -> Secrets | None:
-        """The secrets of a database; None if none were ever kept. Asks the keyring only if need be.
+        """The secrets of a database, None if none are stored; asks the keyring only if needed.
 
         Raises:
-            ConfigInvalid: they cannot be had now, or are damaged.
+            ConfigInvalid: they are not available now, or are damaged.
         """
         kept = self._read().get(remote)
         if kept is None:
             return None
         if kept == Place.KEYRING:
-            kept = _parsed(_from_keyring(remote))
+            kept = _parse_json(_read_from_keyring(remote))
         try:
-            return _secrets(kept)
+            return _parse_secrets(kept)
         except (KeyError, TypeError, ValueError):
-            raise ConfigInvalid("The kept password of the database is damaged.", _AGAIN) from None
+            raise ConfigInvalid(
+                "The kept password of the database is damaged.", _SETUP_AGAIN
+            ) from None
 
     def put(self, remote: str, secrets: Secrets, *, may_use_keyring: bool = True) -> Place:
-        """Keep the secrets of a database, and say where; the data folder must exist."""
+        """Store the secrets of a database and return where; the data folder must exist."""
         known = self._read()
         place = Place.FILE
-        if may_use_keyring and _to_keyring(remote, json.dumps(_fields(secrets))):
+        if may_use_keyring and _store_in_keyring(remote, json.dumps(_fields(secrets))):
             place = Place.KEYRING
         elif known.get(remote) == Place.KEYRING:
             _remove_from_keyring(remote)
@@ -79,10 +81,10 @@ class SecretStore:
         return place
 
     def forget(self, remote: str) -> Place | None:
-        """Keep the secrets of a database no longer; where they were, None if none were kept.
+        """Remove the secrets of a database; return where they were, None if nowhere.
 
         Raises:
-            ConfigInvalid: the keyring does not let go of them now.
+            ConfigInvalid: the keyring does not remove them now.
         """
         known = self._read()
         kept = known.pop(remote, None)
@@ -109,7 +111,7 @@ class SecretStore:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise ConfigInvalid(f"{self._file} is damaged.", f"Remove it. {_AGAIN}") from None
+            raise ConfigInvalid(f"{self._file} is damaged.", f"Remove it. {_SETUP_AGAIN}") from None
         return found
 
 
@@ -122,7 +124,7 @@ def _fields(secrets: Secrets) -> dict[str, object]:
     }
 
 
-def _secrets(kept: object) -> Secrets:
+def _parse_secrets(kept: object) -> Secrets:
     if not isinstance(kept, dict):
         raise TypeError
     headers, jwt = kept["headers"], kept["jwt"]
@@ -142,7 +144,7 @@ def _text(value: object) -> str | None:
     return value
 
 
-def _parsed(text: str) -> object:
+def _parse_json(text: str) -> object:
     try:
         return json.loads(text)
     except ValueError:
@@ -150,18 +152,18 @@ def _parsed(text: str) -> object:
 
 
 def _keyring() -> "KeyringBackend | None":
-    """The system's keyring, if it is a real one."""
-    # Here and not above: it takes a while, and many machines have none.
+    """The system's keyring, if it is a secure one."""
+    # Imported here: it is slow, and many machines have no keyring.
     import keyring  # noqa: PLC0415
 
     try:
         found = keyring.get_keyring()
-        return found if found.priority >= _GOOD_ENOUGH else None
-    except Exception:  # noqa: BLE001  (a foreign backend may raise anything; the file is as good)
+        return found if found.priority >= _MIN_PRIORITY else None
+    except Exception:  # noqa: BLE001  (a foreign backend may raise anything; then the file is used)
         return None
 
 
-def _to_keyring(remote: str, text: str) -> bool:
+def _store_in_keyring(remote: str, text: str) -> bool:
     backend = _keyring()
     if backend is None:
         return False
@@ -172,7 +174,7 @@ def _to_keyring(remote: str, text: str) -> bool:
         return False
 
 
-def _from_keyring(remote: str) -> str:
+def _read_from_keyring(remote: str) -> str:
     backend = _keyring()
     text: str | None = None
     if backend is not None:
@@ -190,7 +192,7 @@ def _from_keyring(remote: str) -> str:
 
 
 def _remove_from_keyring(remote: str) -> bool:
-    """Remove a secret from the keyring; whether it is not there now."""
+    """Remove a secret from the keyring; return whether it is gone."""
     backend = _keyring()
     if backend is None:
         return False

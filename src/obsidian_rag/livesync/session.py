@@ -1,4 +1,4 @@
-"""LiveSync as an engine offers it: one node per database at a time, and a sync from end to end."""
+"""Opens the one node that may run per database, and runs a whole sync."""
 
 import contextlib
 import json
@@ -10,30 +10,30 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from obsidian_rag.config import Config
-from obsidian_rag.errors import Busy, IndexerFailed, NotFound, ObsidianRagError
-from obsidian_rag.livesync.case import Direction, Policy
+from obsidian_rag.errors import Busy, IndexerFailed, NotFound, ObsidianRagError, ReadOnly
 from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.couchdb import Couch
+from obsidian_rag.livesync.disk import Direction, Policy
 from obsidian_rag.livesync.left_out import LeftOut
+from obsidian_rag.livesync.membership import find_records
 from obsidian_rag.livesync.node import Listener, Node, Plan
-from obsidian_rag.livesync.options import Options
-from obsidian_rag.livesync.site import Site, filters_of, place_of, site_of
+from obsidian_rag.livesync.site import Options, Site, filters_of, place_of, site_of
 from obsidian_rag.livesync.state import LivesyncState, Stats, save_state
 from obsidian_rag.livesync.trash import Trash
-from obsidian_rag.store import Conflict, Database, LivesyncRecords, Quarantined
-from obsidian_rag.vault import make_root, sweep_data_folder, sweep_folder
+from obsidian_rag.store import Conflict, Database, Links, LivesyncRecords, Quarantined
+from obsidian_rag.vault import VaultMode, make_root, sweep_data_folder, sweep_folder
 
 _TRASH = "livesync-trash"
 _TWEAKS = "tweaks"
 _ROOT = "root"
-# Asking whether a node runs takes its lock for a moment.
-_PATIENCE_S = 1.0
-_HALF_MADE_S = 0.5
+# `is_node_running` holds the lock for a moment.
+_LOCK_TIMEOUT_S = 1.0
+_REOPEN_DELAY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """What one sync did, and what it could not do."""
+    """What one sync did, and what it left undone."""
 
     stats: Stats
     planned: tuple[str, ...]
@@ -46,25 +46,25 @@ class SyncResult:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing was left behind that should be synced."""
+        """Whether everything that takes part was synced."""
         return not (self.owed or self.quarantined)
 
 
 def trash_folder(config: Config) -> Path:
-    """Where files that sync removed wait to be restored."""
+    """Where files that sync removed are kept for restoring."""
     return config.home / _TRASH
 
 
 @contextlib.contextmanager
-def node_lock(config: Config, key: str) -> Iterator[None]:
-    """Be the one node of a database for a while.
+def node_lock(config: Config, remote: str) -> Iterator[None]:
+    """Hold the lock of a database's one node; `remote` is the name of its records.
 
     Raises:
-        Busy: there is one already.
+        Busy: another process holds it.
     """
-    lock = _lock(config, key)
+    lock = _lock(config, remote)
     try:
-        lock.acquire(timeout=_PATIENCE_S)
+        lock.acquire(timeout=_LOCK_TIMEOUT_S)
     except Timeout:
         raise Busy(
             "Another obsidian-rag process syncs with this database already.",
@@ -76,12 +76,12 @@ def node_lock(config: Config, key: str) -> Iterator[None]:
         lock.release()
 
 
-def is_node_running(config: Config, key: str) -> bool:
-    """Whether some process is the node of a database now."""
+def is_node_running(config: Config, remote: str) -> bool:
+    """Whether any process runs the database's node; `remote` is as for `node_lock`."""
     if not config.home.is_dir():
         return False
     try:
-        with _lock(config, key).acquire(timeout=0):
+        with _lock(config, remote).acquire(timeout=0):
             return False
     except Timeout:
         return True
@@ -91,26 +91,46 @@ def is_node_running(config: Config, key: str) -> bool:
 
 @contextlib.contextmanager
 def open_node(config: Config, options: Options | None = None) -> Iterator[Node]:
-    """A node, its lock held, for the settings and what a command asks for besides.
+    """Open a node for the settings and a command's options, and hold its lock.
 
     Raises:
         Busy: another process is that node.
         NotFound: there is no such folder.
+        ReadOnly: the folder is a linked vault that may only be read.
         ObsidianRagError: as for `site_of`.
     """
     options = options or Options()
     site = site_of(config, options)
-    with contextlib.closing(open_database(config)) as database, node_lock(config, site.key):
-        records = LivesyncRecords(database, site.key)
+    with contextlib.closing(open_database(config)) as database:
+        _refuse_read_only(database, site.root)
+    with (
+        contextlib.closing(open_database(config)) as database,
+        contextlib.closing(Couch(site.remote)) as couch,
+        lock_records(config, database, couch, site) as records,
+    ):
         if options.vault is not None and options.direction is Direction.PULL:
-            make_root(site.root)  # to take a vault into a new folder is what it is for
-        _note_root(site, records)
+            make_root(site.root)  # pulling a vault into a new folder is a normal use
+        _store_root(site, records)
         drop_old_trash(config, site, records)
         sweep_folder(trash_folder(config))
         sweep_data_folder(config.home)
-        with contextlib.closing(Couch(site.remote)) as couch:
-            site = replace(site, tweaks=_tweaks(site, options, records))
-            yield Node(_plan(config, site, options), couch, records)
+        site = replace(site, tweaks=_choose_tweaks(site, options, records))
+        yield Node(_build_plan(config, site, options), couch, records)
+
+
+@contextlib.contextmanager
+def lock_records(
+    config: Config, database: Database, couch: Couch, site: Site
+) -> Iterator[LivesyncRecords]:
+    """The records of a site's database, with its node's lock held.
+
+    Raises:
+        Busy: another process syncs with it, by this address or another.
+    """
+    records = find_records(couch, database, site)
+    with node_lock(config, records.remote):
+        records.use_address(site.key)
+        yield records
 
 
 def sync_once(
@@ -146,12 +166,12 @@ def sync_once(
 
 
 def trash_of(config: Config, site: Site, records: LivesyncRecords) -> Trash:
-    """The files that sync took out of the vault."""
+    """The trash of the files that sync removed from the vault."""
     return Trash(trash_folder(config), site.root, records)
 
 
 def drop_old_trash(config: Config, site: Site, records: LivesyncRecords) -> None:
-    """Remove for good what has been in the trash for longer than the user wants."""
+    """Delete what has been in the trash for longer than `trash_days`."""
     trash_of(config, site, records).drop_older_than(config.settings.livesync.trash_days)
 
 
@@ -159,47 +179,49 @@ def drop_old_trash(config: Config, site: Site, records: LivesyncRecords) -> None
 def open_records(
     config: Config, options: Options | None = None
 ) -> Iterator[tuple[Site, LivesyncRecords]]:
-    """What we remember of the database of the settings; whether a node works with it or not.
+    """The records of the database in the settings, whether or not a node is running.
 
     Raises:
         ConfigInvalid: LiveSync is not set up.
+        ReadOnly: the folder is a linked vault that may only be read.
     """
     site = place_of(config, options)
     with contextlib.closing(open_database(config)) as database:
-        yield site, LivesyncRecords(database, site.key)
+        _refuse_read_only(database, site.root)
+        yield site, LivesyncRecords.at_address(database, site.key)
 
 
 def keep_tweaks(records: LivesyncRecords, tweaks: Tweaks) -> None:
-    """Remember how a setup URI wants its database to be, should that be new."""
+    """Store the settings a setup URI gives for a new database."""
     records.put_fact(_TWEAKS, json.dumps(tweaks.to_settings()))
 
 
-def _tweaks(site: Site, options: Options, records: LivesyncRecords) -> Tweaks | None:
-    """How to keep notes in a database that does not say so; None if that is unknown."""
+def _choose_tweaks(site: Site, options: Options, records: LivesyncRecords) -> Tweaks | None:
+    """Settings for a database that has none of its own; None if they are unknown."""
     if options.tweaks is not None:
         tweaks = options.tweaks
     elif not options.is_init:
         return None
-    elif told := records.get_fact(_TWEAKS):
-        return Tweaks.from_settings(json.loads(told))
+    elif stored := records.get_fact(_TWEAKS):
+        return Tweaks.from_settings(json.loads(stored))
     else:
         tweaks = Tweaks.for_new_database()
-    # A passphrase is there to be used, unless the options say otherwise.
+    # A passphrase implies encryption, unless the options say otherwise.
     encrypts = site.passphrase is not None if options.encrypts is None else options.encrypts
     return replace(tweaks, encrypt=encrypts)
 
 
 def open_database(config: Config) -> Database:
-    """The SQLite file, on a connection of our own."""
+    """Open the SQLite file on a new connection."""
     try:
         return Database(config.database)
     except IndexerFailed:
-        # Two processes may make the file at once: the second finds it half made, and then whole.
-        time.sleep(_HALF_MADE_S)
+        # Two processes may create the file at once: the second finds it half made, then complete.
+        time.sleep(_REOPEN_DELAY_S)
         return Database(config.database)
 
 
-def _plan(config: Config, site: Site, options: Options) -> Plan:
+def _build_plan(config: Config, site: Site, options: Options) -> Plan:
     settings = config.settings.livesync
     return Plan(
         site=site,
@@ -216,14 +238,28 @@ def _plan(config: Config, site: Site, options: Options) -> Plan:
     )
 
 
-def _lock(config: Config, key: str) -> FileLock:
-    return FileLock(config.home / f"livesync-{key[:16]}.lock")
+def _lock(config: Config, remote: str) -> FileLock:
+    digest, _, made = remote.partition("-")
+    return FileLock(config.home / f"livesync-{digest[:16]}{made}.lock")
 
 
-def _note_root(site: Site, records: LivesyncRecords) -> None:
-    """Remember which folder is synced; with another one, all that we knew of the last is void.
+def _refuse_read_only(database: Database, root: Path) -> None:
+    """Refuse a folder that overlaps a read-only linked vault."""
+    real = root.resolve()
+    for link in Links(database).all():
+        linked = link.root_path.resolve()
+        overlaps = real.is_relative_to(linked) or linked.is_relative_to(real)
+        if overlaps and not link.is_primary and link.mode == VaultMode.READ_ONLY:
+            raise ReadOnly(
+                f"LiveSync would write into '{link.name}', a linked vault (read-only).",
+                "Set livesync.vaultPath to another folder.",
+            )
 
-    A folder that never had a file may be a typo; for one that had, there is the brake.
+
+def _store_root(site: Site, records: LivesyncRecords) -> None:
+    """Store which folder is synced, and clear the records if it is another one.
+
+    A missing folder that never had a synced file may be a typo; the brake covers the others.
     """
     root = str(site.root)
     is_new = records.get_fact(_ROOT) != root
@@ -233,6 +269,6 @@ def _note_root(site: Site, records: LivesyncRecords) -> None:
             "Make it, or name another one with --vault or livesync.vaultPath.",
         )
     if is_new:
-        # Or what this folder lacks would be taken for deleted.
+        # Otherwise files that this folder lacks would count as deleted.
         records.clear()
         records.put_fact(_ROOT, root)

@@ -1,4 +1,4 @@
-"""Set LiveSync up: look at the database first, and only then keep its address and its secrets."""
+"""Set up LiveSync: check the database first, and only then store its address and secrets."""
 
 import contextlib
 import os
@@ -20,14 +20,14 @@ from obsidian_rag.livesync.codec.entries import FILE_TYPES
 from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX, LAST, is_file_id
 from obsidian_rag.livesync.codec.tweaks import NotEncrypted
 from obsidian_rag.livesync.couchdb import Couch, Document, Remote
-from obsidian_rag.livesync.filters import FilterSettings, check_filters
+from obsidian_rag.livesync.filters import FilterSettings, check_filters, present_ignore_files
 from obsidian_rag.livesync.membership import rehearse
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, preferred
-from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.secrets import Place, Secrets, SecretStore
 from obsidian_rag.livesync.session import keep_tweaks, open_database
 from obsidian_rag.livesync.setup_uri import Connection, decode_setup_uri
 from obsidian_rag.livesync.site import (
+    Options,
     Site,
     check_consent,
     filters_of,
@@ -37,12 +37,12 @@ from obsidian_rag.livesync.site import (
 )
 from obsidian_rag.store import LivesyncRecords
 
-_MOST_READ = 5000
+_MAX_COUNTED = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a database says about itself; `notes` is None where that takes too long to count."""
+    """How a database describes itself; `notes` is None if there are too many to count."""
 
     devices: tuple[str, ...]
     is_encrypted: bool
@@ -54,7 +54,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """What was found and kept; `vault` is None if none is chosen yet."""
+    """What was found and stored; `vault` is None if none is chosen yet."""
 
     server: str
     database: str
@@ -64,13 +64,14 @@ class SetUp:
     config: Path
     vault: Path | None
     filters: FilterSettings
-    # What other devices sync, as far as a setup URI tells, and this one does not.
+    ignore_files: tuple[str, ...]  # those that are in the vault's folder now
+    # What other devices sync, according to the setup URI, and this one does not.
     has_hidden_files: bool
     has_customization: bool
 
 
 def needs_consent(config: Config, options: Options) -> str | None:
-    """The server that the user must be asked about; None if there is nothing to ask."""
+    """The server that needs the user's consent; None if none does."""
     remote = _connection(config, options).remote
     if is_on_this_machine(remote.url) or _has_consent(config, options, remote):
         return None
@@ -86,7 +87,7 @@ def needs_password(config: Config, options: Options) -> str | None:
 
 
 def set_up(config: Config, options: Options) -> SetUp:
-    """Check that we could take part, then keep how; nothing is kept when that fails.
+    """Check that we could take part, then store the settings; a failed check stores nothing.
 
     Raises:
         InvalidArgument: the setup URI cannot be used.
@@ -96,18 +97,18 @@ def set_up(config: Config, options: Options) -> SetUp:
         LivesyncIncompatible: LiveSync's filters cannot be followed; the setting is named.
         ObsidianRagError: the database cannot be reached or used.
     """
-    vault = _existing(options.vault) if options.vault is not None else None
+    vault = _existing_folder(options.vault) if options.vault is not None else None
     found = _connection(config, options)
     has_consent = _has_consent(config, options, found.remote)
     check_consent(found.remote, has_consent)
     check_filters(found.filters, found.tweaks)
-    seen = _surveyed(options, found)
-    tree = _tree(config, found, vault, has_consent=has_consent)
+    seen = _survey_found(options, found)
+    tree = _config_tree(config, found, vault, has_consent=has_consent)
     root = _root(Config(config.home, config.file, validate(tree, config.file)))
-    # The folder must be there before the secrets are, and a database makes its own.
+    # Opening the database creates the data folder, which the secrets need.
     with contextlib.closing(open_database(config)) as database:
         if options.uri is not None:
-            keep_tweaks(LivesyncRecords(database, found.remote.key), found.tweaks)
+            keep_tweaks(LivesyncRecords.at_address(database, found.remote.key), found.tweaks)
     place = SecretStore(config.home).put(
         found.remote.key,
         Secrets(
@@ -128,16 +129,17 @@ def set_up(config: Config, options: Options) -> SetUp:
         config=config.file,
         vault=root,
         filters=found.filters,
+        ignore_files=present_ignore_files(found.filters, found.tweaks, root),
         has_hidden_files=found.has_hidden_files,
         has_customization=found.has_customization,
     )
 
 
 def survey(couch: Couch, site: Site) -> Survey:
-    """Check that we could take part, passphrase included, and tell what is there.
+    """Check that we could take part, passphrase included, and describe the database.
 
     Raises:
-        LivesyncIncompatible: the database is none we can work with.
+        LivesyncIncompatible: we cannot work with this database.
         LivesyncPassphrase: the passphrase does not open it.
         LivesyncUnreachable, LivesyncRefused: the server does not answer, or refuses.
     """
@@ -146,7 +148,7 @@ def survey(couch: Couch, site: Site) -> Survey:
         tweaks = rehearse(couch, site).tweaks
     except LivesyncLocked:
         is_locked = True
-        tweaks = _published(couch, site)
+        tweaks = _published_tweaks(couch, site)
     return Survey(
         devices=tuple(_devices(couch.get_local(MILESTONE_NAME) or {})),
         is_encrypted=tweaks.encrypt,
@@ -157,7 +159,7 @@ def survey(couch: Couch, site: Site) -> Survey:
     )
 
 
-def _published(couch: Couch, site: Site) -> Tweaks:
+def _published_tweaks(couch: Couch, site: Site) -> Tweaks:
     milestone = couch.get_local(MILESTONE_NAME)
     tweaks = preferred(milestone) if milestone is not None else site.tweaks
     if tweaks is None:
@@ -177,19 +179,19 @@ def _published(couch: Couch, site: Site) -> Tweaks:
 def _devices(milestone: Document) -> Iterator[str]:
     nodes = milestone.get("node_info")
     for name, lines in nodes.items() if isinstance(nodes, Mapping) else ():
-        told = lines.get("device_name") if isinstance(lines, Mapping) else None
-        yield told if isinstance(told, str) and told else str(name)
+        device = lines.get("device_name") if isinstance(lines, Mapping) else None
+        yield device if isinstance(device, str) and device else str(name)
 
 
 def _count_notes(couch: Couch) -> int | None:
-    """How many files the database has, less those that are deleted."""
+    """How many files the database has, without deleted ones."""
     ids = [
         doc_id
         for start, end in (("", CHUNK_PREFIX), (CHUNK_PREFIX + LAST, LAST))
-        for doc_id, _ in couch.list_ids(start=start, end=end, limit=_MOST_READ + 1)
+        for doc_id, _ in couch.list_ids(start=start, end=end, limit=_MAX_COUNTED + 1)
         if is_file_id(doc_id)
     ]
-    if len(ids) > _MOST_READ:
+    if len(ids) > _MAX_COUNTED:
         return None
     return sum(
         document.get("type") in FILE_TYPES and document.get("deleted") is not True
@@ -199,7 +201,7 @@ def _count_notes(couch: Couch) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Whose secrets are not kept any more; `place` is where they were, None if none were kept."""
+    """The database whose secrets were removed; `place` is where they were, None if nowhere."""
 
     server: str
     database: str
@@ -207,7 +209,7 @@ class Forgotten:
 
 
 def forget_secrets(config: Config) -> Forgotten:
-    """Remove the password and the passphrase that the setup kept; all else stays.
+    """Remove the password and the passphrase that the setup stored; all else stays.
 
     Raises:
         ConfigInvalid: LiveSync is not set up, or the keyring cannot be changed.
@@ -219,7 +221,7 @@ def forget_secrets(config: Config) -> Forgotten:
     return Forgotten(remote.url, remote.database, place)
 
 
-def _surveyed(options: Options, found: Connection) -> Survey:
+def _survey_found(options: Options, found: Connection) -> Survey:
     tweaks = found.tweaks if options.uri else None
     site = Site(found.remote, Path("vault"), found.passphrase, tweaks)
     # A setup URI may hold a passphrase that its device does not use.
@@ -235,49 +237,49 @@ def _surveyed(options: Options, found: Connection) -> Survey:
 
 def _connection(config: Config, options: Options) -> Connection:
     if options.uri is not None:
-        told = Connection.from_settings(decode_setup_uri(options.uri, options.uri_passphrase))
-        return replace(told, filters=_both(filters_of(config), told.filters))
+        found = Connection.from_settings(decode_setup_uri(options.uri, options.uri_passphrase))
+        return replace(found, filters=_merge_filters(filters_of(config), found.filters))
     remote = named_remote(config, options)
     if remote is None:
         raise ConfigInvalid(
             "No database was named.",
             "Give a setup URI from LiveSync in Obsidian, or --url and --db.",
         )
-    # A second setup of the same database keeps what is not given anew.
-    kept = _kept(config, remote) or Secrets()
+    # A second setup of the same database keeps what is not given again.
+    kept = _stored_secrets(config, remote) or Secrets()
     given = remote.password or (kept.password if options.may_reuse else None)
     remote = replace(remote, password=given, headers=kept.headers, jwt=kept.jwt)
     passphrase = options.passphrase or kept.passphrase
     return Connection(remote, Tweaks(), passphrase, filters_of(config))
 
 
-def _both(ours: FilterSettings, told: FilterSettings) -> FilterSettings:
-    """What a device tells; where it has no filter, one that we have stays."""
+def _merge_filters(ours: FilterSettings, theirs: FilterSettings) -> FilterSettings:
+    """The device's filters, and ours where it has none."""
     return FilterSettings(
-        only=told.only or ours.only,
-        ignore=told.ignore or ours.ignore,
-        uses_ignore_files=told.uses_ignore_files or ours.uses_ignore_files,
-        ignore_files=told.ignore_files or ours.ignore_files,
+        only=theirs.only or ours.only,
+        ignore=theirs.ignore or ours.ignore,
+        uses_ignore_files=theirs.uses_ignore_files or ours.uses_ignore_files,
+        ignore_files=theirs.ignore_files or ours.ignore_files,
     )
 
 
-def _kept(config: Config, remote: Remote) -> Secrets | None:
+def _stored_secrets(config: Config, remote: Remote) -> Secrets | None:
     try:
         return SecretStore(config.home).get(remote.key)
     except ConfigInvalid:
-        return None  # what is locked or damaged is about to be replaced
+        return None  # locked or damaged secrets are about to be replaced
 
 
 def _has_consent(config: Config, options: Options, remote: Remote) -> bool:
-    """Consent given now, or before for the same server."""
+    """Whether consent is given now, or was given before for the same server."""
     settings = config.settings.livesync
     return options.has_consent or (settings.remote_consent and settings.couchdbUrl == remote.url)
 
 
-def _tree(
+def _config_tree(
     config: Config, found: Connection, vault: Path | None, *, has_consent: bool
 ) -> dict[str, Any]:
-    """The config file with the database and its filters, and without a password from before."""
+    """The config file with the database and its filters, without any earlier password."""
     remote = found.remote
     tree = read_file(config.file)
     tree.setdefault("version", CONFIG_VERSION)
@@ -294,7 +296,7 @@ def _tree(
         section.pop(name, None)
         if value not in (None, ""):
             section[name] = value
-    # Consent is for one server: a new one needs it anew.
+    # Consent is for one server: a new one needs its own.
     section["remote_consent"] = has_consent and not is_on_this_machine(remote.url)
     if vault is not None:
         if not tree.get("vault_path"):
@@ -305,7 +307,7 @@ def _tree(
     return tree
 
 
-def _existing(vault: Path) -> Path:
+def _existing_folder(vault: Path) -> Path:
     root = Path(os.path.abspath(vault.expanduser()))  # noqa: PTH100  (keeps symlinks)
     if not root.is_dir():
         raise NotFound(f"There is no folder {root}.", "Make it, or name another one.")
@@ -313,6 +315,6 @@ def _existing(vault: Path) -> Path:
 
 
 def _root(config: Config) -> Path | None:
-    """The folder that will be synced, if one is chosen; refused if it holds our own files."""
+    """The folder to sync, if one is chosen; refused if it contains our data folder."""
     is_chosen = config.has_vault or config.settings.livesync.vaultPath is not None
     return place_of(config).root if is_chosen else None

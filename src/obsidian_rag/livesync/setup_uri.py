@@ -1,11 +1,11 @@
-"""Read what LiveSync hands from device to device: setup URIs, QR codes, connection strings.
+"""Read what LiveSync passes between devices: setup URIs, QR codes, connection strings.
 
-All of them hold passwords: nothing here quotes them, and no value shows them when printed.
+All of them hold passwords: no message quotes them, and no repr shows them.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
@@ -23,7 +23,140 @@ from obsidian_rag.livesync.couchdb import Jwt, Remote
 from obsidian_rag.livesync.couchdb.auth import parse_headers
 from obsidian_rag.livesync.filters import FilterSettings
 from obsidian_rag.livesync.filters.filters import IGNORE, ONLY
-from obsidian_rag.livesync.setup_qr import decode_settings_qr
+
+# The positions of the settings we use.
+_POSITIONS = {
+    0: "remoteType",
+    1: "useCustomRequestHandler",
+    2: "couchDB_URI",
+    3: "couchDB_USER",
+    4: "couchDB_PASSWORD",
+    5: "couchDB_DBNAME",
+    6: "minimumChunkSize",
+    7: "longLineThreshold",
+    8: "encrypt",
+    9: "passphrase",
+    10: "usePathObfuscation",
+    12: "batch_size",
+    13: "batches_limit",
+    21: "customChunkSize",
+    22: "readChunksOnline",
+    24: "useDynamicIterationCount",
+    26: "useTimeouts",
+    28: "hashCacheMaxCount",
+    29: "hashCacheMaxAmount",
+    30: "concurrencyOfReadChunksOnline",
+    31: "minimumIntervalOfReadChunksOnline",
+    32: "hashAlg",
+    33: "enableCompression",
+    39: "useEden",
+    40: "maxChunksInEden",
+    41: "maxTotalLengthInEden",
+    42: "maxAgeInEden",
+    44: "handleFilenameCaseSensitive",
+    48: "useSegmenter",
+    66: "syncMaxSizeInMB",
+    67: "useIgnoreFiles",
+    68: "ignoreFiles",
+    69: "syncOnlyRegEx",
+    70: "syncIgnoreRegEx",
+    80: "syncInternalFiles",
+    86: "usePluginSync",
+    93: "usePluginSyncV2",
+    102: "enableChunkSplitterV2",
+    133: "couchDB_CustomHeaders",
+    134: "useJWT",
+    135: "jwtAlgorithm",
+    136: "jwtKey",
+    137: "jwtKid",
+    138: "jwtSub",
+    139: "jwtExpDuration",
+    146: "chunkSplitterVersion",
+    147: "E2EEAlgorithm",
+    157: "remoteConfigurations",
+    158: "activeConfigurationId",
+}
+_CONSTANTS: dict[str, object] = {"u": None, "n": None, "t": True, "f": False}
+# Five letters for each kind: the first has one digit of length, the last has five.
+_KINDS = {"A": "base 36", "a": "decimal", "V": "text", "v": "structure"}
+_LETTERS = {
+    chr(ord(first) + digits - 1): (kind, digits)
+    for first, kind in _KINDS.items()
+    for digits in range(1, 6)
+}
+_BASE_36 = re.compile(r"-?[0-9a-z]+")
+_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
+_MAX_DEPTH = 8
+
+
+def decode_settings_qr(encoded: str) -> dict[str, object]:
+    """The settings in the part of a QR code's address after `settingsQR=`.
+
+    Raises:
+        InvalidArgument: it is not in that form.
+    """
+    try:
+        values = list(_values(unquote(encoded, errors="strict"), depth=0))
+    except (ValueError, RecursionError):
+        raise InvalidArgument(
+            "The settings of this QR code cannot be read.",
+            "Copy the whole address, or use a setup URI.",
+        ) from None
+    return {
+        key: values[place]
+        for place, key in _POSITIONS.items()
+        if place < len(values) and values[place] is not None
+    }
+
+
+def _values(encoded: str, *, depth: int) -> Iterator[object]:
+    """Every value in turn; lengths count UTF-16 units, two bytes each."""
+    if depth > _MAX_DEPTH:
+        raise ValueError("nested too deeply")
+    data = encoded.encode("utf-16-le")
+    at = 0
+
+    def take(units: int) -> str:
+        nonlocal at
+        if not 0 <= 2 * units <= len(data) - at:
+            raise ValueError("the end is missing")
+        part = data[at : at + 2 * units]
+        at += 2 * units
+        return part.decode("utf-16-le")
+
+    while at < len(data):
+        letter = take(1)
+        if letter in _CONSTANTS:
+            yield _CONSTANTS[letter]
+        else:
+            kind, digits = _LETTERS.get(letter, ("", 0))
+            yield _value(kind, take(_base_36(take(digits))), depth)
+
+
+def _value(kind: str, text: str, depth: int) -> object:
+    match kind:
+        case "text":
+            return text
+        case "base 36":
+            return _base_36(text)
+        case "decimal" if _DECIMAL.fullmatch(text):
+            number = float(text)
+            return int(number) if number.is_integer() else number
+        case "structure" if text.startswith("_"):
+            return list(_values(text[1:], depth=depth + 1))
+        case "structure" if text.startswith("^"):
+            parts = list(_values(text[1:], depth=depth + 1))
+            return dict(zip(map(str, parts[::2]), parts[1::2], strict=True))
+        case "structure":
+            return json.loads(text)
+    raise ValueError("unknown letter")
+
+
+def _base_36(text: str) -> int:
+    if not _BASE_36.fullmatch(text):
+        raise ValueError("no number")
+    return int(text, 36)
+
 
 _URI = "obsidian://setuplivesync?settings="
 _QR = "obsidian://setuplivesync?settingsQR="
@@ -41,7 +174,7 @@ _CONNECTION: dict[str, object] = {
     "jwtSub": "",
     "jwtExpDuration": 5,
 }
-# What LiveSync leaves out of a setup URI, where we need it.
+# Defaults for settings that we need and LiveSync leaves out of a setup URI.
 DEFAULTS: Mapping[str, object] = MappingProxyType(
     Tweaks().to_settings()
     | _CONNECTION
@@ -61,7 +194,7 @@ DEFAULTS: Mapping[str, object] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A database, how its devices write, and the passphrase of its notes."""
+    """A database, its devices' shared settings, and the passphrase of its notes."""
 
     remote: Remote
     tweaks: Tweaks
@@ -77,11 +210,11 @@ class Connection:
         Raises:
             ConfigInvalid: they name no server or no database.
             InvalidArgument: a value is of the wrong kind.
-            LivesyncIncompatible: they are for a kind of server or database that we do not know.
+            LivesyncIncompatible: they are for an unknown kind of server or database.
         """
-        known = _with_active_connection(_completed(settings))
+        known = _with_active_connection(_complete(settings))
         if _text(known, "remoteType") != _COUCHDB:
-            raise _not_couchdb()
+            raise _not_couchdb_error()
         address = _address(_text(known, "couchDB_URI"))
         remote = Remote(
             url=_without_login(address),
@@ -110,7 +243,7 @@ def decode_setup_uri(uri: str, passphrase: str | None) -> dict[str, object]:
     """
     address = uri.strip()
     if address.startswith(_QR):
-        return _completed(decode_settings_qr(address.removeprefix(_QR)))
+        return _complete(decode_settings_qr(address.removeprefix(_QR)))
     if not address.startswith(_URI):
         raise InvalidArgument(
             "This is not a LiveSync setup URI.",
@@ -121,22 +254,22 @@ def decode_setup_uri(uri: str, passphrase: str | None) -> dict[str, object]:
             "A setup URI opens only with its passphrase.",
             "Give the passphrase that was chosen when the URI was made.",
         )
-    return _completed(_decrypted(unquote(address.removeprefix(_URI)), passphrase))
+    return _complete(_decrypt(unquote(address.removeprefix(_URI)), passphrase))
 
 
 def parse_connection_string(uri: str) -> dict[str, object]:
     """The connection settings in an `sls+https://…` address.
 
     Raises:
-        InvalidArgument: it is no such address.
-        LivesyncIncompatible: it leads to something else than CouchDB.
+        InvalidArgument: it is not such an address.
+        LivesyncIncompatible: it is not for CouchDB.
     """
     head, colon, rest = uri.strip().partition(":")
     scheme = head.removeprefix("sls+")
     if not colon or scheme == head:
-        raise InvalidArgument("This is not a LiveSync connection string.", _AGAIN)
+        raise InvalidArgument("This is not a LiveSync connection string.", _COPY_AGAIN)
     if scheme not in ("http", "https"):
-        raise _not_couchdb()
+        raise _not_couchdb_error()
     address = _address(f"{scheme}:{rest}")
     asked = {key: values[0] for key, values in parse_qs(address.query).items()}
     lifetime = asked.get("jwtExp", "5")
@@ -155,15 +288,15 @@ def parse_connection_string(uri: str) -> dict[str, object]:
     }
 
 
-_AGAIN = "Copy it again from LiveSync."
+_COPY_AGAIN = "Copy it again from LiveSync."
 
 
-def _decrypted(encrypted: str, passphrase: str) -> dict[str, object]:
+def _decrypt(encrypted: str, passphrase: str) -> dict[str, object]:
     try:
         if encrypted.startswith(OWN_SALT_PREFIX):
             text = decrypt_with_own_salt(encrypted, passphrase)
         else:
-            # Which count an old URI was made with it does not say: both are tried.
+            # An old URI does not say which iteration count it was made with: both are tried.
             text = LegacyCipher(passphrase, is_dynamic=True).decrypt(encrypted)
         settings = json.loads(text)
     except LivesyncPassphrase:
@@ -174,12 +307,12 @@ def _decrypted(encrypted: str, passphrase: str) -> dict[str, object]:
     except (LivesyncUnreadable, ValueError, RecursionError):
         settings = None
     if not isinstance(settings, dict):
-        raise InvalidArgument("This setup URI is damaged.", _AGAIN)
+        raise InvalidArgument("This setup URI is damaged.", _COPY_AGAIN)
     return settings
 
 
-def _completed(settings: Mapping[str, object]) -> dict[str, object]:
-    """Only what we use: the rest of a device's settings is none of our business."""
+def _complete(settings: Mapping[str, object]) -> dict[str, object]:
+    """The settings we use, completed with defaults; the rest is dropped."""
     found = {key: settings.get(key) for key in DEFAULTS}
     return {key: DEFAULTS[key] if value is None else value for key, value in found.items()}
 
@@ -202,11 +335,11 @@ def _address(url: str) -> SplitResult:
     try:
         address = urlsplit(url.strip())
         is_usable = address.scheme in ("http", "https") and bool(address.hostname)
-        _ = address.port  # a port that is no number is noticed only now
+        _ = address.port  # raises ValueError for an invalid port
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise InvalidArgument("The settings name no usable server.", _AGAIN)
+        raise InvalidArgument("The settings name no usable server.", _COPY_AGAIN)
     return address
 
 
@@ -229,7 +362,7 @@ def _jwt(settings: Mapping[str, object]) -> Jwt | None:
 
 
 def _filters(settings: Mapping[str, object]) -> FilterSettings:
-    # A device that does not obey ignore files says nothing about what the others agreed on.
+    # A device that ignores ignore files does not speak for the others.
     uses_ignore_files = True if settings["useIgnoreFiles"] is True else None
     return FilterSettings(
         only=_text(settings, ONLY),
@@ -239,7 +372,7 @@ def _filters(settings: Mapping[str, object]) -> FilterSettings:
     )
 
 
-def _not_couchdb() -> LivesyncIncompatible:
+def _not_couchdb_error() -> LivesyncIncompatible:
     return LivesyncIncompatible(
         "These settings are not for CouchDB.", "Only databases on a CouchDB server can be used."
     )
@@ -248,5 +381,5 @@ def _not_couchdb() -> LivesyncIncompatible:
 def _text(settings: Mapping[str, object], key: str) -> str:
     value = settings[key]
     if not isinstance(value, str):
-        raise InvalidArgument(f"The setting '{key}' is no text.", _AGAIN)
+        raise InvalidArgument(f"The setting '{key}' is not text.", _COPY_AGAIN)
     return value

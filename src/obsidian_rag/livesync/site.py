@@ -1,10 +1,10 @@
-"""Where a node works: from the settings, and what a command asks for besides, to a database.
+"""Where a node works: a database and a folder, from the settings and a command's options.
 
 The settings name one server. Its password, and the consent to use it, are for that server only:
 another one on the command line needs its own.
 
-Threat: a setting, a pasted setup URI or a typo makes private notes leave the machine. So the
-address itself decides, without DNS, and a server elsewhere needs the user's word for this server.
+Threat: a setting, a pasted setup URI or a typo sends private notes off the machine. So the
+address itself decides, without DNS, and a server elsewhere needs the user's consent for it.
 """
 
 import os
@@ -18,22 +18,52 @@ from obsidian_rag.config import Config, is_loopback
 from obsidian_rag.errors import ConfigInvalid, LivesyncRefused
 from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.couchdb import Remote
+from obsidian_rag.livesync.disk import Direction
 from obsidian_rag.livesync.filters import FilterSettings
-from obsidian_rag.livesync.options import Options
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
 from obsidian_rag.vault import configured_vault
 
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of one LiveSync command; the settings fill in the rest."""
+
+    url: str | None = field(default=None, repr=False)  # it may hold a user and a password
+    database: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    passphrase: str | None = field(default=None, repr=False)
+    vault: Path | None = None
+    has_consent: bool = False
+    # For a database that has no settings of its own.
+    is_init: bool = False
+    tweaks: Tweaks | None = None
+    encrypts: bool | None = None
+    # For a sync.
+    direction: Direction = Direction.BOTH
+    is_read_only: bool = False
+    is_dry: bool = False
+    allows_deletions: bool = False
+    # For the setup: a setup URI replaces the address.
+    uri: str | None = field(default=None, repr=False)
+    uri_passphrase: str | None = field(default=None, repr=False)
+    may_use_keyring: bool = True
+    may_reuse: bool = True
+    # The database need not be encrypted, even if there is a passphrase.
+    may_be_unencrypted: bool = False
+
+
 PASSWORD_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSWORD"
 PASSPHRASE_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSPHRASE"
-_FROM_ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SETUP = "Run `obsidian-rag livesync setup`, or name the database with --url and --db."
+_VARIABLE_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SETUP_HINT = "Run `obsidian-rag livesync setup`, or name the database with --url and --db."
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a node works: a database, what opens it, and the folder that is synced with it.
+    """Where a node works: a database, its secrets, and the folder that is synced with it.
 
-    `tweaks` say how to keep notes in a database that does not say so itself.
+    `tweaks` are for a database that has no settings of its own.
     """
 
     remote: Remote
@@ -43,12 +73,12 @@ class Site:
 
     @property
     def key(self) -> str:
-        """The name under which we remember the database."""
+        """The key of the database's address, under which its records are stored."""
         return self.remote.key
 
 
 def filters_of(config: Config) -> FilterSettings:
-    """Which paths LiveSync's filters leave out, as far as our settings say."""
+    """LiveSync's filters from our settings."""
     settings = config.settings.livesync
     return FilterSettings(
         settings.syncOnlyRegEx,
@@ -64,7 +94,7 @@ def is_configured(config: Config) -> bool:
 
 
 def synced_root(config: Config) -> Path | None:
-    """The folder that is synced; None where LiveSync is not set up, or not well."""
+    """The folder that is synced; None if LiveSync is not set up, or wrongly."""
     try:
         return place_of(config).root
     except ConfigInvalid:
@@ -72,10 +102,10 @@ def synced_root(config: Config) -> Path | None:
 
 
 def shares_vault(config: Config) -> bool:
-    """Whether the synced folder is the one that the vault's watcher sees.
+    """Whether the vault's watcher can also serve the sync.
 
-    With `allow_dirs` an index may reach a folder by a link only, and knows its files by that path
-    alone; a watcher of all files would tell of them by another.
+    With `allow_dirs` an index may reach a folder only through a link, and knows its files by that
+    path; a watcher of all files would report another one.
     """
     settings = config.settings
     is_alike = settings.livesync.enabled and not settings.indexing.allow_dirs
@@ -88,7 +118,7 @@ def settings_for_syncing(config: Config) -> tuple[object, ...]:
 
 
 def place_of(config: Config, options: Options | None = None) -> Site:
-    """The database and the folder, without what opens the database.
+    """The database and the folder, without secrets.
 
     Raises:
         ConfigInvalid: they are not named, or cannot be used.
@@ -96,12 +126,12 @@ def place_of(config: Config, options: Options | None = None) -> Site:
     options = options or Options()
     remote = named_remote(config, options)
     if remote is None:
-        raise ConfigInvalid("LiveSync is not set up.", _SETUP)
+        raise ConfigInvalid("LiveSync is not set up.", _SETUP_HINT)
     return Site(replace(remote, password=None), _root(config, options))
 
 
 def named_remote(config: Config, options: Options) -> Remote | None:
-    """The database that the settings and a command name, with a password that is given now.
+    """The database that the settings and a command name, with a password given now.
 
     Raises:
         ConfigInvalid: the address or the name cannot be used.
@@ -120,11 +150,11 @@ def named_remote(config: Config, options: Options) -> Remote | None:
 def site_of(
     config: Config, options: Options | None = None, environ: Mapping[str, str] = os.environ
 ) -> Site:
-    """The database and the folder, with what opens the database.
+    """The database and the folder, with the secrets that open the database.
 
     Raises:
-        ConfigInvalid: they are not named or cannot be used, or a secret cannot be had.
-        LivesyncRefused: the server is outside this machine, and there is no consent to it.
+        ConfigInvalid: they are not named or cannot be used, or a secret is not available.
+        LivesyncRefused: the server is outside this machine, and has no consent.
     """
     options = options or Options()
     place = place_of(config, options)
@@ -134,7 +164,7 @@ def site_of(
     )
     kept = SecretStore(config.home).get(place.key) or Secrets()
     given = options.password or (split_login(options.url)[2] if options.url else None)
-    written = _written_password(config, environ) if is_ours and given is None else None
+    written = _password_from_settings(config, environ) if is_ours and given is None else None
     password = given or written or kept.password or environ.get(PASSWORD_VARIABLE)
     remote = replace(
         place.remote,
@@ -150,10 +180,10 @@ def site_of(
 
 
 def check_consent(remote: Remote, has_consent: bool) -> None:
-    """Refuse a server outside this machine that nobody has consented to.
+    """Refuse a server outside this machine without the user's consent.
 
     Raises:
-        LivesyncRefused: it is one.
+        LivesyncRefused: the server is outside, and has no consent.
     """
     if not has_consent and not is_on_this_machine(remote.url):
         raise LivesyncRefused(
@@ -164,33 +194,33 @@ def check_consent(remote: Remote, has_consent: bool) -> None:
 
 
 def is_on_this_machine(url: str) -> bool:
-    """Whether an address is this machine by definition."""
+    """Whether an address is a loopback address, which is always this machine."""
     return is_loopback(urlsplit(url).hostname or "")
 
 
 def split_login(url: str) -> tuple[str, str | None, str | None]:
-    """An address without the user and password in it, and those two."""
+    """An address without its login, the user, and the password."""
     try:
         parts = urlsplit(url.strip())
         user, password = parts.username, parts.password
     except ValueError:
-        return url, None, None  # the first request says what is wrong, without quoting it
+        return url, None, None  # the first request reports the error, without quoting the address
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
     return bare, unquote(user) if user else None, unquote(password) if password else None
 
 
 def _is_settings_server(config: Config, options: Options) -> bool:
-    """Whether a command means the server of the settings."""
+    """Whether a command uses the server of the settings."""
     known = config.settings.livesync.couchdbUrl
     return options.url is None or (known or "").rstrip("/") == split_login(options.url)[0]
 
 
-def _written_password(config: Config, environ: Mapping[str, str]) -> str | None:
+def _password_from_settings(config: Config, environ: Mapping[str, str]) -> str | None:
     written = config.settings.livesync.couchdbPassword
     if written is None:
         return None
     text = written.get_secret_value()
-    named = _FROM_ENVIRONMENT.fullmatch(text)
+    named = _VARIABLE_REFERENCE.fullmatch(text)
     if named is None:
         return text
     if named[1] not in environ:

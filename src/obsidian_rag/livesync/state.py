@@ -1,4 +1,4 @@
-"""What a node has done and how it is doing; other processes read that from the records."""
+"""A node's counts and current state, stored in the records for other processes."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _STATE = "state"
 COUNTED = ("pulled", "pushed", "deleted_here", "deleted_there", "renamed", "merged", "waiting")
-_TOLD = (*COUNTED, "conflicts", "quarantined", "last_seq", "last_change_at")
+_REPORTED = (*COUNTED, "conflicts", "quarantined", "last_seq", "last_change_at")
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Stats:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, **counts: int) -> None:
-        """Count what was done."""
+        """Add to the counts."""
         with self._lock:
             for name, number in counts.items():
                 setattr(self, name, getattr(self, name) + number)
@@ -54,13 +54,13 @@ class Stats:
 
     def fields(self) -> dict[str, object]:
         """The counts under the names of the status tool."""
-        told = {name: getattr(self, name) for name in _TOLD}
-        return told | {"not_synced": [one.fields() for one in self.not_synced]}
+        stored = {name: getattr(self, name) for name in _REPORTED}
+        return stored | {"not_synced": [one.fields() for one in self.not_synced]}
 
 
 @dataclass(frozen=True, slots=True)
 class LivesyncState:
-    """A node at one moment. `counts` are since its start; `lag` changes wait to be taken in."""
+    """A node's state. `counts` are since its start; `lag` is how many changes are queued."""
 
     is_running: bool = False
     is_watching: bool = False
@@ -72,9 +72,9 @@ class LivesyncState:
 
 
 def save_state(records: LivesyncRecords, state: LivesyncState) -> None:
-    """Record how the node is doing, for other processes."""
+    """Store the node's state for other processes."""
     progress = list(state.progress) if state.progress else None
-    told = {
+    stored = {
         "pid": os.getpid(),
         "at": now(),
         "is_watching": state.is_watching,
@@ -85,27 +85,27 @@ def save_state(records: LivesyncRecords, state: LivesyncState) -> None:
         "trouble": dict(state.trouble.body) if state.trouble else None,
     }
     with contextlib.suppress(ObsidianRagError):  # the next heartbeat repeats it
-        records.put_fact(_STATE, json.dumps(told))
+        records.put_fact(_STATE, json.dumps(stored))
 
 
 def load_state(records: LivesyncRecords, *, is_running: bool) -> LivesyncState:
-    """How a node of another process is doing, or how the last one ended."""
+    """The state of a node in another process, or the last state of one that ended."""
     try:
-        told: dict[str, Any] = json.loads(records.get_fact(_STATE) or "{}")
-        body = told.get("trouble")
+        stored: dict[str, Any] = json.loads(records.get_fact(_STATE) or "{}")
+        body = stored.get("trouble")
         trouble = error_from(body["code"], body["message"], body["suggestion"]) if body else None
-        counts = MappingProxyType(dict(told.get("counts") or {}))
+        counts = MappingProxyType(dict(stored.get("counts") or {}))
     except (AttributeError, KeyError, TypeError, ValueError):
         return LivesyncState(is_running=is_running)
     if not is_running:
         return LivesyncState(counts=counts, trouble=trouble)
-    progress = told.get("progress")
+    progress = stored.get("progress")
     return LivesyncState(
         is_running=True,
-        is_watching=told.get("is_watching") is True,
-        is_connected=told.get("is_connected") is True,
+        is_watching=stored.get("is_watching") is True,
+        is_connected=stored.get("is_connected") is True,
         counts=counts,
-        lag=told.get("lag"),
+        lag=stored.get("lag"),
         progress=tuple(progress) if progress else None,
         trouble=trouble,
     )

@@ -1,4 +1,4 @@
-"""LiveSync at a glance: from the living node if there is one, else from what it left behind."""
+"""LiveSync's status: from the running node if there is one, else from its last stored state."""
 
 import contextlib
 from collections.abc import Mapping
@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from obsidian_rag.config import Config
-from obsidian_rag.errors import ObsidianRagError, Status
-from obsidian_rag.livesync.options import Options
+from obsidian_rag.errors import IndexCorrupted, ObsidianRagError, Status
 from obsidian_rag.livesync.session import is_node_running, open_database
-from obsidian_rag.livesync.site import is_configured, place_of
+from obsidian_rag.livesync.site import Options, is_configured, place_of
 from obsidian_rag.livesync.state import COUNTED, LivesyncState, load_state
 from obsidian_rag.store import Database, Links, LivesyncRecords
 
@@ -23,7 +22,7 @@ _NOT_CONFIGURED = (
 
 @dataclass(frozen=True, slots=True)
 class LivesyncStatus:
-    """What `obsidian_sync_status` tells; `files` are those that both sides have."""
+    """The answer of `obsidian_sync_status`; `files` counts those that both sides have."""
 
     configured: bool
     enabled: bool
@@ -34,7 +33,7 @@ class LivesyncStatus:
     server: str | None = None
     database: str | None = None
     vault: str | None = None
-    link_id: str | None = None  # None while the synced folder is no vault that is searched
+    link_id: str | None = None  # None if the synced folder is not a searched vault
     read_only: bool = False
     files: int = 0
     stats: Mapping[str, object] = field(default_factory=dict)
@@ -47,12 +46,12 @@ class LivesyncStatus:
 def livesync_status(
     config: Config, database: Database, ours: LivesyncState | None
 ) -> LivesyncStatus:
-    """How the sync of this installation is doing; asks no server.
+    """The sync status of this installation; makes no request to the server.
 
-    `ours` is the node of this process, if it is to have one.
+    `ours` is the state of this process's node, if it should have one.
 
     Raises:
-        IndexCorrupted: the books cannot be read.
+        IndexCorrupted: state.db cannot be read.
     """
     settings = config.settings.livesync
     if not is_configured(config):
@@ -65,9 +64,9 @@ def livesync_status(
     try:
         site = place_of(config)
     except ObsidianRagError as error:
-        return _unusable(settings.enabled, error)
-    records = LivesyncRecords(database, site.key)
-    live = _state(config, records, ours)
+        return _unusable_status(settings.enabled, error)
+    records = LivesyncRecords.at_address(database, site.key)
+    live = _current_state(config, records, ours)
     return LivesyncStatus(
         configured=True,
         enabled=settings.enabled,
@@ -89,8 +88,18 @@ def livesync_status(
     )
 
 
+def livesync_trouble(
+    config: Config, database: Database, ours: LivesyncState | None
+) -> ObsidianRagError | None:
+    """What keeps the vault from being in sync with other devices."""
+    try:
+        return livesync_status(config, database, ours).trouble
+    except IndexCorrupted:  # health reports it
+        return None
+
+
 def synced_link(config: Config, options: Options | None = None) -> str | None:
-    """The link id of the vault whose folder is synced; None if that folder is no vault.
+    """The link id of the vault whose folder is synced; None if that folder is not a vault.
 
     Raises:
         ConfigInvalid: LiveSync is not set up.
@@ -106,7 +115,9 @@ def _link_id(database: Database, root: Path) -> str | None:
     return next((one.link_id for one in links if one.root_path.resolve() == real), None)
 
 
-def _state(config: Config, records: LivesyncRecords, ours: LivesyncState | None) -> LivesyncState:
+def _current_state(
+    config: Config, records: LivesyncRecords, ours: LivesyncState | None
+) -> LivesyncState:
     if ours is not None and ours.is_running:
         return ours
     if is_node_running(config, records.remote):
@@ -160,7 +171,7 @@ def _count(one: Mapping[str, object]) -> int:
     return count if isinstance(count, int) else 0
 
 
-def _unusable(is_enabled: bool, trouble: ObsidianRagError) -> LivesyncStatus:
+def _unusable_status(is_enabled: bool, trouble: ObsidianRagError) -> LivesyncStatus:
     return LivesyncStatus(
         configured=True,
         enabled=is_enabled,

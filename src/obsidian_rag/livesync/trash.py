@@ -1,4 +1,4 @@
-"""The trash: what sync takes out of a vault, kept and listed in the data folder for a while."""
+"""The trash: files that sync removed, kept and listed in the data folder for a while."""
 
 import contextlib
 import secrets
@@ -14,7 +14,7 @@ from obsidian_rag.vault import discard_kept, keep_copy, remove_file, restore_fil
 
 @dataclass(frozen=True, slots=True)
 class Trash:
-    """The folder with the files, the vault they come from, and the list of them."""
+    """The folder of trashed files, the vault they come from, and their list."""
 
     folder: Path
     root: Path
@@ -40,10 +40,10 @@ class Trash:
             raise
 
     def put_back(self, file: TrashedFile) -> str:
-        """Put a file back into the vault; the path it has now.
+        """Put a file back into the vault; return its new path.
 
         Raises:
-            NotFound: the trash has it no more.
+            NotFound: the trash no longer has it.
             ObsidianRagError: it cannot be written.
         """
         entry = restore_file(self.root, file.path, self._place(file))
@@ -51,15 +51,15 @@ class Trash:
         return entry.rel_path
 
     def drop_older_than(self, days: float) -> None:
-        """Remove for good what has been there for longer than that."""
+        """Delete what has been in the trash for longer than this."""
         oldest = datetime.now(UTC) - timedelta(days=days)
         for file in self.records.trash():
             if datetime.fromisoformat(file.removed_at) < oldest:
-                with contextlib.suppress(ObsidianRagError):  # the next time, then
+                with contextlib.suppress(ObsidianRagError):  # retried next time
                     self._drop(file)
 
     def _add(self, path: str, size: int, reason: str) -> tuple[int, Path]:
-        """A place for a file; listed first, since what nobody lists is as good as lost."""
+        """List a new file and return its place; listed first, as an unlisted file is lost."""
         place = self.folder / f"{time.time_ns()}-{secrets.token_hex(4)}"
         return self.records.add_trash(path, str(place), size, now(), reason), place
 

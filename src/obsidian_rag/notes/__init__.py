@@ -1,8 +1,23 @@
-"""Text in, values out: notes, chunks, sanitising and sensitivity. No I/O."""
+"""Parses text into notes and chunks, cleans it, and finds sensitive passages. No I/O."""
 
-from obsidian_rag.notes.chunk import ChunkLimits, chunk_note, embedding_head, embedding_text
-from obsidian_rag.notes.date_keys import SAID, date_keys, keys_within
-from obsidian_rag.notes.dates import first_day, last_day, parse_date
+from obsidian_rag.notes.chunk import (
+    ChunkLimits,
+    chunk_note,
+    embedding_head,
+    embedding_text,
+    text_parts,
+    without_comments,
+)
+from obsidian_rag.notes.dates import (
+    MONTH_NAMES,
+    SAID,
+    date_keys,
+    first_day,
+    keys_within,
+    last_day,
+    parse_date,
+    with_dates,
+)
 from obsidian_rag.notes.edit_frontmatter import EditRefused, with_id, with_related
 from obsidian_rag.notes.frontmatter import split_frontmatter
 from obsidian_rag.notes.identity import (
@@ -15,12 +30,8 @@ from obsidian_rag.notes.identity import (
     read_summary,
 )
 from obsidian_rag.notes.kinds import KINDS, body_lines, is_markdown, kind_of, parse_note
-from obsidian_rag.notes.month_names import MONTH_NAMES
-from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy
-from obsidian_rag.notes.parts import text_parts
-from obsidian_rag.notes.passage_dates import with_dates
-from obsidian_rag.notes.properties import property_values
-from obsidian_rag.notes.resolve import (
+from obsidian_rag.notes.lines import MARKS, UNSPACED, WORD, folded
+from obsidian_rag.notes.links import (
     NoteNames,
     asked_name,
     exact_paths,
@@ -30,11 +41,13 @@ from obsidian_rag.notes.resolve import (
     notes_ending,
     without_extension,
 )
-from obsidian_rag.notes.scope import EVERYTHING, Scope, is_inside
+from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy
+from obsidian_rag.notes.policy import EVERYTHING, Scope, is_inside, read_policy
+from obsidian_rag.notes.properties import property_values
 from obsidian_rag.notes.sensitive import chunk_categories, sensitive_categories
 from obsidian_rag.notes.shown import CUT_CHARS, cut_shown, shown_chars, shown_text
+from obsidian_rag.notes.split import QUARTERS, quarter_tokens
 from obsidian_rag.notes.tags import tag_keys
-from obsidian_rag.notes.words import MARKS, UNSPACED, WORD, folded
 
 __all__ = [
     "CUT_CHARS",
@@ -42,6 +55,7 @@ __all__ = [
     "KINDS",
     "MARKS",
     "MONTH_NAMES",
+    "QUARTERS",
     "SAID",
     "UNSPACED",
     "WORD",
@@ -81,8 +95,10 @@ __all__ = [
     "parse_date",
     "parse_note",
     "property_values",
+    "quarter_tokens",
     "read_id",
     "read_kind",
+    "read_policy",
     "read_related",
     "read_summary",
     "sensitive_categories",
@@ -94,5 +110,6 @@ __all__ = [
     "with_dates",
     "with_id",
     "with_related",
+    "without_comments",
     "without_extension",
 ]

@@ -1,6 +1,6 @@
-"""Obsidian Canvas: the words on the cards of a JSON file, as lines of text.
+"""Obsidian Canvas: the text of the cards in a JSON file, as lines.
 
-Each card becomes lines that all carry the number of the JSON line on which the card stands.
+All lines of a card have the number of the JSON line that the card is on.
 """
 
 import json
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from obsidian_rag.notes.dates import parse_date
 from obsidian_rag.notes.lines import Body, find_fences, split_lines
+from obsidian_rag.notes.links import file_title
+from obsidian_rag.notes.markdown import scan
 from obsidian_rag.notes.note import Heading, Link, LinkKind, Note, RagPolicy
-from obsidian_rag.notes.resolve import file_title
-from obsidian_rag.notes.scan import scan
 from obsidian_rag.notes.tags import unique_tags
 
 _ID = re.compile(r'"id"\s*+:\s*+("(?:[^"\\]|\\.)*+")')
@@ -22,7 +22,7 @@ _LINE_END = re.compile(r"\r\n?|\n")
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One thing on a canvas that has words, and its line in the JSON file."""
+    """One element of a canvas that has text, and its line in the JSON file."""
 
     text: str
     line: int
@@ -30,14 +30,14 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """The words and file links of a canvas."""
+    """The text and file links of a canvas."""
 
     cards: tuple[Card, ...]
     links: tuple[Link, ...]
 
 
 def parse_canvas(path: str, text: str) -> Note:
-    """The note that this text of a file is."""
+    """Parse a Canvas file."""
     canvas, error = read_canvas(text)
     found = scan(canvas_body(canvas))
     return Note(
@@ -75,11 +75,11 @@ def read_canvas(text: str) -> tuple[Canvas, str | None]:
         return Canvas((), ()), f"The canvas is not valid JSON{where}."
     if not isinstance(tree, dict):
         return Canvas((), ()), "The canvas is not a JSON object."
-    lines = _lines_of_ids(text)
+    lines = _find_id_lines(text)
     cards, links = [], []
-    for entry in (*_entries(tree, "nodes"), *_entries(tree, "edges")):
+    for entry in (*_read_entries(tree, "nodes"), *_read_entries(tree, "edges")):
         line = lines.get(_text(entry, "id"), 1)
-        cards.append(Card(_words(entry), line))
+        cards.append(Card(_entry_words(entry), line))
         if file := _text(entry, "file"):
             links.append(_file_link(file, _text(entry, "subpath"), line))
     return Canvas(tuple(card for card in cards if card.text), tuple(links)), None
@@ -95,7 +95,7 @@ def canvas_body(canvas: Canvas) -> Body:
         own = [*split_lines(card.text), ""]
         lines += own
         numbers += [card.line] * len(own)
-    # A card's open fence must not swallow the next card, so each is searched alone.
+    # An unclosed fence must not extend into the next card, so each card is searched on its own.
     ends = [*breaks[1:], len(lines)]
     fences = tuple(
         fence
@@ -105,12 +105,12 @@ def canvas_body(canvas: Canvas) -> Body:
     return Body(lines, 0, numbers, fences, frozenset(breaks))
 
 
-def _entries(tree: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
+def _read_entries(tree: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
     value = tree.get(key)
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def _words(entry: Mapping[str, object]) -> str:
+def _entry_words(entry: Mapping[str, object]) -> str:
     file = _text(entry, "file") + _text(entry, "subpath")
     parts = (_text(entry, "label"), _text(entry, "text"), file, _text(entry, "url"))
     return "\n".join(part for part in parts if part.strip())
@@ -118,7 +118,7 @@ def _words(entry: Mapping[str, object]) -> str:
 
 def _text(entry: Mapping[str, object], key: str) -> str:
     value = entry.get(key)
-    # JSON can spell half a character (\ud800), which no store can write.
+    # JSON can contain half a surrogate pair (\ud800), which no store can write.
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
@@ -135,7 +135,7 @@ def _file_link(file: str, subpath: str, line: int) -> Link:
     )
 
 
-def _lines_of_ids(text: str) -> dict[str, int]:
+def _find_id_lines(text: str) -> dict[str, int]:
     ends = [match.end() for match in _LINE_END.finditer(text)]
     lines: dict[str, int] = {}
     for match in _ID.finditer(text):

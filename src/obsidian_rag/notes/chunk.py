@@ -1,28 +1,244 @@
-"""A note cut into chunks: one per section, or overlapping windows if it has no sections.
+"""Cuts a note into chunks: one per section, or overlapping windows if it has no sections.
 
-Every chunk keeps the limits, every word of the note is in some chunk, and every chunk names the
+Every chunk is within the limits, every word of the note is in some chunk, and every chunk has the
 exact lines it comes from.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import add
+from typing import NamedTuple
 
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.notes.html import keep_words
-from obsidian_rag.notes.invisible import drop_invisible
+from obsidian_rag.notes.html import keep_words, strip_html
 from obsidian_rag.notes.kinds import kind_of
-from obsidian_rag.notes.lines import Body
-from obsidian_rag.notes.note import Chunk, Note
+from obsidian_rag.notes.lines import (
+    Body,
+    drop_invisible,
+    drop_invisible_lines,
+    has_controls,
+    split_lines,
+)
+from obsidian_rag.notes.note import Chunk, Heading, Note
 from obsidian_rag.notes.properties import property_words
-from obsidian_rag.notes.sanitise import clean_lines, tidy
-from obsidian_rag.notes.sections import Section, find_sections, merge_tiny
 from obsidian_rag.notes.shown import shown_chars
-from obsidian_rag.notes.split import Code, Piece, Room, code_layout, split
-from obsidian_rag.notes.tags import inline_tags, unique_tags
-from obsidian_rag.notes.tokens import QUARTERS, quarter_tokens
+from obsidian_rag.notes.split import QUARTERS, Code, Piece, Room, code_layout, quarter_tokens, split
+from obsidian_rag.notes.tags import inline_tags, tag_line, unique_tags
+
+_MARK = "%%"
+_COMMENT = re.compile(r"%%.*?%%", re.DOTALL)
+
+
+def without_comments(text: str) -> str | None:
+    """The text without its comments; None if a comment is cut off."""
+    rest = _COMMENT.sub(" ", text) if _MARK in text else text
+    return None if _MARK in rest else rest
+
+
+def mark_cut_comments(chunks: Sequence[Chunk], body: Body) -> list[Chunk]:
+    """The chunks, with `has_cut_comment` set where only part of a comment is inside."""
+    if not any(_MARK in line for line in body.lines):
+        return list(chunks)
+    counts = [0] * len(body.lines)
+    for first, end in body.prose():
+        counts[first:end] = [line.count(_MARK) for line in body.lines[first:end]]
+    index = {number: at for at, number in reversed(list(enumerate(body.numbers)))}
+    before = [0, *accumulate(counts)]
+    return [
+        replace(chunk, has_cut_comment=True) if _is_cut(chunk, before, index) else chunk
+        for chunk in chunks
+    ]
+
+
+def _is_cut(chunk: Chunk, before: Sequence[int], index: dict[int, int]) -> bool:
+    first, last = index.get(chunk.start_line), index.get(chunk.end_line)
+    if first is None or last is None:
+        return _MARK in chunk.text
+    inside = before[last + 1] - before[first]
+    # A passage may begin or end within a line: then its text has a different number of marks.
+    return (
+        before[first] % 2 == 1
+        or inside % 2 == 1
+        or (inside > 0 and chunk.text.count(_MARK) != inside)
+    )
+
+
+# Shorter passages are one part: their own vector is exact enough.
+_MIN_SPLIT_CHARS = 800
+_PART_CHARS = 550
+# How far from an even cut a better place is searched, the best kind first.
+_SEARCH_CHARS = 120
+_CUT_PLACES = (re.compile(r"\n+"), re.compile(r"(?<=[.!?。！？])\s*"), re.compile(r"\s+"))
+
+
+def text_parts(text: str, head_chars: int) -> list[str]:
+    """The parts of an embedded text, each with the head (title and headings); none if it is short.
+
+    `head_chars` is the length of the head. No text is left out.
+    """
+    head, body = text[:head_chars], text[head_chars:]
+    if len(body) < _MIN_SPLIT_CHARS:
+        return []
+    count = max(2, round(len(body) / _PART_CHARS))
+    ends = [_find_cut(body, len(body) * number // count) for number in range(1, count)]
+    starts = [0, *ends]
+    parts = [body[start:end] for start, end in zip(starts, [*ends, len(body)], strict=True)]
+    return [head + part for part in parts if part.strip()]
+
+
+def _find_cut(body: str, wanted: int) -> int:
+    """The place nearest to `wanted` where a line, a sentence or a word ends."""
+    first = wanted - _SEARCH_CHARS
+    near = body[first : wanted + _SEARCH_CHARS]
+    for kind in _CUT_PLACES:
+        found = [match.end() for match in kind.finditer(near) if 0 < match.end() < len(near)]
+        if found:
+            return first + min(found, key=lambda at: abs(at - _SEARCH_CHARS))
+    return wanted
+
+
+TINY_CHARS = 200
+
+
+class Section(NamedTuple):
+    """Lines `start` to `end` (exclusive) under one head; `tags` are those of its head.
+
+    `bare_path` is set while the section consists of heads only, each below the one before: it is
+    the path of the last.
+    """
+
+    start: int
+    end: int
+    path: tuple[str, ...]
+    name: str | None
+    is_tag_head: bool = False
+    tags: tuple[str, ...] = ()
+    bare_path: tuple[str, ...] | None = None
+
+
+def find_sections(body: Body, heads: Sequence[tuple[int, Heading]]) -> list[Section]:
+    """Divide the body into sections: every line belongs to exactly one, heads to their own."""
+    marks: dict[int, Heading | None] = {body.first: None}
+    marks.update(dict.fromkeys(sorted(body.breaks)))
+    marks.update(heads)
+    starts = sorted(marks)
+    ends = [*starts[1:], len(body.lines)]
+    levels: list[int] = []
+    above: list[str] = []
+    sections = []
+    for start, end in zip(starts, ends, strict=True):
+        head = marks[start]
+        if start in body.breaks:
+            levels, above = [], []
+        if head is None:
+            sections.append(Section(start, end, tuple(above), None))
+        elif head.level:
+            while levels and levels[-1] >= head.level:
+                levels.pop()
+                above.pop()
+            levels.append(head.level)
+            above.append(head.text)
+            sections.append(Section(start, end, tuple(above), head.text))
+        else:
+            tags = tuple(tag_line(body.lines[start])) or (head.text,)
+            sections.append(Section(start, end, (*above, head.text), tags[0], True, tags))
+    return [section for section in sections if section.end > section.start]
+
+
+def merge_tiny(
+    sections: Sequence[Section],
+    size: Callable[[int, int], int],
+    fits: Callable[[int, int], bool],
+    bare_tags: Callable[[Section], tuple[str, ...] | None],
+) -> list[Section]:
+    """Merge sections under TINY_CHARS into the section above that contains them, if that fits.
+
+    So every section still begins with the head that names it. A head without text of its own is
+    kept in the path of a larger child only. `bare_tags` are the tags of such a head, and None for a
+    section with text. Tag heads are never merged: each is a section of a journal.
+    """
+    merged: list[Section] = []
+    for section in sections:
+        last = merged[-1] if merged else None
+        if not section.is_tag_head and (tags := bare_tags(section)) is not None:
+            section = section._replace(tags=tags, bare_path=section.path)
+        if last is None or last.is_tag_head or section.is_tag_head:
+            merged.append(section)
+        elif _can_absorb(last, section, size, fits):
+            merged[-1] = _merge(last, section)
+        elif last.bare_path is not None and _is_below(section.path, last.bare_path):
+            merged[-1] = section._replace(tags=(*last.tags, *section.tags))
+        else:
+            merged.append(section)
+    return merged
+
+
+def _can_absorb(
+    last: Section,
+    section: Section,
+    size: Callable[[int, int], int],
+    fits: Callable[[int, int], bool],
+) -> bool:
+    if last.name is None:
+        # Only Canvas cards are consecutive sections without heads.
+        is_tiny = size(last.start, last.end) < TINY_CHARS and section.name is None
+    else:
+        is_tiny = size(section.start, section.end) < TINY_CHARS
+        is_tiny = is_tiny and _is_below(section.path, last.path)
+    return is_tiny and fits(last.start, section.end)
+
+
+def _merge(last: Section, section: Section) -> Section:
+    is_bare = (
+        last.bare_path is not None
+        and section.bare_path is not None
+        and _is_below(section.path, last.bare_path)
+    )
+    return last._replace(
+        end=section.end,
+        tags=(*last.tags, *section.tags),
+        bare_path=section.path if is_bare else None,
+    )
+
+
+def _is_below(path: tuple[str, ...], parent: tuple[str, ...]) -> bool:
+    return len(path) > len(parent) and path[: len(parent)] == parent
+
+
+def sanitise(text: str) -> str:
+    """Prose without HTML, invisible characters and surplus whitespace. Idempotent."""
+    return tidy("\n".join(clean_lines(split_lines(text))))
+
+
+def clean_lines(lines: list[str]) -> list[str]:
+    """The lines without HTML, invisible characters and runs of spaces; their number stays."""
+    text = "\n".join(lines)
+    with_controls = has_controls(text)
+    if with_controls or not text.isascii():
+        text = "\n".join(drop_invisible_lines(lines, with_controls=with_controls))
+    text = strip_html(text)
+    lines = text.split("\n")
+    if "\t" in text:
+        return [_squeeze(line) if "  " in line or "\t" in line else line for line in lines]
+    return [_squeeze(line) if "  " in line else line for line in lines] if "  " in text else lines
+
+
+def tidy(text: str) -> str:
+    """No space before a line end, at most one blank line in a row, none at the ends."""
+    if " \n" in text:
+        text = text.replace(" \n", "\n")
+    while "\n\n\n" in text:
+        text = text.replace("\n\n\n", "\n\n")
+    return text.strip()
+
+
+def _squeeze(line: str) -> str:
+    """Runs of blanks become one space, also the indentation."""
+    indent = " " if line[0] in " \t" else ""
+    return indent + " ".join(line.split())
+
 
 _LABEL_CHARS = 200
 _FENCE_INDENT = re.compile(r"[\s>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+")
@@ -38,7 +254,7 @@ class ChunkLimits:
     max_tokens: int = 500
     overlap_tokens: int = 100
     strip_code: bool = True
-    # Of one note; who makes chunks of many notes asks.
+    # Of one note; checked by the caller of `chunk_note`.
     max_chunks: int = 20_000
 
     def __post_init__(self) -> None:
@@ -49,12 +265,12 @@ class ChunkLimits:
 
     @property
     def room(self) -> Room:
-        """The same limits, for the splitter."""
+        """These limits in the form that the splitter uses."""
         return Room(self.max_chars, self.max_tokens * QUARTERS)
 
 
 def chunk_note(note: Note, limits: ChunkLimits) -> list[Chunk]:
-    """The chunks of a note in the order of its lines; a note without text gives its title."""
+    """The chunks of a note in line order; for a note without text, one with its title."""
     body, heads = kind_of(note.path).outline(note)
     cutter = _Cutter(note, body, limits)
     heads = [(at, head) for at, head in heads if cutter.is_there(at)]
@@ -70,16 +286,16 @@ def chunk_note(note: Note, limits: ChunkLimits) -> list[Chunk]:
     if note.frontmatter and (words := property_words(note.frontmatter)):
         first = chunks[0]
         chunks[0] = replace(first, words_only=f"{first.words_only}\n{words}".lstrip("\n"))
-    return chunks
+    return mark_cut_comments(chunks, body)
 
 
 def embedding_text(title: str, heading_path: Sequence[str], text: str) -> str:
-    """What is embedded: title, heading path and text."""
+    """The text to embed: title, heading path and text."""
     return embedding_head(title, heading_path) + text
 
 
 def embedding_head(title: str, heading_path: Sequence[str]) -> str:
-    """What stands before the text that is embedded."""
+    """The title and heading path that precede the text to embed."""
     if heading_path and heading_path[0] == title:
         heading_path = heading_path[1:]
     return f"{title}\n{' > '.join(heading_path)}\n" if heading_path else f"{title}\n"
@@ -107,7 +323,7 @@ class _Cutter:
         self._has_inline_tags = len(note.tags) > len(note.frontmatter_tags)
 
     def is_there(self, line: int) -> bool:
-        """Whether something is left of a line; a head in a comment is none."""
+        """Whether anything is left of a line: a head in an HTML comment is gone."""
         return self._offsets[line] < self._offsets[line + 1]
 
     def size(self, start: int, end: int) -> int:
@@ -115,13 +331,13 @@ class _Cutter:
         return self._offsets[end] - self._offsets[start] + end - start
 
     def fits(self, start: int, end: int) -> bool:
-        """Whether those lines make one chunk."""
+        """Whether those lines fit into one chunk."""
         if self.size(start, end) > self._room.chars:
             return False
         return quarter_tokens("\n".join(self._text[start:end])) <= self._room.cost
 
     def bare_tags(self, section: Section) -> tuple[str, ...] | None:
-        """The tags of a head that has no text below it, and no word that its name lacks."""
+        """The tags of a head without text below it or words beyond its name; else None."""
         if section.name is None:
             return None
         lines = self._text
@@ -136,7 +352,7 @@ class _Cutter:
         return tuple(inline_tags(lines[first])) if "#" in section.name else ()
 
     def chunks(self, section: Section, room: Room) -> Iterator[Chunk]:
-        """The chunks of one section: one if it fits."""
+        """The chunks of one section: a single one if it fits."""
         start, end = self._trim(section.start, section.end)
         if start == end:
             return
@@ -156,7 +372,7 @@ class _Cutter:
             return Piece(start, end - 1, text or label, "")
         places: list[tuple[int, int]] = []
         codes: list[str] = []
-        for first, last in _runs(self._code.lines, start, end):
+        for first, last in _code_blocks(self._code.lines, start, end):
             lines = self._code.lines[first:last]
             places.append(
                 (len(tidy("\n".join(self._text[start:first]))), first in self._code.openings)
@@ -197,7 +413,7 @@ class _Cutter:
         return self._cut(section.path[-1] if section.path else self._note.title)
 
     def _cut(self, text: str) -> str:
-        # Wide characters cost a whole token each, so this many always fit.
+        # Wide characters cost a whole token each, so this length always fits.
         return text[: min(_LABEL_CHARS, self._room.chars // 2, self._room.cost // QUARTERS)]
 
     def _chunk(self, section: Section, piece: Piece) -> Chunk:
@@ -217,7 +433,7 @@ class _Cutter:
         own = self._note.frontmatter_tags
         if not self._has_inline_tags or not (section.tags or "#" in text):
             return own
-        # Only tags the note is known to have: text shown from code may look like more.
+        # Only tags of the note itself: text from code may look like tags.
         inline = (
             tag
             for line in text.split("\n")
@@ -229,7 +445,7 @@ class _Cutter:
 
 
 def _clean(body: Body, *, strip_code: bool) -> tuple[list[str], Code | None]:
-    """Cleaned text, an entry per line, and code, if it is set apart."""
+    """The cleaned text, an entry per line, and the code, if it is kept apart."""
     lines = body.lines
     if body.first or body.fences:
         lines = [*[""] * body.first, *lines[body.first :]]
@@ -248,7 +464,7 @@ def _clean(body: Body, *, strip_code: bool) -> tuple[list[str], Code | None]:
 
 
 def _code_lines(lines: Sequence[str]) -> list[str]:
-    """What stands between the fences, without the indent or the quote mark of the first line."""
+    """The lines between the fences, without the indent or quote mark of the first line."""
     mark = _FENCE_INDENT.match(lines[0])
     indent = mark[0] if mark else ""
     if indent:
@@ -263,7 +479,7 @@ def _code_lines(lines: Sequence[str]) -> list[str]:
     return [drop_invisible(line).rstrip() for line in lines[1:]]
 
 
-def _runs(code: Sequence[str | None], start: int, end: int) -> Iterator[tuple[int, int]]:
+def _code_blocks(code: Sequence[str | None], start: int, end: int) -> Iterator[tuple[int, int]]:
     """The blocks of code between two lines: first line of each, and the line after its last."""
     first = None
     for i in range(start, end):

@@ -8,12 +8,35 @@ import calendar
 import datetime
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
 from functools import lru_cache
 from itertools import islice
 
-from obsidian_rag.notes.month_names import MONTH_NAMES
+from obsidian_rag.notes.note import Chunk, Note
 from obsidian_rag.notes.properties import lookup
+
+_ROWS = {
+    "english": """
+        january|jan february|feb march|mar april|apr may june|jun july|jul august|aug
+        september|sept|sep october|oct november|nov december|dec
+    """,
+    "german": """
+        januar|janner|jaenner|jan februar|feb marz|maerz|mrz april|apr mai juni|jun juli|jul
+        august|aug september|sept|sep oktober|okt november|nov dezember|dez
+    """,
+    "french": """
+        janvier|janv fevrier|fevr|fev mars avril|avr mai juin juillet|juil aout
+        septembre|sept octobre|oct novembre|nov decembre|dec
+    """,
+    "spanish": """
+        enero|ene febrero|feb marzo|mar abril|abr mayo|may junio|jun julio|jul agosto|ago
+        septiembre|setiembre|sept|sep octubre|oct noviembre|nov diciembre|dic
+    """,
+}
+MONTH_NAMES = {language: tuple(rows.split()) for language, rows in _ROWS.items()}
+
 
 DATE_PROPERTIES = (
     "date",
@@ -42,38 +65,38 @@ _GAP = r"[ _-](?:of |de )?"
 _WEEK_WORD = r"(?:calendar week|week|kw|cw|kalenderwoche|woche|semaine|semana)[ _.-]?"
 
 
-def _pattern(text: str) -> "re.Pattern[str]":
+def _compile(text: str) -> "re.Pattern[str]":
     return re.compile(text, re.IGNORECASE)
 
 
-_DAY_STEM = _pattern(r"(\d{1,2})(?:[-_ ,]+(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)?")
+_DAY_STEM = _compile(r"(\d{1,2})(?:[-_ ,]+(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)?")
 _NUMBERED_MONTH = re.compile(r"(0[1-9]|1[0-2]|[1-9])(?:[-_ .]\D.*)?")
 _MONTH_DAY_STEM = re.compile(r"(\d\d)[-_.](\d\d)(?!\d).*")
 _HAS_YEAR = re.compile(r"\d{4}")
-# A year by itself: 1984 is a book more often than the year of a note.
+# A year without month: 1984 is a book title more often than the year of a note.
 _LONE_YEAR = re.compile(r"(?<![\w.,/-])(?:199\d|20[0-3]\d)(?![\w/-]|[.,]\d)")
 _YEAR_OF_OURS = re.compile(r"[12][09]\d\d(?![\w%])")
-_AROUND = 24
+_CHARS_AROUND_YEAR = 24
 _MAX_NAME = 300
-_MOST_SAID = 12
+_MAX_SAID = 12
 
 
 def parse_date(path: str, frontmatter: Mapping[str, object]) -> str | None:
     """The note's own day as YYYY-MM-DD; a month means its first day, a week its Monday."""
     found = next(iter(_path_dates(path)), None)
     if found is None and frontmatter:
-        found = _own_property(frontmatter)
+        found = _creation_date(frontmatter)
     return first_day(found) if found else None
 
 
 def note_dates(path: str, title: str, frontmatter: Mapping[str, object]) -> tuple[str, ...]:
     """All dates of a note, without those of its sections.
 
-    The name, or else the folders, or else the property that says when it was made; and any other
-    property that is a date, except for when the note was last changed.
+    From the name, else the folders, else the creation property; plus any other property that is a
+    date, except the date of the last change.
     """
     own = _path_dates(path)
-    if not own and frontmatter and (made := _own_property(frontmatter)):
+    if not own and frontmatter and (made := _creation_date(frontmatter)):
         own = [made]
     stem = _stem(path)
     found = [*own, *named_dates(stem), *(named_dates(title) if title != stem else ())]
@@ -87,7 +110,7 @@ def note_dates(path: str, title: str, frontmatter: Mapping[str, object]) -> tupl
 
 @lru_cache(maxsize=4096)
 def named_dates(text: str) -> tuple[str, ...]:
-    """The dates in a name, a title or a heading; a lone year too if there is nothing better."""
+    """The dates in a name, a title or a heading; a lone year only if there is nothing else."""
     if not _HAS_YEAR.search(text):
         return ()
     found = dates_in(text[:_MAX_NAME])
@@ -98,28 +121,28 @@ def dates_in(text: str) -> tuple[str, ...]:
     """The dates written in a text, most exact forms first; no lone years."""
     if not _HAS_YEAR.search(text):
         return ()
-    return tuple(dict.fromkeys(date for date in _candidates(folded(text)) if date))
+    return tuple(dict.fromkeys(date for date in _find_candidates(folded(text)) if date))
 
 
 def said_dates(text: str) -> tuple[str, ...]:
-    """Days and months that a passage speaks of, written so that nothing else can be meant."""
+    """Days and months that a passage mentions, in unambiguous forms only."""
     if "20" not in text and "19" not in text:
         return ()
     found: dict[str, None] = {}
     end = 0
-    # Only what stands around a year is read: most of a text is far from any.
+    # Only the text around a year is parsed: most of a text is far from one.
     for year in _YEAR_OF_OURS.finditer(text):
         if year.start() < end:
             continue
-        end = year.end() + _AROUND
-        around = folded(text[max(0, year.start() - _AROUND) : end])
-        found |= {date: None for date in _candidates(around, _IN_TEXT) if date}
+        end = year.end() + _CHARS_AROUND_YEAR
+        around = folded(text[max(0, year.start() - _CHARS_AROUND_YEAR) : end])
+        found |= {date: None for date in _find_candidates(around, _IN_TEXT) if date}
     ours = (date for date in found if date.startswith(("19", "20")))
-    return tuple(islice(ours, _MOST_SAID))
+    return tuple(islice(ours, _MAX_SAID))
 
 
 def is_exact(date: str) -> bool:
-    """Whether a date says more than the year."""
+    """Whether a date is more exact than a year."""
     return len(date) > 4
 
 
@@ -138,7 +161,7 @@ def last_day(date: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Without accents, for the names of months."""
+    """The text without accents, for the names of months."""
     if text.isascii():
         return text
     plain = unicodedata.normalize("NFKD", text)
@@ -150,7 +173,7 @@ _TIME = re.compile(r"[\W\dTZ_]*")
 _MAX_DATE = 40
 
 
-def _own_property(frontmatter: Mapping[str, object]) -> str | None:
+def _creation_date(frontmatter: Mapping[str, object]) -> str | None:
     value = lookup(frontmatter, *DATE_PROPERTIES)
     if not isinstance(value, (str, int)) or isinstance(value, bool):
         return None
@@ -158,7 +181,7 @@ def _own_property(frontmatter: Mapping[str, object]) -> str | None:
 
 
 def _property_dates(key: str, value: object) -> list[str]:
-    """The dates of a property that holds dates and nothing else."""
+    """The dates of a property whose values are only dates."""
     found: list[str] = []
     for entry in value if isinstance(value, list) else [value]:
         if key.lower() == "year" and re.fullmatch(r"[12]\d{3}", str(entry)):
@@ -172,7 +195,7 @@ def _property_dates(key: str, value: object) -> list[str]:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether a date with the name of a month is all there is."""
+    """Whether the text is only a date with the name of a month."""
     words = re.findall(r"[^\W\d_]+", folded(text).lower())
     return all(word in _MONTHS or word in ("of", "de", "st", "nd", "rd", "th") for word in words)
 
@@ -183,7 +206,7 @@ def _stem(path: str) -> str:
 
 
 def _path_dates(path: str) -> list[str]:
-    """The date of the name, else of the folders, if it is more than a year."""
+    """The dates of the name, else of the folders, if more exact than a year."""
     # Every form has a year: four digits in a row.
     if not _HAS_YEAR.search(path):
         return []
@@ -198,49 +221,49 @@ def _year_folders(path: str) -> list[str]:
     return [name for name in folders if _LONE_YEAR.fullmatch(name)][-1:]
 
 
-# The most exact form first: what one has read, later ones do not see.
+# The most exact form first: text that one form has matched is hidden from later ones.
 Reading = Callable[["re.Match[str]"], str | None]
 _FORMS: list[tuple["re.Pattern[str]", Reading]] = [
-    (_pattern(_YEAR + r"([-._ /])(\d{1,2})\2(\d{1,2})(?!\d)"), lambda m: _iso(m[1], m[3], m[4])),
+    (_compile(_YEAR + r"([-._ /])(\d{1,2})\2(\d{1,2})(?!\d)"), lambda m: _iso(m[1], m[3], m[4])),
     (
-        _pattern(r"(?<!\d)((?:19|20)\d\d)(\d\d)(\d\d)(?!\d)"),
+        _compile(r"(?<!\d)((?:19|20)\d\d)(\d\d)(\d\d)(?!\d)"),
         lambda m: _iso(m[1], m[2], m[3]),
     ),
     (
-        _pattern(rf"(?<![^\W_]){_MONTH}[ _-]{_DAY},?[ _-](\d{{4}}){_END}"),
+        _compile(rf"(?<![^\W_]){_MONTH}[ _-]{_DAY},?[ _-](\d{{4}}){_END}"),
         lambda m: _iso(m[3], m[1], m[2]),
     ),
     (
-        _pattern(rf"(?<!\d){_DAY}{_GAP}{_MONTH},?{_GAP}(\d{{4}}){_END}"),
+        _compile(rf"(?<!\d){_DAY}{_GAP}{_MONTH},?{_GAP}(\d{{4}}){_END}"),
         lambda m: _iso(m[3], m[2], m[1]),
     ),
-    (_pattern(rf"{_YEAR}[ _-]{_MONTH}[ _-]{_DAY}{_END}"), lambda m: _iso(m[1], m[2], m[3])),
+    (_compile(rf"{_YEAR}[ _-]{_MONTH}[ _-]{_DAY}{_END}"), lambda m: _iso(m[1], m[2], m[3])),
     (
-        _pattern(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)(?!\d)"),
+        _compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)(?!\d)"),
         lambda m: _iso(m[3], m[2], m[1]),
     ),
-    (_pattern(_YEAR + r"[-_ ]?W(\d\d)(?:-?([1-7]))?(?!\d)"), lambda m: _week(m[1], m[2], m[3])),
-    (_pattern(rf"{_YEAR}[-_ ,]*{_WEEK_WORD}(\d{{1,2}}){_END}"), lambda m: _week(m[1], m[2])),
+    (_compile(_YEAR + r"[-_ ]?W(\d\d)(?:-?([1-7]))?(?!\d)"), lambda m: _week(m[1], m[2], m[3])),
+    (_compile(rf"{_YEAR}[-_ ,]*{_WEEK_WORD}(\d{{1,2}}){_END}"), lambda m: _week(m[1], m[2])),
     (
-        _pattern(rf"\b{_WEEK_WORD}(\d{{1,2}})[ _,/-]+(?:of |de |von )?((?:19|20)\d\d){_END}"),
+        _compile(rf"\b{_WEEK_WORD}(\d{{1,2}})[ _,/-]+(?:of |de |von )?((?:19|20)\d\d){_END}"),
         lambda m: _week(m[2], m[1]),
     ),
-    (_pattern(_YEAR + r"[-_ ]?Q([1-4])(?!\w)"), lambda m: _quarter(m[1], m[2])),
-    (_pattern(r"(?<!\w)Q([1-4])[ _/-]((?:19|20)\d\d)(?!\d)"), lambda m: _quarter(m[2], m[1])),
-    (_pattern(_YEAR + r"[-._](\d\d)(?![-._]?\d)"), lambda m: _iso(m[1], m[2])),
+    (_compile(_YEAR + r"[-_ ]?Q([1-4])(?!\w)"), lambda m: _quarter(m[1], m[2])),
+    (_compile(r"(?<!\w)Q([1-4])[ _/-]((?:19|20)\d\d)(?!\d)"), lambda m: _quarter(m[2], m[1])),
+    (_compile(_YEAR + r"[-._](\d\d)(?![-._]?\d)"), lambda m: _iso(m[1], m[2])),
     (
-        _pattern(rf"(?<![^\W_]){_MONTH},?{_GAP}(\d{{4}}){_END}"),
+        _compile(rf"(?<![^\W_]){_MONTH},?{_GAP}(\d{{4}}){_END}"),
         lambda m: _iso(m[2], m[1]),
     ),
-    (_pattern(rf"{_YEAR}[ _-]{_MONTH}(?![^\W_])"), lambda m: _iso(m[1], m[2])),
+    (_compile(rf"{_YEAR}[ _-]{_MONTH}(?![^\W_])"), lambda m: _iso(m[1], m[2])),
 ]
 
 
-# A number such as 1999.10 in a text is hardly a month, nor 20240315 a day.
+# In a text, 1999.10 is rarely a month, and 20240315 rarely a day.
 _IN_TEXT = [_FORMS[0], *_FORMS[2:6], *_FORMS[-2:-1]]
 
 
-def _candidates(
+def _find_candidates(
     text: str, forms: Sequence[tuple["re.Pattern[str]", Reading]] = _FORMS
 ) -> Iterator[str | None]:
     for pattern, read in forms:
@@ -308,3 +331,97 @@ def _quarter(year: str, number: str) -> str | None:
     first = _iso(year, str(int(number) * 3 - 2), "1")
     last = _iso(year, str(int(number) * 3))
     return f"{first}/{last_day(last)}" if first and last else None
+
+
+# How many letters of an ISO day name each period, the longest first.
+_CENTURY, _DECADE, _KEY_YEAR, _KEY_MONTH, _KEY_DAY = 2, 3, 4, 7, 10
+SAID = "~"
+
+
+def date_keys(dates: Iterable[str], said: Iterable[str] = ()) -> list[str]:
+    """The keys of a passage: of its own dates, and of those that its text mentions."""
+    found = {key: None for one in dates for key in _compute_keys(one)}
+    found |= {f"{SAID}{key}": None for one in said for key in _compute_keys(one)}
+    return list(found)
+
+
+def keys_within(first: str | None, last: str | None) -> list[str]:
+    """Keys of which every date between two days has at least one; None is open-ended."""
+    start = date.fromisoformat(first) if first else date.min
+    end = date.fromisoformat(last) if last else date.max
+    found: dict[str, None] = {}
+    for piece in _split_span(start, end, (_CENTURY, _DECADE, _KEY_YEAR, _KEY_MONTH, _KEY_DAY)):
+        found[piece] = None
+        found |= {f"{piece[:size]}*": None for size in (_KEY_YEAR, _KEY_MONTH) if size < len(piece)}
+    return list(found)
+
+
+@lru_cache(maxsize=10_000)
+def _compute_keys(one: str) -> tuple[str, ...]:
+    start, end = date.fromisoformat(first_day(one)), date.fromisoformat(last_day(one))
+    found: dict[str, None] = {}
+    for piece in _split_span(start, end, (_KEY_YEAR, _KEY_MONTH, _KEY_DAY)):
+        sizes = (_CENTURY, _DECADE, _KEY_YEAR, _KEY_MONTH, _KEY_DAY)
+        found |= {piece[:size]: None for size in sizes if size <= len(piece)}
+        if len(piece) < _KEY_DAY:
+            found[f"{piece}*"] = None
+    return tuple(found)
+
+
+def _split_span(first: date, last: date, sizes: tuple[int, ...]) -> Iterator[str]:
+    """The longest whole periods that make up a span."""
+    day = first
+    while day <= last:
+        for size in sizes:
+            name = day.isoformat()[:size]
+            end = _last_of(name)
+            if end <= last and _first_of(name) == day:
+                yield name
+                break
+        if end == date.max:
+            return
+        day = end + timedelta(days=1)
+
+
+def _first_of(name: str) -> date:
+    if len(name) < _KEY_YEAR:
+        return date(max(1, int(name.ljust(4, "0"))), 1, 1)
+    return date.fromisoformat(first_day(name))
+
+
+def _last_of(name: str) -> date:
+    if len(name) < _KEY_YEAR:
+        return date(int(name.ljust(4, "9")), 12, 31)
+    return date.fromisoformat(last_day(name))
+
+
+_INNER = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+
+
+def with_dates(note: Note, chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The chunks of a note with their own dates, and those that they mention."""
+    own = note_dates(note.path, note.title, note.frontmatter)
+    return [_add_dates(chunk, own) for chunk in chunks]
+
+
+def _add_dates(chunk: Chunk, own: tuple[str, ...]) -> Chunk:
+    headings = [text for text in chunk.heading_path if not text.startswith("#")]
+    dates = _innermost_dates(headings) or (
+        *own,
+        *(date for text in headings for date in named_dates(text)),
+    )
+    inside = _INNER.findall(chunk.text) if "#" in chunk.text else ()
+    inner = tuple(date for text in inside for date in named_dates(text))
+    said = said_dates(f"{chunk.text}\n{chunk.words_only}" if chunk.words_only else chunk.text)
+    if not dates and not inner and not said:
+        return chunk
+    found = tuple(dict.fromkeys((*dates, *inner)))
+    return replace(chunk, dates=found, said=tuple(date for date in said if date not in found))
+
+
+def _innermost_dates(headings: Iterable[str]) -> tuple[str, ...]:
+    """The dates of the innermost heading with one more exact than a year."""
+    for text in reversed(list(headings)):
+        if exact := tuple(filter(is_exact, named_dates(text))):
+            return exact
+    return ()

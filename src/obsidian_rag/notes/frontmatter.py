@@ -10,7 +10,82 @@ from collections.abc import Mapping
 
 import yaml
 
-from obsidian_rag.notes.plain_yaml import read_plain
+_ENTRY = re.compile(r"([A-Za-z_][\w-]*):(?: +(\S.*))?")
+_ITEM = re.compile(r"( *)- +(\S.*)")
+_NOT_PRINTABLE = "\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff"
+_WORDS = re.compile(
+    rf"[^\W\d_][^:#{_NOT_PRINTABLE}]*+(?:(?::(?! |$)|(?<! )#)[^:#{_NOT_PRINTABLE}]*+)*+"
+)
+_QUOTED = re.compile(rf"\"([^\"\\{_NOT_PRINTABLE}]*)\"|'([^'{_NOT_PRINTABLE}]*)'")
+_LIST = re.compile(r"\[ *([^\[\]{}\"'#:]+)\]")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,15}")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_BOOLEANS = {"true": True, "True": True, "false": False, "False": False}
+_NOT_TEXT = frozenset({"null", "NULL", "Null", "TRUE", "FALSE"})
+
+
+class _NeedsParser(Exception):
+    """This text needs a real YAML parser."""
+
+
+def read_plain(yaml_text: str) -> dict[str, object] | None:
+    """Read simple YAML without a parser; None if this text needs a real one."""
+    values: dict[str, object] = {}
+    key, indent = "", -1
+    try:
+        for line in yaml_text.split("\n"):
+            line = line.rstrip(" ")
+            if not line or line[0] == "#":
+                continue
+            if entry := _ENTRY.fullmatch(line):
+                key = _check_key(entry[1])
+                values[key] = _parse_value(entry[2]) if entry[2] else None
+                indent = -1
+            else:
+                indent = _add_item(values, key, line, indent)
+    except _NeedsParser:
+        return None
+    return values
+
+
+def _check_key(text: str) -> str:
+    if text in _BOOLEANS or text in _NOT_TEXT:
+        raise _NeedsParser
+    return text
+
+
+def _add_item(values: dict[str, object], key: str, line: str, indent: int) -> int:
+    item = _ITEM.fullmatch(line)
+    if item is None or not values or (indent >= 0 and len(item[1]) != indent):
+        raise _NeedsParser
+    items = values[key]
+    if items is None and indent < 0:
+        values[key] = items = []
+    if not isinstance(items, list) or (indent < 0 and items):
+        raise _NeedsParser
+    items.append(_parse_scalar(item[2]))
+    return len(item[1])
+
+
+def _parse_value(text: str) -> object:
+    if listed := _LIST.fullmatch(text):
+        return [_parse_scalar(word.strip(" ")) for word in listed[1].split(",")]
+    return _parse_scalar(text)
+
+
+def _parse_scalar(text: str) -> object:
+    if _WORDS.fullmatch(text):
+        if text in _NOT_TEXT:
+            raise _NeedsParser
+        return _BOOLEANS.get(text, text)
+    if quoted := _QUOTED.fullmatch(text):
+        return quoted[1] if quoted[1] is not None else quoted[2]
+    if _DAY.fullmatch(text):
+        return text
+    if _NUMBER.fullmatch(text):
+        return int(text)
+    raise _NeedsParser
+
 
 MAX_CHARS = 1_000_000
 MAX_DEPTH = 60
@@ -22,7 +97,7 @@ _NESTS = re.compile(r"[\[{?:-]")
 
 
 class _TooMuch(Exception):
-    """The YAML is built to exhaust memory or the stack."""
+    """The YAML would exhaust memory or the stack."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # chosen at run time
@@ -31,7 +106,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
 
-def _timestamp(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> object:
+def _construct_timestamp(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> object:
     try:
         return yaml.constructor.SafeConstructor.construct_yaml_timestamp(loader, node)
     except ValueError:
@@ -51,14 +126,14 @@ def _set_up_loader() -> None:
     pattern = next(regex for tag, regex in dates if tag.endswith(":timestamp"))
     _Loader.add_implicit_resolver("tag:yaml.org,2002:timestamp", pattern, list("0123456789"))
     _Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value))
-    _Loader.add_constructor("tag:yaml.org,2002:timestamp", _timestamp)
+    _Loader.add_constructor("tag:yaml.org,2002:timestamp", _construct_timestamp)
 
 
 _set_up_loader()
 
 
 def split_frontmatter(text: str) -> tuple[str | None, int, int]:
-    """The YAML text (None if there is none), and the offset and line at which the body starts."""
+    """The YAML text (None without frontmatter), and the offset and line where the body starts."""
     opening = _OPENING.match(text)
     if opening is None:
         return None, 0, 1
@@ -72,7 +147,7 @@ def split_frontmatter(text: str) -> tuple[str | None, int, int]:
 
 
 def read_frontmatter(yaml_text: str) -> tuple[dict[str, object], str | None]:
-    """The properties, and what is wrong with them if they cannot be read."""
+    """The properties, and an error message if they cannot be read."""
     plain = read_plain(yaml_text) if len(yaml_text) <= MAX_CHARS else None
     if plain is not None:
         return plain, None
@@ -94,13 +169,23 @@ def read_frontmatter(yaml_text: str) -> tuple[dict[str, object], str | None]:
         return {}, "The frontmatter is not valid YAML."
 
 
+def compose_frontmatter(yaml_text: str) -> yaml.Node | None:
+    """The YAML as a node tree, with duplicate keys; None if it is not a mapping."""
+    try:
+        _refuse_bombs(yaml_text)
+        tree = yaml.compose(yaml_text, Loader=_Loader)
+    except (_TooMuch, RecursionError, yaml.YAMLError, ValueError, TypeError, OverflowError):
+        return None
+    return tree if isinstance(tree, yaml.MappingNode) else None
+
+
 def _refuse_bombs(yaml_text: str) -> None:
     if len(yaml_text) > MAX_CHARS:
         raise _TooMuch
     if len(_NESTS.findall(yaml_text)) <= MAX_DEPTH:
         return
     depth = 0
-    # Events come from a flat loop; composing nodes recurses on the C stack and would crash.
+    # Parsing events is iterative; composing nodes recurses on the C stack and would crash.
     for event in yaml.parse(yaml_text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
@@ -111,15 +196,15 @@ def _refuse_bombs(yaml_text: str) -> None:
 
 
 class _Plain:
-    """Copies YAML values into plain ones; counts them, so that aliases cannot multiply."""
+    """Copies YAML values into plain ones, and counts them, so that alias bombs are refused."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def mapping(self, tree: Mapping[object, object], depth: int) -> dict[str, object]:
-        return {str(key): self._value(value, depth + 1) for key, value in tree.items()}
+        return {str(key): self._copy(value, depth + 1) for key, value in tree.items()}
 
-    def _value(self, value: object, depth: int) -> object:
+    def _copy(self, value: object, depth: int) -> object:
         self._count += 1
         if self._count > MAX_VALUES or depth > MAX_DEPTH:
             raise _TooMuch
@@ -130,5 +215,5 @@ class _Plain:
         if isinstance(value, dict):
             return self.mapping(value, depth)
         if isinstance(value, (list, tuple, set)):
-            return [self._value(entry, depth + 1) for entry in value]
+            return [self._copy(entry, depth + 1) for entry in value]
         return str(value)

@@ -1,8 +1,8 @@
-"""HTML out of Markdown, in linear time.
+"""Removes HTML from Markdown, in linear time.
 
-Threat: a note's text is shown in a web page and handed to agents, so after this no `<` may stand
-before a letter, `/`, `!` or `?`: nothing that is left can open a tag, however it was nested.
-Line ends inside a removed piece stay, so that every line keeps its number.
+Threat: a note's text is shown in a web page and passed to agents. So in the result no `<` precedes
+a letter, `/`, `!` or `?`: nothing can open a tag, however it was nested. Line ends inside removed
+HTML stay, so that every line keeps its number.
 """
 
 import re
@@ -38,13 +38,13 @@ _BLOCK = frozenset(_BLOCK_NAMES.split())
 
 
 def strip_html(text: str) -> str:
-    """`text` without HTML: elements and comments go, `<placeholders>` lose their brackets."""
+    """`text` without HTML: tags and comments are removed, `<placeholders>` lose their brackets."""
     if "<" not in text:
         return text
     if "`" in text:
         text = "\n".join(
             [
-                _words_in_code(line) if "<" in line and "`" in line else line
+                _keep_words_in_code(line) if "<" in line and "`" in line else line
                 for line in text.split("\n")
             ]
         )
@@ -53,18 +53,18 @@ def strip_html(text: str) -> str:
 
 def keep_words(text: str) -> str:
     """`text` with angle brackets dropped and every word kept, as for code and titles."""
-    return _drop_leftovers(_PLACEHOLDER.sub(_bare, text)) if "<" in text else text
+    return _drop_leftovers(_PLACEHOLDER.sub(_strip_brackets, text)) if "<" in text else text
 
 
 def _drop_leftovers(text: str) -> str:
     return _LEFTOVER.sub(lambda match: _space_before(text, match.start()), text)
 
 
-def _bare(match: re.Match[str]) -> str:
+def _strip_brackets(match: re.Match[str]) -> str:
     return _unbracketed(match.string, match.start(), match.end())
 
 
-def _words_in_code(line: str) -> str:
+def _keep_words_in_code(line: str) -> str:
     parts = []
     position = 0
     for start, end in code_spans(line):
@@ -76,7 +76,7 @@ def _words_in_code(line: str) -> str:
 
 
 class _Stripper:
-    """One pass over a text; remembers which closing marks no longer come."""
+    """One pass over a text; remembers which closing marks do not occur in the rest."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -90,7 +90,7 @@ class _Stripper:
             start = opening.start()
             if start < position:
                 continue
-            end, instead = self._piece(start)
+            end, instead = self._read_piece(start)
             if end > start:
                 parts.append(text[position:start])
                 parts.append(instead)
@@ -98,18 +98,18 @@ class _Stripper:
         parts.append(text[position:])
         return "".join(parts)
 
-    def _piece(self, start: int) -> tuple[int, str]:
+    def _read_piece(self, start: int) -> tuple[int, str]:
         text = self._text
         if text.startswith("<!--", start):
-            end = self._after("-->", start + 4)
+            end = self._find_end("-->", start + 4)
             return (end, _line_ends(text, start, end)) if end else (start + 4, "")
         match = _TAG.match(text, start)
         if match is None:
             match = _DECLARATION.match(text, start)
             return (match.end(), _line_ends(text, start, match.end())) if match else (start, "")
-        return self._tag(match)
+        return self._read_tag(match)
 
-    def _tag(self, match: re.Match[str]) -> tuple[int, str]:
+    def _read_tag(self, match: re.Match[str]) -> tuple[int, str]:
         text = self._text
         start, end = match.span()
         slash, name = (match[1], match[2]) if match[2] else (match[4], match[5])
@@ -117,7 +117,7 @@ class _Stripper:
         if _BLANK_LINE.search(text, start, end):
             return start, ""
         if name in _CLOSING and not slash:
-            end = self._after(name, end) or end
+            end = self._find_end(name, end) or end
         elif name not in _INLINE and name not in _BLOCK:
             return end, _unbracketed(text, start, end)
         if name == "sup" and not slash and _is_power(text, start, end):
@@ -126,7 +126,7 @@ class _Stripper:
         joins = name in _INLINE or start == 0 or text[start - 1].isspace()
         return end, ends or ("" if joins else " ")
 
-    def _after(self, mark: str, start: int) -> int:
+    def _find_end(self, mark: str, start: int) -> int:
         """The offset behind the next closing mark, or 0."""
         if mark in self._missing:
             return 0
@@ -151,7 +151,7 @@ def _line_ends(text: str, start: int, end: int) -> str:
 
 
 def _unbracketed(text: str, start: int, end: int) -> str:
-    """What stands between the brackets, kept apart from the words around them."""
+    """The text between the brackets, with spaces where it would join its neighbours."""
     is_joined = end < len(text) and (text[end].isalnum() or text[end] in "<_")
     return _space_before(text, start) + text[start + 1 : end - 1] + (" " if is_joined else "")
 

@@ -1,4 +1,4 @@
-"""Who a note is and whom it names: its `id`, its `related:` field, its kind and summary."""
+"""The properties that identify and relate notes: `id`, `related:`, kind and summary."""
 
 import re
 import uuid
@@ -19,7 +19,7 @@ _FIELDS: tuple[Literal["id", "uuid"], ...] = ("id", "uuid")
 
 @dataclass(frozen=True, slots=True)
 class NoteId:
-    """The identity a note gives itself; `trouble` says which rule it breaks, if any."""
+    """The id in a note's frontmatter; `trouble` is the rule that it breaks, if any."""
 
     value: str
     field: Literal["id", "uuid"]
@@ -27,7 +27,7 @@ class NoteId:
 
     @property
     def key(self) -> str:
-        """What identities are compared by."""
+        """The form in which ids are compared."""
         return self.value.lower()
 
 
@@ -47,7 +47,7 @@ def make_id() -> str:
 
 
 def id_trouble(value: object) -> IdTrouble:
-    """Which rule of ids this value breaks; empty if it is a good one."""
+    """Which rule of ids this value breaks; empty if it is valid."""
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         return "not_text"
     text = str(value)
@@ -68,7 +68,7 @@ def is_uuid(text: str) -> bool:
 
 
 def read_id(frontmatter: Mapping[str, object]) -> NoteId | None:
-    """The note's id: from `id`, else from the older `uuid`; a good one before a bad one."""
+    """The note's id: from `id`, else from the older `uuid`; a valid one is preferred."""
     found = []
     for field in _FIELDS:
         value = lookup(frontmatter, field)
@@ -80,37 +80,37 @@ def read_id(frontmatter: Mapping[str, object]) -> NoteId | None:
 
 
 def read_related(frontmatter: Mapping[str, object]) -> tuple[Relation, ...]:
-    """The relations of a note, in the simple and the rich form, mixed as they come.
+    """The relations of a note, in the simple or the rich form, also mixed.
 
     An entry that is neither an id nor a link is left out.
     """
     value = lookup(frontmatter, "related")
     entries = value if isinstance(value, list) else [value]
-    return tuple(dict.fromkeys(one for entry in entries for one in _relations(entry)))
+    return tuple(dict.fromkeys(one for entry in entries for one in _read_entry(entry)))
 
 
 def read_kind(frontmatter: Mapping[str, object]) -> str:
-    """What sort of note it is, in its author's own word (`kind`, else the older `type`)."""
+    """The note's kind as its author wrote it (`kind`, else the older `type`)."""
     return _text(lookup(frontmatter, "kind", "type"))
 
 
 def read_summary(frontmatter: Mapping[str, object]) -> str:
-    """What the note is about, in its author's own sentence."""
+    """The note's summary as its author wrote it."""
     return _text(lookup(frontmatter, "summary"))
 
 
-def _relations(entry: object) -> Iterator[Relation]:
+def _read_entry(entry: object) -> Iterator[Relation]:
     if isinstance(entry, dict):
         named = (lookup(entry, field) for field in _FIELDS)
         target = next((value for value in named if not _is_blank(value)), None)
-        yield from _targets(target, _text(lookup(entry, "rel")), lookup(entry, "auto") is True)
+        yield from _read_targets(target, _text(lookup(entry, "rel")), lookup(entry, "auto") is True)
     else:
-        yield from _targets(entry, "", False)
+        yield from _read_targets(entry, "", False)
 
 
-def _targets(value: object, rel: str, auto: bool) -> Iterator[Relation]:
-    """Usually one; a text may hold several links."""
-    text = _unquoted(value) if isinstance(value, list) else _text(value)
+def _read_targets(value: object, rel: str, auto: bool) -> Iterator[Relation]:
+    """The relations of one value: usually one, but a text may contain several links."""
+    text = _read_unquoted_link(value) if isinstance(value, list) else _text(value)
     if is_uuid(text.lower()):
         yield Relation(text.lower(), rel, auto)
         return
@@ -119,8 +119,8 @@ def _targets(value: object, rel: str, auto: bool) -> Iterator[Relation]:
             yield Relation(link.target, rel, auto, is_link=True)
 
 
-def _unquoted(value: list[object]) -> str:
-    """What stands in a `[[link]]` whose author forgot the quotes: YAML reads lists in lists."""
+def _read_unquoted_link(value: list[object]) -> str:
+    """The text of a `[[link]]` without quotes, which YAML reads as nested lists."""
     while len(value) == 1 and isinstance(value[0], list):
         value = value[0]
     return ", ".join(map(_text, value))

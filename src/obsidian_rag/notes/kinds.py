@@ -1,4 +1,4 @@
-"""The kinds of files that are notes: a row here and a module that reads it are a new kind."""
+"""The kinds of files that are notes; a new kind needs a row here and a module to parse it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from obsidian_rag.notes.note import Heading, Note
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
-    """One kind of file: how it is called, told, parsed and cut.
+    """One kind of file: its names, and how it is recognised, parsed and chunked.
 
-    `is_plain_text`: the lines of the file are the text itself, and headings stand on them.
+    `is_plain_text`: the lines of the file are the text itself, headings included.
     """
 
     name: str
@@ -47,20 +47,20 @@ KINDS = (MARKDOWN, CANVAS)
 
 
 def kind_of(path: str) -> SourceKind:
-    """What a file is by its name; one of no known kind is read as Markdown."""
+    """The kind of a file by its name; unknown ones are read as Markdown."""
     name = path.lower()
     return next((kind for kind in KINDS if name.endswith(kind.suffixes)), MARKDOWN)
 
 
 def is_markdown(path: str) -> bool:
-    """Whether a file says by its name that it is Markdown."""
+    """Whether a file is Markdown by its name."""
     return path.lower().endswith(MARKDOWN.suffixes)
 
 
 def parse_note(path: str, text: str) -> Note:
     """Read one file of a vault; `path` is relative to the vault, with forward slashes.
 
-    Never raises: what is wrong is said in `parse_error`.
+    Never raises: problems are in `parse_error`.
     """
     return kind_of(path).parse(path, text)
 
@@ -68,7 +68,7 @@ def parse_note(path: str, text: str) -> Note:
 def body_lines(note: Note) -> tuple[int, list[str]]:
     """The lines of a note below its frontmatter, and the number of the first in the file.
 
-    No line of a Canvas is one of its file.
+    For a Canvas these are the lines of its cards, not of the file.
     """
     body, _ = kind_of(note.path).outline(note)
     return body.first + 1, body.lines[body.first :]

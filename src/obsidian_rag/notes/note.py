@@ -1,4 +1,4 @@
-"""The values every other room works with: a parsed note and its chunks."""
+"""The values that all other packages work with: a parsed note and its chunks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What one file says. Lines are 1-based and count the file's own lines."""
+    """One parsed file. Lines are 1-based and are those of the file."""
 
     path: str
     title: str
@@ -65,8 +65,8 @@ class Note:
 class Chunk:
     """A passage of a note: what is embedded, searched and cited.
 
-    `words_only` holds its code, and `layout` says where that stands in the text (`shown`). `dates`
-    are those it belongs to, `said` those that its text speaks of; see `notes/dates.py`.
+    `words_only` holds its code, and `layout` the places of it in the text (see `shown`). `dates`
+    are those that it belongs to, `said` those that its text mentions; see `notes/dates.py`.
     """
 
     text: str
@@ -79,3 +79,5 @@ class Chunk:
     dates: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
     layout: tuple[int, ...] = ()
+    # It begins or ends inside a `%%comment%%`.
+    has_cut_comment: bool = False

@@ -1,20 +1,10 @@
-"""What a note's properties mean: policy, aliases and words worth finding.
-
-A `rag:` line is obeyed even if the YAML around it is broken: privacy wins over syntax.
-"""
+"""What is read from a note's properties: aliases, filter values and words for search."""
 
 import re
 from collections.abc import Iterator, Mapping
 
-from obsidian_rag.notes.note import RagPolicy
-
 MAX_WORDS_CHARS = 2000
 
-_RAW_POLICY = re.compile(
-    r"(?:^|(?<=[\r\n]))[ \t]*+[\"']?rag[\"']?[ \t]*+:[ \t]*+[\"']?(false|no|never|off|private)\b",
-    re.IGNORECASE,
-)
-_NEVER = frozenset({"false", "no", "never", "off", "0"})
 _NOT_WORDS = re.compile(
     r"title|tags?|aliases|alias|rag|related|cssclass(?:es)?|publish|permalink|u?uid|uuid"
     r"|.*[_ -]?id|id"
@@ -23,13 +13,13 @@ _NOT_WORDS = re.compile(
 )
 _HAS_LETTER = re.compile(r"[^\W\d_]")
 _MAX_NESTING = 4
-_MOST_VALUES = 100
-_MAX_KEY = 100
-_MAX_VALUE = 500
+_MAX_VALUES = 100
+_MAX_KEY_CHARS = 100
+_MAX_VALUE_CHARS = 500
 
 
 def lookup(frontmatter: Mapping[str, object], *names: str) -> object:
-    """The first property with one of those names, in any case; None if there is none."""
+    """The first property with one of those names, ignoring case; None if not found."""
     for name in names:
         if (value := frontmatter.get(name)) is not None:
             return value
@@ -37,18 +27,6 @@ def lookup(frontmatter: Mapping[str, object], *names: str) -> object:
         return None
     lowered = {key.lower(): value for key, value in frontmatter.items() if value is not None}
     return next((lowered[name] for name in names if name in lowered), None)
-
-
-def read_policy(frontmatter: Mapping[str, object], raw: str) -> RagPolicy:
-    """What `rag:` allows; `raw` is the YAML text, asked when the properties do not say."""
-    value = lookup(frontmatter, "rag")
-    if value is None:
-        found = _RAW_POLICY.search(raw)
-        value = found[1] if found else ""
-    word = str(value).strip().lower()
-    if word in _NEVER:
-        return RagPolicy.NEVER
-    return RagPolicy.PRIVATE if word == "private" else RagPolicy.INDEX
 
 
 def read_aliases(frontmatter: Mapping[str, object]) -> tuple[str, ...]:
@@ -66,29 +44,29 @@ def property_values(frontmatter: Mapping[str, object]) -> tuple[tuple[str, str],
     pairs: dict[tuple[str, str], None] = {}
     for key, value in frontmatter.items():
         entries = value if isinstance(value, list) else [value]
-        for entry in entries[:_MOST_VALUES]:
+        for entry in entries[:_MAX_VALUES]:
             if isinstance(entry, bool):
                 entry = str(entry).lower()
             if isinstance(entry, (str, int, float)) and (text := str(entry).strip().casefold()):
-                pairs[key.strip().casefold()[:_MAX_KEY], text[:_MAX_VALUE]] = None
+                pairs[key.strip().casefold()[:_MAX_KEY_CHARS], text[:_MAX_VALUE_CHARS]] = None
     return tuple(pairs)
 
 
 def property_words(frontmatter: Mapping[str, object]) -> str:
-    """The text of properties that say something about the note, for word search."""
+    """The text of properties that describe the note, for word search."""
     words = "\n".join(
         text
         for key, value in frontmatter.items()
         if not _NOT_WORDS.fullmatch(key)
-        for text in _texts(value, 0)
+        for text in _collect_texts(value, 0)
     )
     return words[:MAX_WORDS_CHARS]
 
 
-def _texts(value: object, depth: int) -> Iterator[str]:
+def _collect_texts(value: object, depth: int) -> Iterator[str]:
     if isinstance(value, str):
         if _HAS_LETTER.search(value):
             yield value
     elif depth < _MAX_NESTING and isinstance(value, (list, dict)):
         for entry in value.values() if isinstance(value, dict) else value:
-            yield from _texts(entry, depth + 1)
+            yield from _collect_texts(entry, depth + 1)

@@ -1,11 +1,11 @@
-"""A chunk as its note shows it: the text that is embedded, and the code that is not, in its place.
+"""A chunk as its note shows it: the embedded text, with the code that is not embedded in its place.
 
-A chunk keeps code apart from its text, in `words_only`, and so that nothing is stored twice it
-keeps a layout: for every code block, one after the other as they stand in `words_only`, three
-numbers. These are where it belongs in the text, how many characters it has, and what it is:
+A chunk stores its code apart from its text, in `words_only`. So that nothing is stored twice, it
+also stores a layout: three numbers for every code block, in the order of `words_only`. These are
+its place in the text, its length in characters, and flags:
 
-    BEGINS     its first line is what stands behind the opening fence: the language
-    ONLY_CODE  the chunk has no text of its own, only a name in place of it
+    BEGINS     its first line is the text after the opening fence: the language
+    ONLY_CODE  the chunk has no text of its own, only a label in place of it
 """
 
 import re
@@ -14,13 +14,13 @@ from collections.abc import Iterator, Sequence
 BEGINS = 1
 ONLY_CODE = 2
 NUMBERS = 3
-# What two fences and their line ends take.
+# The length of two fences and their line ends.
 FENCES_CHARS = 9
 
 _TICKS = re.compile("`{3,}")
 _FENCE = re.compile(r"(`{3,})(.*)")
-_MOST_FENCE_CHARS = 40
-CUT_CHARS = 2 * _MOST_FENCE_CHARS + 6
+_MAX_FENCE_CHARS = 40
+CUT_CHARS = 2 * _MAX_FENCE_CHARS + 6
 
 
 def shown_text(text: str, words_only: str, layout: Sequence[int]) -> str:
@@ -31,21 +31,21 @@ def shown_text(text: str, words_only: str, layout: Sequence[int]) -> str:
         text = ""
     parts: list[str] = []
     done = read = 0
-    for place, length, kind in _blocks(layout):
-        _add(parts, text[done:place])
-        _add(parts, fenced(words_only[read : read + length], begins=bool(kind & BEGINS)))
+    for place, length, kind in _layout_blocks(layout):
+        _append_part(parts, text[done:place])
+        _append_part(parts, fenced(words_only[read : read + length], begins=bool(kind & BEGINS)))
         done, read = place, read + length + 1
-    _add(parts, text[done:])
+    _append_part(parts, text[done:])
     return "".join(parts)
 
 
 def shown_chars(text: str, layout: Sequence[int]) -> int:
-    """How long the shown text is at most, where the code has no fences of its own."""
+    """The maximum length of the shown text, if the code contains no fences."""
     return len(text) + sum(layout[1::NUMBERS]) + FENCES_CHARS * (len(layout) // NUMBERS)
 
 
 def fenced(code: str, *, begins: bool) -> str:
-    """Code between fences that nothing in it closes."""
+    """Code between fences longer than any inside it."""
     info, _, rest = code.partition("\n") if begins else ("", "", code)
     longest = max(map(len, _TICKS.findall(code)), default=2)
     fence = "`" * max(3, longest + 1)
@@ -53,14 +53,14 @@ def fenced(code: str, *, begins: bool) -> str:
 
 
 def cut_shown(text: str, start: int, end: int) -> str:
-    """Part of a shown text, with "…" for what is left out; no fence is left open.
+    """Part of a shown text, with "…" for what is left out, and all fences closed.
 
-    That makes it up to CUT_CHARS longer than the part.
+    The result is up to CUT_CHARS longer than the part.
     """
-    opened = _open_fence(text[:start])[:_MOST_FENCE_CHARS] if start else ""
+    opened = _open_fence(text[:start])[:_MAX_FENCE_CHARS] if start else ""
     before = f"…\n{opened}\n" if opened else "…" if start else ""
-    left = _open_fence(before + text[start:end])[:_MOST_FENCE_CHARS] if end < len(text) else ""
-    after = f"…\n{_ticks(left)}" if left else "…" if end < len(text) else ""
+    left = _open_fence(before + text[start:end])[:_MAX_FENCE_CHARS] if end < len(text) else ""
+    after = f"…\n{_leading_ticks(left)}" if left else "…" if end < len(text) else ""
     return before + text[start:end] + after
 
 
@@ -73,20 +73,20 @@ def _open_fence(text: str) -> str:
             continue
         if not opened:
             opened = line
-        elif not found[2] and len(found[1]) >= len(_ticks(opened)):
+        elif not found[2] and len(found[1]) >= len(_leading_ticks(opened)):
             opened = ""
     return opened
 
 
-def _ticks(fence: str) -> str:
+def _leading_ticks(fence: str) -> str:
     return fence[: len(fence) - len(fence.lstrip("`"))]
 
 
-def _blocks(layout: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+def _layout_blocks(layout: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     return zip(layout[::NUMBERS], layout[1::NUMBERS], layout[2::NUMBERS], strict=True)
 
 
-def _add(parts: list[str], part: str) -> None:
+def _append_part(parts: list[str], part: str) -> None:
     if part:
         if parts and not part.startswith("\n"):
             parts.append("\n")

@@ -1,7 +1,8 @@
-"""Text that is too long for one chunk, cut at the best place there is.
+"""Splits text that is too long for one chunk, at the best places.
 
-A text becomes atoms (paragraphs, list items, sentences, words, in that order of preference); atoms
-are packed into chunks. Atoms partition the text, so nothing is lost and every line is known.
+A text is divided into atoms (paragraphs, list items, sentences, words, in that order of
+preference), and atoms are packed into chunks. Atoms partition the text, so nothing is lost and
+every line is known.
 """
 
 import re
@@ -10,7 +11,25 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from obsidian_rag.notes.shown import BEGINS, FENCES_CHARS, ONLY_CODE
-from obsidian_rag.notes.tokens import quarter_tokens
+
+QUARTERS = 4
+
+_NON_ASCII = re.compile(r"[^\x00-\x7f]+")
+# Hangul, kana, CJK and everything outside the basic plane (emoji, rare ideographs).
+_WIDE = re.compile(
+    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
+    "\U00010000-\U0010ffff]+"
+)
+
+
+def quarter_tokens(text: str) -> int:
+    """The cost of `text` in quarters of a token: ASCII 1, wide characters 4, others 2."""
+    if text.isascii():
+        return len(text)
+    strange = "".join(_NON_ASCII.findall(text))
+    wide = sum(map(len, _WIDE.findall(strange)))
+    return len(text) + len(strange) + 2 * wide
+
 
 PARAGRAPH = 2
 SENTENCE = 1
@@ -26,7 +45,7 @@ _ENDS_SENTENCE = (".", "!", "?", "…", "。", "！", "？", ":", '."', ".)")
 
 
 class Room(NamedTuple):
-    """How much fits: characters, and quarter tokens; how many of these two windows share."""
+    """The limits of a chunk in characters and quarter tokens; `overlap` is in quarter tokens."""
 
     chars: int
     cost: int
@@ -38,10 +57,10 @@ class Room(NamedTuple):
 
 
 class Atom(NamedTuple):
-    """A piece that stays whole, from lines `start` to `end` (inclusive).
+    """A piece that is never cut, from lines `start` to `end` (inclusive).
 
-    `joint` goes between it and the text before it; `rank` says how good a cut before it is;
-    `cost` is that of the text in quarter tokens.
+    `joint` separates it from the text before it; `rank` is how good a cut before it is; `cost` is
+    that of the text in quarter tokens.
     """
 
     start: int
@@ -56,7 +75,7 @@ class Atom(NamedTuple):
 class Piece(NamedTuple):
     """The text and the code of one chunk, and the lines they come from (inclusive).
 
-    `layout` says where the code belongs (`shown`).
+    `layout` has the places of the code (see `shown`).
     """
 
     start: int
@@ -67,9 +86,9 @@ class Piece(NamedTuple):
 
 
 class Code(NamedTuple):
-    """The code of a note, an entry per line; None where there is none.
+    """The code of a note, an entry per line; None for lines that are not code.
 
-    `openings` are the lines with what stands behind an opening fence.
+    `openings` are the lines of opening fences that name a language.
     """
 
     lines: Sequence[str | None]
@@ -151,7 +170,7 @@ class _Atoms:
         rank = PARAGRAPH
         for i in lines:
             line = self._text[i]
-            for part, part_rank in _fragments(line, self._room):
+            for part, part_rank in _split_line(line, self._room):
                 rank = max(rank, part_rank)
                 self._atoms.append(Atom(i, i, part, "", joint, rank, quarter_tokens(part)))
                 joint, rank = "", WORD
@@ -164,19 +183,19 @@ class _Atoms:
             self._is_in_code = False
             self._blank_code = 0
         elif not code:
-            self._blank_code += 1  # they go with the next line that says something
+            self._blank_code += 1  # added to the next line that is not blank
         else:
             code = "\n" * self._blank_code * self._is_in_code + code
             rank = WORD if self._is_in_code else PARAGRAPH
-            for part in _words(code, Room(self._code_chars, _ANY_COST)):
+            for part in _split_words(code, Room(self._code_chars, _ANY_COST)):
                 self._atoms.append(Atom(i, i, "", part, "\n", rank, 0))
                 rank = WORD
             self._is_in_code = True
             self._blank_code = 0
 
 
-def _fragments(line: str, room: Room) -> Iterator[tuple[str, int]]:
-    """The parts of one line that each fit, and how good a cut before each is."""
+def _split_line(line: str, room: Room) -> Iterator[tuple[str, int]]:
+    """Divide one line into parts that fit, each with the rank of a cut before it."""
     if room.holds(line):
         yield line, WORD
         return
@@ -189,16 +208,16 @@ def _fragments(line: str, room: Room) -> Iterator[tuple[str, int]]:
             if sentence:
                 yield sentence, rank
         else:
-            for part in _words(sentence, room):
+            for part in _split_words(sentence, room):
                 yield part, rank
                 rank = WORD
         start = end
 
 
-def _words(text: str, room: Room) -> Iterator[str]:
+def _split_words(text: str, room: Room) -> Iterator[str]:
     start = 0
     while start < len(text):
-        end = _reach_in_text(text, start, room)
+        end = _fit_text(text, start, room)
         if end < len(text):
             space = text.rfind(" ", start + (end - start) // 2, end)
             end = space + 1 if space >= 0 else end
@@ -206,7 +225,7 @@ def _words(text: str, room: Room) -> Iterator[str]:
         start = end
 
 
-def _reach_in_text(text: str, start: int, room: Room) -> int:
+def _fit_text(text: str, start: int, room: Room) -> int:
     length = min(room.chars, room.cost)
     if room.cost == _ANY_COST:
         return start + length
@@ -222,18 +241,18 @@ def _pack(atoms: Sequence[Atom], room: Room, label_chars: int) -> Iterator[tuple
     sizes = [0, *accumulate(len(atom.text) + len(atom.code) for atom in atoms)]
     start = 0
     while start < len(atoms):
-        end = _reach(atoms, start, room, label_chars)
+        end = _fit_atoms(atoms, start, room, label_chars)
         if end < len(atoms):
             end = _best_cut(atoms, sizes, start, end)
         yield start, end
         if end == len(atoms):
             return
-        begin = _back(atoms, start, end, room.overlap) if room.overlap else end
-        is_further = begin < end and _reach(atoms, begin, room, label_chars) > end
+        begin = _find_overlap(atoms, start, end, room.overlap) if room.overlap else end
+        is_further = begin < end and _fit_atoms(atoms, begin, room, label_chars) > end
         start = begin if is_further else end
 
 
-def _reach(atoms: Sequence[Atom], start: int, room: Room, label_chars: int) -> int:
+def _fit_atoms(atoms: Sequence[Atom], start: int, room: Room, label_chars: int) -> int:
     text_chars = code_chars = cost = 0
     for i in range(start, len(atoms)):
         atom = atoms[i]
@@ -251,7 +270,7 @@ def _reach(atoms: Sequence[Atom], start: int, room: Room, label_chars: int) -> i
 
 
 def _best_cut(atoms: Sequence[Atom], sizes: Sequence[int], start: int, end: int) -> int:
-    """The best place to cut in the second half of a full chunk; `end` if all are poor."""
+    """The best place to cut in the second half of a full chunk; `end` if none is better."""
     least = sizes[start] + (sizes[end] - sizes[start]) // 2
     best, best_rank = end, atoms[end].rank
     for i in range(end, start, -1):
@@ -262,7 +281,7 @@ def _best_cut(atoms: Sequence[Atom], sizes: Sequence[int], start: int, end: int)
     return best
 
 
-def _back(atoms: Sequence[Atom], start: int, end: int, overlap: int) -> int:
+def _find_overlap(atoms: Sequence[Atom], start: int, end: int, overlap: int) -> int:
     """Where the next window begins so that it repeats at most `overlap` of this one."""
     begin = end
     cost = 0
@@ -295,7 +314,7 @@ def _join(atoms: Sequence[Atom], label: str, openings: frozenset[int]) -> Piece:
 def code_layout(
     places: Sequence[tuple[int, int]], codes: Sequence[str], *, has_text: bool
 ) -> tuple[int, ...]:
-    """The layout of blocks that stand at these places, each with whether it begins there."""
+    """The layout of blocks at these places, each with whether its first line is the language."""
     only = 0 if has_text else ONLY_CODE
     return tuple(
         number

@@ -13,7 +13,7 @@ _END = (
     r"\uff3b-\uff3d\uff5b-\uff65'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\x00-\x1f\x7f"
 )
 _TAG = rf"#[^{_END}]++"
-# The `#` comes first so that the regex engine can skip to it; what precedes it is asked afterwards.
+# The `#` comes first so that the regex engine can skip to it; lookbehinds check what precedes it.
 _INLINE = re.compile(rf"#(?<![^\s({{（「]#)(?<!\]\(#)[^{_END}]++")
 _TAG_LINE = re.compile(rf" {{0,3}}{_TAG}(?:[,\s]++{_TAG})*+[,\s]*+")
 _NOT_WORDS = re.compile(r"!?\[\[[^\[\]]*+\]\]|\]\([^()\s]*+(?:[^()]*+\))?|</?[A-Za-z][^<>]*+>")
@@ -26,15 +26,15 @@ def inline_tags(line: str) -> list[str]:
     line = without_code(line)
     if "[" in line or "<" in line:
         line = blank_spans(line, [match.span() for match in _NOT_WORDS.finditer(line)])
-    return [tag for match in _INLINE.finditer(line) if (tag := _valid(match[0]))]
+    return [tag for match in _INLINE.finditer(line) if (tag := _normalise(match[0]))]
 
 
 def tag_line(line: str) -> list[str]:
-    """The tags of a line that is nothing but tags; empty for any other line."""
+    """The tags of a line that contains only tags; empty for any other line."""
     if len(line) > MAX_TAG_LINE_CHARS or not _TAG_LINE.fullmatch(line):
         return []
     words = [word.rstrip(",") for word in line.replace(",", ", ").split()]
-    tags = [_valid(word) for word in words if word]
+    tags = [_normalise(word) for word in words if word]
     return tags if all(tags) else []
 
 
@@ -50,7 +50,7 @@ def property_tags(value: object) -> list[str]:
 
 
 def unique_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """`tags` without repetitions in any case; the first spelling stays."""
+    """`tags` without duplicates, ignoring case; the first spelling is kept."""
     first: dict[str, str] = {}
     for tag in tags:
         first.setdefault(tag.casefold(), tag)
@@ -58,7 +58,7 @@ def unique_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def tag_keys(tags: Iterable[str]) -> list[str]:
-    """What a tag filter compares: each tag and its parents, without '#', in lower case."""
+    """The keys of a tag filter: each tag and its parents, without '#', in lower case."""
     keys: dict[str, None] = {}
     for tag in tags:
         parts = tag.lstrip("#").strip("/").casefold().split("/")
@@ -66,7 +66,7 @@ def tag_keys(tags: Iterable[str]) -> list[str]:
     return [key for key in keys if key]
 
 
-def _valid(tag: str) -> str:
+def _normalise(tag: str) -> str:
     tag = tag.rstrip("/")
     word = tag[1:]
     is_number = word.replace("/", "").isdigit()

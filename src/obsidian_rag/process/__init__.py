@@ -1,9 +1,9 @@
-"""What every process of ours does first: its files are its user's alone, and its memory is bounded.
+"""Set-up of each of our processes: private files, bounded memory, and logs without note text.
 
-The umask holds for libraries too: SQLite and LanceDB make files without asking us. The bound is the
-last resort against a damaged file that makes a library ask for all the memory there is; the process
-ends then, and nobody else's. Both pass on to child processes. What a process writes down of its own
-failures is for bug reports, so it has no word of anybody's notes.
+The umask also covers libraries: SQLite and LanceDB create files themselves. The memory limit is the
+last resort against a damaged file that makes a library allocate all memory: then only this process
+ends. Child processes inherit both. Logged failures end up in bug reports, so they never quote a
+note.
 """
 
 import contextlib
@@ -19,8 +19,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from obsidian_rag.process.child import ChildGone, ChildProcess
-from obsidian_rag.process.threads import Threads
+from obsidian_rag.process.child import ChildGone, ChildProcess, Threads
 
 __all__ = [
     "ChildGone",
@@ -34,15 +33,15 @@ __all__ = [
     "use_few_arenas",
 ]
 
-_PRIVATE = 0o077
-_SHARE_OF_MEMORY = 0.6
-_LEAST_BYTES = 4 << 30
+_UMASK = 0o077
+_MEMORY_SHARE = 0.6
+_MIN_LIMIT_BYTES = 4 << 30
 _ARENA_MAX = -8  # from malloc.h
 
 
 def begin_process() -> None:
-    """Set the umask, and a limit to the memory that can be asked for where the system has one."""
-    os.umask(_PRIVATE)
+    """Set the umask and, where the system supports it, the memory limit."""
+    os.umask(_UMASK)
     try:
         import resource  # noqa: PLC0415  (not on Windows)
     except ImportError:
@@ -55,39 +54,39 @@ def begin_process() -> None:
 
 
 def memory_limit() -> int:
-    """How many bytes a process of ours may ask for: well above use, well below what there is."""
+    """How many bytes one process may allocate: well above use, well below the machine's memory."""
     try:
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         whole = 0
-    return max(_LEAST_BYTES, int(_SHARE_OF_MEMORY * whole))
+    return max(_MIN_LIMIT_BYTES, int(_MEMORY_SHARE * whole))
 
 
 def use_few_arenas() -> None:
-    """Keep glibc from giving each thread a heap of its own, most of which would lie idle."""
+    """Keep glibc from giving each thread its own heap, which would be mostly idle."""
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError, OSError):  # another C library
             ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
 
 
 def give_back() -> None:
-    """Let other processes have what ours freed; the allocator of Linux would keep it."""
-    trim = _trim()
+    """Return freed memory to the system; glibc would keep it."""
+    trim = _find_malloc_trim()
     if trim is not None:
         trim(0)
 
 
 @functools.cache
-def _trim() -> Callable[[int], int] | None:
+def _find_malloc_trim() -> Callable[[int], int] | None:
     try:
         found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (OSError, TypeError, AttributeError):
-        return None  # another system, which has other ways
+        return None  # not glibc
     return found
 
 
 def discreet_traceback(raised: BaseException | None) -> str:
-    """Where something was raised and of what kind; its message may quote a note."""
+    """The traceback and exception types, without messages: those may quote a note."""
     lines: list[str] = []
     seen: set[int] = set()
     while raised is not None and id(raised) not in seen:
@@ -100,7 +99,7 @@ def discreet_traceback(raised: BaseException | None) -> str:
 
 
 class DiscreetFormatter(logging.Formatter):
-    """Log lines whose tracebacks quote nothing."""
+    """Formats log records with tracebacks that quote nothing."""
 
     def formatException(self, ei: object) -> str:
         """The traceback of a record."""
@@ -109,10 +108,10 @@ class DiscreetFormatter(logging.Formatter):
 
 
 class ParentPipe:
-    """Speaks with the process that started this one, a JSON object per line.
+    """The child's end of the pipe to its parent: one JSON object per line.
 
-    It has our stdin and stdout for itself: nobody else reads from them any more, and what
-    libraries print goes to the log.
+    It takes over stdin and stdout: nothing else can read from them, and what libraries print goes
+    to the log.
     """
 
     def __init__(self) -> None:
@@ -125,11 +124,11 @@ class ParentPipe:
         os.dup2(2, 1)
 
     def messages(self) -> Iterator[dict[str, object]]:
-        """What the parent says, until it has gone or says no more."""
+        """The parent's messages, until it closes the pipe."""
         return (json.loads(line) for line in self._input)
 
     def say(self, **fields: object) -> None:
-        """One line; a parent that has gone is noticed elsewhere."""
+        """Send one message; a parent that has ended is noticed elsewhere."""
         with self._lock, contextlib.suppress(OSError):
             self._output.write(json.dumps(fields).encode() + b"\n")
             self._output.flush()

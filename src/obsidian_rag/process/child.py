@@ -1,7 +1,7 @@
-"""A process that we start and speak with, a JSON object per line: the parent's end of its pipe.
+"""A child process and the parent's end of its pipe: one JSON object per line.
 
-One thread ensures and receives; any thread may send, close and kill. What the messages mean is
-known to both ends, not to this module, but for `ready`, the first one of a child.
+One thread calls `ensure` and `receive`; any thread may call `send`, `close` and `kill`. This module
+knows one message only: `ready`, which a child sends when it can take work.
 """
 
 import contextlib
@@ -14,12 +14,57 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-_MOST_LOG_BYTES = 1_000_000
-_REAP_S = 5.0
-_MOST_STARTS = 2
+_JOIN_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A thread, its stop event, and what wakes it to check the event."""
+
+    thread: threading.Thread
+    stop: threading.Event
+    wake: Callable[[], None]
+
+
+class Threads:
+    """The threads of one owner; each can be ended on its own."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, _Running] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._running
+
+    def begin(
+        self,
+        name: str,
+        run: Callable[[threading.Event], None],
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Start a thread that runs until its event is set; `wake` makes it look at the event."""
+        stop = threading.Event()
+        thread = threading.Thread(target=run, args=(stop,), name=name, daemon=True)
+        thread.start()
+        self._running[name] = _Running(thread, stop, wake)
+
+    def end(self, *names: str) -> None:
+        """End these threads, in parallel; unknown names are ignored."""
+        found = [self._running.pop(name, None) for name in names]
+        ending = [one for one in found if one is not None]
+        for one in ending:
+            one.stop.set()
+            one.wake()
+        for one in ending:
+            one.thread.join(_JOIN_TIMEOUT_S)
+
+
+_MAX_LOG_BYTES = 1_000_000
+_REAP_TIMEOUT_S = 5.0
+_MAX_FAILED_STARTS = 2
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 30.0
 _log = logging.getLogger(__name__)
@@ -27,7 +72,7 @@ Message = dict[str, object]
 
 
 class ChildGone(Exception):
-    """The child has ended; there is no exit code if it could not even be started."""
+    """The child has ended; `exit_code` is None if it could not be started."""
 
     def __init__(self, exit_code: int | None = None) -> None:
         super().__init__(f"exit code {exit_code}")
@@ -43,7 +88,7 @@ class ChildProcess:
         log_file: Callable[[], Path],
         is_news: Callable[[Message], bool] = lambda _: False,
     ) -> None:
-        """`program` is Python code; messages that are news are handed over as they are read."""
+        """`program` is Python code; messages for which `is_news` holds go to `on_news` at once."""
         self.on_news: Callable[[Message], None] = lambda _: None
         self.on_gone: Callable[[], None] = lambda: None
         self._program = program
@@ -52,7 +97,7 @@ class ChildProcess:
         self._lines: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._reader: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._over: subprocess.Popen[bytes] | None = None
+        self._ended: subprocess.Popen[bytes] | None = None
         self._is_ready = False
         self._is_closed = False
         self._spawning = threading.Lock()
@@ -62,21 +107,21 @@ class ChildProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the child, if there is one that lives."""
+        """The process id of the child while it is running."""
         process = self._process
-        if process is not None and process is self._over:
-            # While another thread waits for its end, `poll` would say that it lives.
+        if process is not None and process is self._ended:
+            # While another thread is in `wait`, `poll` reports the process as running.
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_REAP_S)
+                process.wait(_REAP_TIMEOUT_S)
         return process.pid if process is not None and process.poll() is None else None
 
     def ensure(self, stop: threading.Event) -> None:
-        """Have a child that is ready: the present one, or a new one if that has ended.
+        """Make sure that a child is ready: start a new one if the last has ended.
 
-        After two failed starts in a row each call tries once, with a growing pause between them.
+        After two failed starts in a row each call tries once, with growing pauses in between.
 
         Raises:
-            ChildGone: none can be started, or `stop` was set.
+            ChildGone: it cannot be started, or `stop` was set.
         """
         while self.pid is None:
             if stop.wait(max(0.0, self._not_before - time.monotonic())):
@@ -88,21 +133,21 @@ class ChildProcess:
                 pause = min(_FIRST_PAUSE_S * 2**self._failed_starts, _LONGEST_PAUSE_S)
                 self._not_before = time.monotonic() + pause
                 self._failed_starts += 1
-                if self._failed_starts >= _MOST_STARTS:
+                if self._failed_starts >= _MAX_FAILED_STARTS:
                     raise
 
     def greet(self) -> None:
-        """What a new child is told before it is ready; nothing here.
+        """Send a new child what it needs before it is ready; nothing by default.
 
         Raises:
-            ChildGone: nobody is there to hear it.
+            ChildGone: the child has ended.
         """
 
     def send(self, message: Mapping[str, object]) -> None:
         """Write one line.
 
         Raises:
-            ChildGone: nobody is there to read it.
+            ChildGone: the child has ended.
         """
         process = self._process
         if process is None or process.stdin is None:
@@ -118,29 +163,29 @@ class ChildProcess:
         """Wait for the next line.
 
         Raises:
-            ChildGone: there will be none.
+            ChildGone: the child has ended and all lines are read.
         """
         line = self._lines.get() if self._reader is not None else None
         if line is None:
-            self._lines.put(None)  # whoever asks again is told the same
+            self._lines.put(None)  # for the next call
             raise ChildGone(self.reap())
         return line
 
     def trim_log(self) -> None:
-        """Empty the child's log when it has grown too large; the child appends all the same."""
+        """Empty the child's log if it is too large; a running child keeps appending to it."""
         file = self._log_file()
         with contextlib.suppress(OSError):
-            if file.stat().st_size > _MOST_LOG_BYTES:
+            if file.stat().st_size > _MAX_LOG_BYTES:
                 os.truncate(file, 0)
 
     def close(self, patience_s: float) -> None:
-        """End the child, tidily if it is quick enough, and start no other."""
+        """End the child, waiting `patience_s` before killing it; no other can be started."""
         with self._spawning:
             self._is_closed = True
             process = self._process
         if process is None:
             return
-        self._hang_up(process)
+        self._close_stdin(process)
         try:
             # One that is still loading has nothing to finish.
             process.wait(patience_s if self._is_ready else 0)
@@ -155,18 +200,18 @@ class ChildProcess:
             process.kill()
 
     def reap(self) -> int | None:
-        """Let go of a child that has ended or is just about to; its exit code."""
+        """Wait for a child that has ended or is about to; its exit code."""
         process = self._process
         if process is None:
             return None
-        self._hang_up(process)
+        self._close_stdin(process)
         try:
-            code = process.wait(_REAP_S)
+            code = process.wait(_REAP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
         if self._reader is not None:
-            self._reader.join(_REAP_S)
+            self._reader.join(_REAP_TIMEOUT_S)
         return code
 
     def _start(self) -> None:
@@ -185,7 +230,7 @@ class ChildProcess:
             daemon=True,
         )
         self._reader.start()
-        with contextlib.suppress(ChildGone):  # `receive` knows the exit code
+        with contextlib.suppress(ChildGone):  # `receive` raises it with the exit code
             self.greet()
         while self.receive().get("type") != "ready":
             continue
@@ -194,16 +239,16 @@ class ChildProcess:
     def _spawn(self) -> "subprocess.Popen[bytes]":
         self.trim_log()
         try:
-            with _appended(self._log_file()) as log:
+            with _open_log(self._log_file()) as log:
                 return subprocess.Popen(
                     [sys.executable, "-c", self._program],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
-                    # The working folder may be a vault: its files must not pass for modules.
+                    # The working folder may be a vault: its files must not be imported.
                     env={**os.environ, "PYTHONSAFEPATH": "1"},
-                    # An interrupt at the terminal is for the parent, which then decides. A session
-                    # of its own would get as much time as ours, however nice it is.
+                    # Ctrl-C goes to the parent, which then decides. With a session of its own the
+                    # child would get as much CPU time as our session, whatever its nice value.
                     process_group=0,
                 )
         except OSError as error:
@@ -216,32 +261,31 @@ class ChildProcess:
         pipe: IO[bytes],
         lines: "queue.SimpleQueue[Message | None]",
     ) -> None:
-        """Take in the lines of one child as they come."""
         with pipe:
             for line in pipe:
-                message = _message(line)
+                message = _parse_message(line)
                 if message is None:
-                    _log.warning("the child said what is no message (%d bytes)", len(line))
+                    _log.warning("the child sent an invalid message (%d bytes)", len(line))
                 elif self._is_news(message):
-                    self._hear(message)
+                    self._pass_on(message)
                 else:
                     lines.put(message)
-        self._over = process
+        self._ended = process
         lines.put(None)
-        # A process closes its pipes a moment before it has ended: who starts another must see that.
+        # A process closes its pipes a moment before it ends: wait before a new one is started.
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_REAP_S)
+            process.wait(_REAP_TIMEOUT_S)
         self.on_gone()
 
-    def _hear(self, message: Message) -> None:
+    def _pass_on(self, message: Message) -> None:
         try:
             self.on_news(message)
-        except Exception:  # noqa: BLE001  (the outer edge of a thread: it must go on reading)
+        except Exception:  # noqa: BLE001  (the outer edge of a thread: it must keep reading)
             _log.exception("news of a child could not be passed on")
 
-    def _hang_up(self, process: "subprocess.Popen[bytes]") -> None:
-        """Say that nothing more comes; a child ends its work for that, and itself."""
-        # Whoever is stuck in sending holds the lock: then only `kill` is left.
+    def _close_stdin(self, process: "subprocess.Popen[bytes]") -> None:
+        """Close the child's stdin, on which it stops its work and exits."""
+        # A thread that is stuck in `send` holds the lock: then only `kill` helps.
         if process.stdin is not None and self._sending.acquire(timeout=1):
             try:
                 with contextlib.suppress(OSError):
@@ -250,7 +294,7 @@ class ChildProcess:
                 self._sending.release()
 
 
-def _message(line: bytes) -> Message | None:
+def _parse_message(line: bytes) -> Message | None:
     with contextlib.suppress(ValueError):
         message = json.loads(line)
         return message if isinstance(message, dict) else None
@@ -258,8 +302,8 @@ def _message(line: bytes) -> Message | None:
 
 
 @contextlib.contextmanager
-def _appended(file: Path) -> Iterator[int]:
-    """A log that only its owner can read; rather none than no child."""
+def _open_log(file: Path) -> Iterator[int]:
+    """Open a log that only its owner can read; without one the child still starts."""
     try:
         for folder in (file.parent.parent, file.parent):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)

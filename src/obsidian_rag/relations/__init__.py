@@ -1,8 +1,5 @@
-"""Which notes belong together: signals, score, suggest, and ids and relations that are written."""
+"""Related notes: signals, scores and suggestions, and writing ids and relations."""
 
-from obsidian_rag.relations.compare import differing_relations
-from obsidian_rag.relations.consumer import RelationsConsumer
-from obsidian_rag.relations.early import EarlyRelations, update_relations
 from obsidian_rag.relations.heldout import LinksFound
 from obsidian_rag.relations.ids import AddedId, AddOutcome, FoundId, IdReport, add_note_ids
 from obsidian_rag.relations.memory_index import Card
@@ -21,7 +18,12 @@ from obsidian_rag.relations.query import (
     similar_titles,
 )
 from obsidian_rag.relations.rows_file import find_rows, format_of
-from obsidian_rag.relations.upkeep import check_relations, forget_vault, refresh_meanings
+from obsidian_rag.relations.upkeep import (
+    check_relations,
+    differing_answers,
+    forget_vault,
+    refresh_meanings,
+)
 from obsidian_rag.relations.vault_ids import (
     DanglingRelation,
     IdCheck,
@@ -31,15 +33,22 @@ from obsidian_rag.relations.vault_ids import (
     notes_without_id,
 )
 from obsidian_rag.relations.vault_map import DrawnMap, VaultMap
+from obsidian_rag.relations.vectors import refresh_vectors
 from obsidian_rag.relations.write import add_relation, preview_relation
+from obsidian_rag.relations.writer import (
+    ContentReader,
+    RelatedChanges,
+    RelatedText,
+    RelationsWriter,
+)
 
 __all__ = [
     "AddOutcome",
     "AddedId",
     "Card",
+    "ContentReader",
     "DanglingRelation",
     "DrawnMap",
-    "EarlyRelations",
     "FoundId",
     "IdCheck",
     "IdReport",
@@ -48,14 +57,16 @@ __all__ = [
     "LinksFound",
     "NoteGraph",
     "RelatedAnswer",
+    "RelatedChanges",
     "RelatedNote",
-    "RelationsConsumer",
+    "RelatedText",
+    "RelationsWriter",
     "VaultMap",
     "add_note_ids",
     "add_relation",
     "check_note_ids",
     "check_relations",
-    "differing_relations",
+    "differing_answers",
     "find_rows",
     "forget_vault",
     "format_of",
@@ -68,8 +79,8 @@ __all__ = [
     "notes_without_id",
     "preview_relation",
     "refresh_meanings",
+    "refresh_vectors",
     "related_notes",
     "relations_state",
     "similar_titles",
-    "update_relations",
 ]

@@ -1,4 +1,4 @@
-"""What the indexes need of one note: a parsed note in, plain values out. No I/O."""
+"""Extracts what the indexes need from a parsed note, as plain values. No I/O."""
 
 import posixpath
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from obsidian_rag.notes import (
 from obsidian_rag.relations.templates import NoteLines, note_lines
 from obsidian_rag.relations.words import LINE_END, Speller, prose
 
-_MOST_SUMMARY = 500
-_MOST_PHRASE = 12
+_MAX_SUMMARY_CHARS = 500
+_MAX_PHRASE_TERMS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One note as the indexes see it.
+    """The indexed content of one note.
 
     `stream` and `phrases` (its names) are terms as the speller numbers them; `stream` begins with
-    the first of `lines`. Both have all lines, those that come from templates too.
+    the first of `lines`. Both include template lines.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Content:
 
 
 class Terms(NamedTuple):
-    """The terms that a speller met since it told of them last, and a word for each."""
+    """The terms new to a speller since the last such list, and a word for each."""
 
     speller: str
     terms: list[str]
@@ -57,9 +57,9 @@ class Terms(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A note that is to be written, and the terms that were new in it.
+    """A note to write, and the terms that were new in it.
 
-    A vector that is of this content has its hash; without, the one from before is kept.
+    A vector of this content comes with its hash; without one, the old vector is kept.
     """
 
     content: Content
@@ -72,18 +72,18 @@ class Draft(NamedTuple):
 def read_content(
     note: Note, speller: Speller, max_chars: int | None, *, with_lines: bool = True
 ) -> Content:
-    """The content of a note; lines are known by their place alone if nobody wants to count them."""
+    """The content of a note; without `with_lines`, only the first line's number is kept."""
     first, body = body_lines(note)
     text = LINE_END.join(body)
     found = read_id(note.frontmatter)
     names = dict.fromkeys((note.title, _file_name(note.path), *note.aliases))
-    phrases = (tuple(speller.name(name)[:_MOST_PHRASE]) for name in names)
+    phrases = (tuple(speller.name(name)[:_MAX_PHRASE_TERMS]) for name in names)
     return Content(
         path=note.path,
         title=note.title,
         uid=found.value if found and not found.trouble else None,
         kind=read_kind(note.frontmatter),
-        summary=read_summary(note.frontmatter)[:_MOST_SUMMARY],
+        summary=read_summary(note.frontmatter)[:_MAX_SUMMARY_CHARS],
         tags=tuple(dict.fromkeys(tag.lstrip("#").lower() for tag in note.tags)),
         links=tuple(dict.fromkeys(link.target for link in note.links if link.target)),
         related=read_related(note.frontmatter),

@@ -1,4 +1,4 @@
-"""Why two notes belong together: shares of the signals, and words for people."""
+"""Why two notes are related: shares of the signals, and readable reasons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from obsidian_rag.relations.packed import Places
 from obsidian_rag.relations.score import Scored
 from obsidian_rag.relations.signals import Signal, Source
 
-_MOST_TERMS = 5
-# A term in more notes than this share says little about two of them.
-_RARE_SHARE = 0.2
-_WINDOW = 3
+_MAX_TERMS_SHOWN = 5
+# A term in more notes than this share says little about any two.
+_MAX_RARE_SHARE = 0.2
+_WINDOW_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A related note with its reasons; the lines are where the two notes meet."""
+    """A related note with its reasons; the lines are where the two notes have most in common."""
 
     card: Card
     score: float
@@ -38,32 +38,34 @@ class Explained:
 def explain(
     loaded: MemoryIndex, source: Source, found: Sequence[Scored], weights: Mapping[Signal, float]
 ) -> list[Explained]:
-    """Say why each of these notes was found."""
+    """Explain why each of these notes was found."""
     own = None if source.slot is None else loaded.cards[source.slot].number
     numbers = [loaded.cards[one.slot].number for one in found]
     places = loaded.rows.places(numbers if own is None else [own, *numbers])
-    telling = _telling(loaded, source)
+    positions = _rare_positions(loaded, source)
     shared = [
-        _rarest_first(loaded, telling, _terms(loaded, number, places.get(number)))
+        _rarest_first(loaded, positions, _terms(loaded, number, places.get(number)))
         for number in numbers
     ]
-    told = loaded.rows.terms_of({term for terms in shared for term in terms[:_MOST_TERMS]})
-    words = {number: source.words.get(term, word) for number, (term, word) in told.items()}
+    known_terms = loaded.rows.terms_of(
+        {term for terms in shared for term in terms[:_MAX_TERMS_SHOWN]}
+    )
+    words = {number: source.words.get(term, word) for number, (term, word) in known_terms.items()}
     lines = _best_lines(loaded, places, [(own or -1, number) for number in numbers], shared)
     return [
-        _explained(
+        _explain_one(
             loaded,
             source,
             one,
             weights,
-            tuple(words[term] for term in terms[:_MOST_TERMS] if term in words),
+            tuple(words[term] for term in terms[:_MAX_TERMS_SHOWN] if term in words),
             both,
         )
         for one, terms, both in zip(found, shared, lines, strict=True)
     ]
 
 
-def _explained(
+def _explain_one(
     loaded: MemoryIndex,
     source: Source,
     one: Scored,
@@ -98,26 +100,26 @@ def _explained(
 def _reasons(
     one: Scored, tags: Sequence[str], terms: Sequence[str], path: Sequence[Card]
 ) -> list[str]:
-    said = []
+    reasons_found = []
     if tags:
-        said.append("same tags: " + ", ".join(f"#{tag}" for tag in tags))
+        reasons_found.append("same tags: " + ", ".join(f"#{tag}" for tag in tags))
     if terms:
-        said.append("rare words in common: " + ", ".join(terms))
+        reasons_found.append("rare words in common: " + ", ".join(terms))
     if len(path) == 2:
-        said.append("linked directly")
+        reasons_found.append("linked directly")
     elif path:
-        said.append("linked by way of " + " and ".join(card.title for card in path[1:-1]))
+        reasons_found.append("linked by way of " + " and ".join(card.title for card in path[1:-1]))
     if one.parts.get(Signal.NEIGHBOURS, 0) > 0 and len(path) != 3:
-        said.append("tied to the same notes")
-    if one.parts.get(Signal.TITLE, 0) >= _NAMED:
-        said.append("one names the other")
-    if one.parts.get(Signal.VECTOR, 0) >= _ALIKE:
-        said.append("alike in meaning")
-    return said or ["words in common"]
+        reasons_found.append("tied to the same notes")
+    if one.parts.get(Signal.TITLE, 0) >= _MIN_TITLE_SIGNAL:
+        reasons_found.append("one names the other")
+    if one.parts.get(Signal.VECTOR, 0) >= _MIN_VECTOR_SIGNAL:
+        reasons_found.append("alike in meaning")
+    return reasons_found or ["words in common"]
 
 
-_NAMED = 0.5
-_ALIKE = 0.5
+_MIN_TITLE_SIGNAL = 0.5
+_MIN_VECTOR_SIGNAL = 0.5
 
 
 def _terms(loaded: MemoryIndex, number: int, places: Places | None) -> NDArray[np.int32]:
@@ -127,24 +129,24 @@ def _terms(loaded: MemoryIndex, number: int, places: Places | None) -> NDArray[n
     return np.frombuffer(cast("bytes", row[0]) if row else b"", np.int32)
 
 
-def _telling(loaded: MemoryIndex, source: Source) -> NDArray[np.int64]:
-    """For each term where it first stands in the source; -1 if it does not, or in many notes."""
+def _rare_positions(loaded: MemoryIndex, source: Source) -> NDArray[np.int64]:
+    """The first position of each rare term in the source; -1 for absent or common terms."""
     terms, first = np.unique(source.sequence, return_index=True)
     known, first = terms[terms < len(loaded.frequency)], first[terms < len(loaded.frequency)]
-    is_rare = loaded.frequency[known] <= max(2, _RARE_SHARE * loaded.count)
-    telling = np.full(len(loaded.frequency), -1, dtype=np.int64)
-    telling[known[is_rare]] = first[is_rare]
-    return telling
+    is_rare = loaded.frequency[known] <= max(2, _MAX_RARE_SHARE * loaded.count)
+    positions = np.full(len(loaded.frequency), -1, dtype=np.int64)
+    positions[known[is_rare]] = first[is_rare]
+    return positions
 
 
 def _rarest_first(
-    loaded: MemoryIndex, telling: NDArray[np.int64], terms: NDArray[np.int32]
+    loaded: MemoryIndex, positions: NDArray[np.int64], terms: NDArray[np.int32]
 ) -> list[int]:
-    """Of the telling terms the rarest first; of equally rare ones, as they stand in the source."""
-    # The rows may be newer than what is loaded.
-    known = terms[terms < len(telling)]
-    shared = np.unique(known[telling[known] >= 0])
-    found: list[int] = shared[np.lexsort((telling[shared], -loaded.idf[shared]))].tolist()
+    """The shared rare terms, rarest first, then in source order."""
+    # The rows may be newer than the loaded index.
+    known = terms[terms < len(positions)]
+    shared = np.unique(known[positions[known] >= 0])
+    found: list[int] = shared[np.lexsort((positions[shared], -loaded.idf[shared]))].tolist()
     return found
 
 
@@ -154,9 +156,9 @@ def _best_lines(
     pairs: Sequence[tuple[int, int]],
     shared: Sequence[list[int]],
 ) -> list[tuple[int | None, int | None]]:
-    """For pairs of notes, by number, the lines around which they have most in common."""
-    # The rows may be newer than what is loaded. One array for all: filling one takes longer than
-    # all the rest.
+    """For pairs of note numbers, the lines around which they have most in common."""
+    # The rows may be newer than the loaded index. One array for all pairs: filling it takes longer
+    # than everything else.
     highest = max((int(one.terms.max(initial=0)) for one in places.values()), default=0)
     weights = np.zeros(max(len(loaded.idf), highest + 1))
     found = []
@@ -170,7 +172,7 @@ def _best_lines(
 
 
 def _best_line(weights: NDArray[np.float64], places: Places | None) -> int | None:
-    """The line around which the terms that weigh something stand closest together."""
+    """The line around which the weighted terms are densest."""
     if places is None:
         return None
     found = weights[places.terms]
@@ -179,6 +181,6 @@ def _best_line(weights: NDArray[np.float64], places: Places | None) -> int | Non
         return None
     first = int(lines.min())
     by_line = np.bincount(lines - first, found)
-    near = np.convolve(by_line, np.ones(_WINDOW), mode="same")[: len(by_line)]
-    # A line of its own: a blank one between two passages belongs to neither.
+    near = np.convolve(by_line, np.ones(_WINDOW_LINES), mode="same")[: len(by_line)]
+    # Only a line with such a term: a blank one between two passages belongs to neither.
     return first + int(np.argmax(np.where(by_line > 0, near, 0)))

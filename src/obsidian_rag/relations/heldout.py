@@ -1,4 +1,4 @@
-"""How well relations are found: take one of the author's own links away, and ask for its target."""
+"""Evaluates related notes: remove one of the author's links and see if its target is found."""
 
 import random
 import re
@@ -15,13 +15,13 @@ from obsidian_rag.relations.words import LINE_END
 from obsidian_rag.vault import NoteFile, Vault
 
 HITS_AT = (1, 5, 10, 20)
-_DEEPEST = 20
+_MAX_RANK = 20
 _SEED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class LinksFound:
-    """How often the target of a link that was taken away is among the first so many."""
+    """How often the target of a removed link is among the top results."""
 
     notes: int
     links: int
@@ -37,7 +37,7 @@ def evaluate_links(
     limit: int,
     listener: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> LinksFound:
-    """Ask for the targets of up to `limit` links, every note in its turn."""
+    """Evaluate up to `limit` links, taking notes in turn."""
     pairs = list(_pairs(loaded, limit))
     ranks = []
     for done, (source, target) in enumerate(pairs, start=1):
@@ -57,7 +57,7 @@ def _pairs(loaded: MemoryIndex, limit: int) -> Iterator[tuple[int, int]]:
     """Links, shuffled: the first of every note, then the second of every note, and so on."""
     chance = random.Random(_SEED)
     links = {}
-    # Not from the graph's ties: a profile that does not count links is asked the same questions.
+    # Not from the graph's ties: a profile that ignores links must get the same links to evaluate.
     for slot in sorted(loaded.slot_of.values(), key=lambda one: loaded.cards[one].order):
         linked = {loaded.graph.find(link, slot) for link in loaded.cards[slot].links}
         targets = [one for one in linked if one is not None and one != slot]
@@ -87,12 +87,12 @@ def _rank(
     text = _without_links(loaded, parse_note(card.path, file.text), source, target)
     asked = text_source(loaded, text, slot=source, without=target)
     settings = settings.model_copy(update={"min_score": 0.0})
-    found = related(loaded, asked, settings, limit=_DEEPEST)
+    found = related(loaded, asked, settings, limit=_MAX_RANK)
     return next((at for at, one in enumerate(found, start=1) if one.slot == target), None)
 
 
 def _without_links(loaded: MemoryIndex, note: Note, source: int, target: int) -> str:
-    """The text of a note without its links to the target, and without their words."""
+    """The text of a note without its links to the target, including their labels."""
     first, lines = body_lines(note)
     for link in note.links:
         at = link.line - first
@@ -111,5 +111,5 @@ def _without(line: str, target: str) -> str:
         rf"!?\[\[\s*(?:{written})[^\[\]]*\]\]|!?\[[^\[\]]*\]\(\s*<?(?:{written})[^()]*\)"
     )
     shortened = link.sub(" ", line)
-    # A link that is written in a way we do not expect takes its whole line with it.
+    # If the link has an unexpected form, drop the whole line.
     return shortened if shortened != line else ""

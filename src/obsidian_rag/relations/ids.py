@@ -1,4 +1,4 @@
-"""The ids of a vault's notes: which are missing or break a rule, and how notes get one."""
+"""Checks the ids of a vault's notes, and adds missing ones."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from obsidian_rag.notes import NoteId, make_id, read_id, with_id
 from obsidian_rag.relations.note_edit import open_for_edit
 from obsidian_rag.vault import Vault
 
-_COMPARED = frozenset({"", "not_lower_case", "not_v4"})
+_COMPARABLE_TROUBLES = frozenset({"", "not_lower_case", "not_v4"})
 
 
 @dataclass(frozen=True, slots=True)
 class FoundId:
-    """A note and the id it gives itself."""
+    """A note and the id in its frontmatter."""
 
     path: str
     id: NoteId
@@ -33,7 +33,7 @@ class DuplicateId:
 
 @dataclass(frozen=True, slots=True)
 class IdReport:
-    """Which notes break a rule of ids, in path order; `owners` says whose each id is."""
+    """Which notes break a rule for ids, in path order; `owners` maps ids to paths."""
 
     notes: int
     missing: tuple[str, ...]
@@ -45,12 +45,12 @@ class IdReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether every note has a good id of its own; the older field is good enough."""
+        """Whether every note has a valid, unique id; the older field is accepted."""
         return not (self.missing or self.invalid or self.not_lower_case or self.duplicates)
 
 
 class AddOutcome(StrEnum):
-    """What became of a note that should get an id."""
+    """The outcome for a note that should get an id."""
 
     ADDED = "added"
     PLANNED = "planned"
@@ -60,7 +60,7 @@ class AddOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AddedId:
-    """What became of one note; a planned id is not made yet."""
+    """The outcome for one note; a planned id is not generated yet."""
 
     path: str
     outcome: AddOutcome
@@ -69,12 +69,12 @@ class AddedId:
 
 
 def check_ids(notes: Iterable[tuple[str, NoteId | None]]) -> IdReport:
-    """Hold the ids of a vault, as (path, id) in any order, against the rules."""
+    """Check the ids of a vault, given as (path, id) in any order, against the rules."""
     ordered = sorted(notes, key=lambda pair: pair[0])
     found = [FoundId(path, note_id) for path, note_id in ordered if note_id]
     holders: dict[str, list[str]] = {}
     for one in found:
-        if one.id.trouble in _COMPARED:
+        if one.id.trouble in _COMPARABLE_TROUBLES:
             holders.setdefault(one.id.key, []).append(one.path)
     return IdReport(
         notes=len(ordered),
@@ -98,14 +98,14 @@ def add_id(
     is_dry_run: bool = False,
     is_owner: bool = False,
 ) -> AddedId:
-    """Write an id into a note that has none; a good id is left as it is.
+    """Write an id into a note that has none; a valid id stays unchanged.
 
     Raises:
         NotFound: there is no such note, or it says `rag: false` and you are not its owner.
-        InvalidArgument: it is no Markdown note, its id is bad, or its frontmatter is.
+        InvalidArgument: it is not a Markdown note, or its id or frontmatter is invalid.
         SecurityViolation: the path leaves the vault or is hidden.
         NoteChanged: it has been edited meanwhile.
-        ReadOnly: it may not be written.
+        ReadOnly: it is not writable.
         IndexerFailed: it cannot be read, or the disk failed.
     """
     opened = open_for_edit(vault, rel, is_owner=is_owner)
@@ -123,9 +123,9 @@ def add_id(
 def add_note_ids(
     vault: Vault, paths: Iterable[str], *, is_dry_run: bool = False
 ) -> Iterator[AddedId]:
-    """Do the same with many notes, for their owner; a bad one does not stop the others.
+    """Add ids to many notes, for their owner; a failure does not stop the others.
 
-    The indexes learn of it with the next sync: until a relation names an id, nobody asks for it.
+    The next sync updates the indexes: no id is looked up before a relation refers to it.
     """
     for rel in dict.fromkeys(paths):
         try:

@@ -1,8 +1,8 @@
-"""Where each note lies on a map: linked notes near each other, groups apart. Pure; numpy alone.
+"""Lays out notes on a map: linked notes close together, groups apart. Pure functions on numpy.
 
-Linked notes attract by the logarithm of their distance (LinLog, Noack 2007), which lets groups
-show; all notes repel. Repulsion is exact for nobody and right on average: far notes act as one
-per cell of a grid, near ones by a random few. The same seed gives the same picture.
+Linked notes attract by the logarithm of their distance (LinLog, Noack 2007), which makes groups
+visible; all notes repel. Repulsion is approximate but right on average: distant notes act as one
+per grid cell, near ones by a random sample. The same seed gives the same layout.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ _SAMPLES = 3
 _FULL_ITERATIONS = 100
 _WARM_ITERATIONS = 25
 # The largest step at the start and at the end, as a share of the map's width.
-_HOT, _WARM, _COLD = 0.1, 0.004, 0.0005
-_GRAVITY = 3.0  # towards the middle, or notes with one tie fly far out
-_OUTLIERS = 1.0  # percent on each side that do not decide the scale
+_COLD_START_STEP, _WARM_START_STEP, _FINAL_STEP = 0.1, 0.004, 0.0005
+_GRAVITY = 3.0  # towards the centre, or notes with one tie drift far out
+_OUTLIERS = 1.0  # percent on each side ignored for the scale
 _SPACING = 1.6
 _GAP = 1.6
-_GOLDEN = np.pi * (3 - np.sqrt(5))
-# A group of fewer notes is placed in a spiral: there is nothing to see in it.
-_SMALLEST_FORCED = 6
+_GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
+# Smaller groups are placed in a spiral: they have no structure worth showing.
+_MIN_FORCED_NOTES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ def groups(ties: Ties) -> NDArray[np.int64]:
 def lay_out(
     ties: Ties, start: Positions | None = None, *, steps: int | None = None, seed: int = 1
 ) -> Positions:
-    """A place for each note; how far apart they lie does not depend on their number.
+    """A position for each note; their spacing does not depend on their number.
 
-    `start` has the places of an earlier layout, nan where a note had none: the picture stays what
-    it was, but for what has changed. With few `steps` it is rough, and there sooner.
+    `start` has the positions of an earlier layout, nan for new notes, so that the picture changes
+    only where notes have changed. Few `steps` give a rough layout sooner.
     """
     random = np.random.default_rng(seed)
     label = groups(ties)
@@ -74,10 +74,10 @@ def lay_out(
     boxes: list[tuple[NDArray[np.int64], float]] = []
     for group in np.lexsort((names, -sizes)):
         notes = order[ends[group] - sizes[group] : ends[group]]
-        if sizes[group] >= _SMALLEST_FORCED:
-            part = _part(ties, notes)
+        if sizes[group] >= _MIN_FORCED_NOTES:
+            part = _subgraph(ties, notes)
             earlier = None if start is None else start[notes]
-            placed[notes] = _scaled(_forced(part, earlier, steps, random))
+            placed[notes] = _scale(_apply_forces(part, earlier, steps, random))
         else:
             placed[notes] = _spiral(int(sizes[group])) * _SPACING
         boxes.append((notes, float(np.abs(placed[notes]).max()) + _GAP / 2))
@@ -85,8 +85,8 @@ def lay_out(
     return placed
 
 
-def _part(ties: Ties, notes: NDArray[np.int64]) -> Ties:
-    """The ties among some notes, which are all that those notes have."""
+def _subgraph(ties: Ties, notes: NDArray[np.int64]) -> Ties:
+    """The ties within a group, renumbered."""
     number = np.full(ties.count, -1)
     number[notes] = np.arange(len(notes))
     pairs = number[ties.pairs]
@@ -94,15 +94,15 @@ def _part(ties: Ties, notes: NDArray[np.int64]) -> Ties:
     return Ties(len(notes), pairs[inside], ties.weights[inside])
 
 
-def _forced(
+def _apply_forces(
     ties: Ties, start: Positions | None, steps: int | None, random: np.random.Generator
 ) -> Positions:
-    """A connected group, laid out by forces from a random start or an earlier layout."""
+    """Lay out a connected group by forces, from a random start or an earlier layout."""
     width = _SPACING * np.sqrt(ties.count)
     known = np.zeros(ties.count, dtype=bool) if start is None else ~np.isnan(start[:, 0])
     is_warm = start is not None and known.mean() > 0.5
-    places = _begin(ties, start if is_warm else None, known, random)
-    hot = _WARM if is_warm else _HOT
+    places = _start_positions(ties, start if is_warm else None, known, random)
+    hot = _WARM_START_STEP if is_warm else _COLD_START_STEP
     if steps is None:
         steps = _WARM_ITERATIONS if is_warm else _FULL_ITERATIONS
     mass = np.sqrt(1.0 + ties.degrees())
@@ -110,21 +110,21 @@ def _forced(
         places -= places.mean(axis=0)
         push = _repulsion(places, mass, random)
         pull = _attraction(places, ties) - mass[:, None] * places * (_GRAVITY / width)
-        # As much of both that the whole neither grows nor shrinks, and stays where it was.
+        # Balance both, so that the layout neither grows nor shrinks, and does not drift.
         balance = -float((pull * places).sum()) / max(float((push * places).sum()), 1e-9)
         force = (pull + max(balance, 0.0) * push) / mass[:, None]
         length = np.sqrt((force**2).sum(axis=1)) + 1e-9
-        most = width * (hot * (1 - step / steps) + _COLD)
+        most = width * (hot * (1 - step / steps) + _FINAL_STEP)
         places += force * (np.minimum(length, most) / length)[:, None]
     return places
 
 
-def _begin(
+def _start_positions(
     ties: Ties, start: Positions | None, known: NDArray[np.bool_], random: np.random.Generator
 ) -> Positions:
-    """The places to begin from: earlier ones, or beside a neighbour; else a disc in their order.
+    """The start positions: earlier ones, or beside a neighbour; else a disc in note order.
 
-    Notes come in the order of their paths, so a folder begins as a slice of the disc.
+    Notes are sorted by path, so a folder begins as a slice of the disc.
     """
     if start is None:
         angle = np.arange(ties.count) * (2 * np.pi / ties.count)
@@ -145,7 +145,7 @@ def _attraction(places: Positions, ties: Ties) -> Positions:
     way = places[right] - places[left]
     distance = np.sqrt((way**2).sum(axis=1)) + 1e-9
     pull = way * (ties.weights * np.log1p(distance) / distance)[:, None]
-    return _summed(left, pull, ties.count) - _summed(right, pull, ties.count)
+    return _sum_by_index(left, pull, ties.count) - _sum_by_index(right, pull, ties.count)
 
 
 def _repulsion(
@@ -153,16 +153,16 @@ def _repulsion(
 ) -> Positions:
     low, high = np.percentile(places, (_OUTLIERS, 100 - _OUTLIERS), axis=0)
     width = max(float((high - low).max()), 1e-6) / _CELLS
-    # The grid lies elsewhere each time, so that its lines do not show. A ring of cells around it
-    # stays empty: every cell has neighbours.
+    # The grid shifts each time, so that its lines do not show. A ring of cells around it stays
+    # empty, so that every cell has neighbours.
     shifted = (places - low) / width + 1 + random.random(2)
     cell = np.clip(shifted.astype(np.int64), 1, _CELLS + 1)
     flat = cell[:, 0] * _ROW + cell[:, 1]
     order = np.argsort(flat, kind="stable")
     counts = np.bincount(flat, minlength=_ROW**2)
     firsts = np.concatenate([[0], np.cumsum(counts)])
-    force = _far(places, mass, flat, counts)
-    # Three cells of a column follow each other: their notes are one stretch of the order.
+    force = _far_repulsion(places, mass, flat, counts)
+    # Three cells of a column are adjacent, so their notes are one range of the order.
     for column in (-_ROW, 0, _ROW):
         start = firsts[flat + column - 1]
         held = firsts[flat + column + 2] - start
@@ -171,20 +171,20 @@ def _repulsion(
         for _ in range(_SAMPLES):
             other = order[start + (random.random(len(some)) * held).astype(np.int64)]
             strength = mass[some] * mass[other] * held / _SAMPLES
-            force[some] += _pushed(places[some] - places[other], strength)
+            force[some] += _push_away(places[some] - places[other], strength)
     return force
 
 
-def _far(
+def _far_repulsion(
     places: Positions,
     mass: NDArray[np.float64],
     flat: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> Positions:
-    """What the notes of all cells but the neighbouring ones do, each cell as one heavy note."""
+    """The repulsion of all but neighbouring cells, each cell treated as one heavy note."""
     used = np.nonzero(counts)[0]
     weight = np.bincount(flat, mass, minlength=len(counts))[used]
-    centre = _summed(flat, places * mass[:, None], len(counts))[used] / weight[:, None]
+    centre = _sum_by_index(flat, places * mass[:, None], len(counts))[used] / weight[:, None]
     across, down = np.divmod(used, _ROW)
     is_near = (np.abs(across[:, None] - across) <= 1) & (np.abs(down[:, None] - down) <= 1)
     x, y = centre.astype(np.float32).T
@@ -197,24 +197,26 @@ def _far(
     return np.asarray(push[number[flat]] * mass[:, None], dtype=np.float64)
 
 
-def _pushed(away: Positions, strength: NDArray[np.float64]) -> Positions:
+def _push_away(away: Positions, strength: NDArray[np.float64]) -> Positions:
     square = (away**2).sum(axis=1) + 1e-2
     return np.asarray(away * (strength / square)[:, None])
 
 
-def _summed(at: NDArray[np.int64], vectors: Positions, count: int) -> Positions:
+def _sum_by_index(at: NDArray[np.int64], vectors: Positions, count: int) -> Positions:
     return np.column_stack([np.bincount(at, vectors[:, axis], count) for axis in (0, 1)])
 
 
 def _spiral(count: int) -> Positions:
-    """So many points, evenly over a disc of radius 1 (one alone is its centre)."""
+    """`count` points spread evenly over a disc of radius 1; a single one is its centre."""
     number = np.arange(count)
     radius = np.sqrt(number / max(count - 1, 1))
-    return np.column_stack([radius * np.cos(number * _GOLDEN), radius * np.sin(number * _GOLDEN)])
+    return np.column_stack(
+        [radius * np.cos(number * _GOLDEN_ANGLE), radius * np.sin(number * _GOLDEN_ANGLE)]
+    )
 
 
-def _scaled(places: Positions) -> Positions:
-    """Centred, as large as its number of notes deserves, with no straggler far outside."""
+def _scale(places: Positions) -> Positions:
+    """Centre the positions, scale them to the number of notes, and pull in outliers."""
     low, high = np.percentile(places, (_OUTLIERS, 100 - _OUTLIERS), axis=0)
     places = places - (low + high) / 2
     radius = max(float((high - low).max()) / 2, 1e-6)
@@ -225,7 +227,7 @@ def _scaled(places: Positions) -> Positions:
 
 
 def _pack(placed: Positions, boxes: list[tuple[NDArray[np.int64], float]]) -> None:
-    """Lay the groups beside and below each other, the largest first, in rows of one width."""
+    """Arrange the groups in rows of equal width, largest first."""
     area = sum((2 * half) ** 2 for _, half in boxes)
     width = max(1.1 * np.sqrt(area), max((2 * half for _, half in boxes), default=0))
     x = y = row = 0.0

@@ -1,7 +1,7 @@
-"""The indexes in memory: arrays over all notes, made when first asked for, kept up note by note.
+"""The indexes in memory: arrays over all notes, built on first use and updated note by note.
 
-Every note has a slot and keeps it; the slot of a note that is gone is dead. When many notes have
-changed everything is loaded anew.
+Every note keeps its slot; the slot of a removed note is dead. When many notes have changed,
+everything is reloaded.
 """
 
 import json
@@ -16,14 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obsidian_rag.notes import Scope
-from obsidian_rag.relations.exact import exact
 from obsidian_rag.relations.graph import Graph, Ties
-from obsidian_rag.relations.in_use import VectorsInUse
-from obsidian_rag.relations.kinds import Kind
-from obsidian_rag.relations.meanings import Meanings
-from obsidian_rag.relations.packed import phrases_in
+from obsidian_rag.relations.packed import Kind, exact, phrases_in
 from obsidian_rag.relations.postings import Entries, Postings
 from obsidian_rag.relations.rows import Rows
+from obsidian_rag.relations.vectors import Meanings, VectorsInUse
 from obsidian_rag.store import file_identity
 
 _COLUMNS = (
@@ -32,17 +29,17 @@ _COLUMNS = (
 )
 _BY_SLOT = ("words", "unique", "is_alive", "is_daily")
 _TERM_BYTES = 4
-# Digits that a logarithm can do without: the last ones are the processor's own.
-_ROUNDED = 1 << 10
-_MOST_FOLLOWED = 256
-_MOST_FOLLOWED_SHARE = 0.1
-# So many views of the same notes, for callers that may not know of all of them.
-_MOST_PARTS = 4
+# Drops ten bits of a logarithm: its last digits differ between processors.
+_IDF_ROUNDING = 1 << 10
+_MAX_FOLLOWED_NOTES = 256
+_MAX_FOLLOWED_SHARE = 0.1
+# Cached views of the same notes, for callers that may not see all of them.
+_MAX_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is known of one note without its text."""
+    """The metadata of one note, without its text."""
 
     number: int
     link_id: str
@@ -59,17 +56,17 @@ class Card:
 
     @property
     def key(self) -> tuple[str, str]:
-        """By what a note is known."""
+        """Identifies the note."""
         return self.link_id, self.path
 
     @property
     def order(self) -> tuple[str, str]:
-        """By what notes are put in order."""
+        """The sort key of notes."""
         return self.path, self.link_id
 
 
 class MemoryIndex:
-    """All notes at hand; `follow` takes up what other processes have written."""
+    """All notes in memory; `follow` applies what other processes have written."""
 
     def __init__(
         self,
@@ -79,36 +76,41 @@ class MemoryIndex:
         meanings_of: str | None = None,
         shows: Callable[[str, str, bool], bool] | None = None,
     ) -> None:
-        """`meanings_of` is the transformer whose vectors are compared; without, static ones are.
+        """`meanings_of` is the transformer whose vectors are compared; by default static ones are.
 
-        `shows` decides, by link id, path and whether it is private, if a note is there at all.
+        `shows` decides, by link id, path and whether it is private, if a note exists in this view.
         """
         self.rows = rows
         self.lock = threading.RLock()
         self._use_links = use_links
         self._meanings_of = meanings_of
         self._shows = shows
-        self._parts: dict[tuple[Scope, bool], MemoryIndex] = {}
+        self._parts: dict[tuple[Scope, bool, frozenset[tuple[str, str]]], MemoryIndex] = {}
         self._file = file_identity(rows.database.path)
         self._load()
 
     def is_current(self) -> bool:
-        """Whether the file is still the one that was opened; another process may replace it."""
+        """Whether the opened file is still the current one; another process may replace it."""
         return file_identity(self.rows.database.path) == self._file
 
-    def part(self, scope: Scope, *, with_private: bool) -> "MemoryIndex":
-        """The notes in scope, perhaps without those that say `rag: private`, as if all others were
-        not there.
+    def part(
+        self,
+        scope: Scope,
+        *,
+        with_private: bool,
+        without: frozenset[tuple[str, str]] = frozenset(),
+    ) -> "MemoryIndex":
+        """A view of the notes in scope, optionally without those that say `rag: private`.
 
-        Not a filter on answers: what is rare, who is near whom and by which way, all of that would
-        tell of notes that were left out afterwards.
+        All others, and those in `without`, do not exist in it. Filtering the answers would not be
+        enough: idf, neighbours and paths would reveal the notes that were filtered out.
         """
         with self.lock:
             with_private = with_private or not self._private
-            if with_private and not scope.is_limited:
+            if with_private and not scope.is_limited and not without:
                 return self
-            # The part that was asked last is the last one to go.
-            part = self._parts.pop((scope, with_private), None)
+            # Least recently used goes first.
+            part = self._parts.pop((scope, with_private, without), None)
             if part is not None:
                 part.follow()
             else:
@@ -117,11 +119,13 @@ class MemoryIndex:
                     use_links=self._use_links,
                     meanings_of=self._meanings_of,
                     shows=lambda link_id, path, is_private: (
-                        (with_private or not is_private) and scope.admits(link_id, path)
+                        (with_private or not is_private)
+                        and scope.admits(link_id, path)
+                        and (link_id, path) not in without
                     ),
                 )
-            self._parts[scope, with_private] = part
-            if len(self._parts) > _MOST_PARTS:
+            self._parts[scope, with_private, without] = part
+            if len(self._parts) > _MAX_PARTS:
                 del self._parts[next(iter(self._parts))]
             return part
 
@@ -133,7 +137,7 @@ class MemoryIndex:
         self.change = self.rows.change
         self._link_ids = self.rows.link_ids()
         found = self.rows.database.rows(f"SELECT {_COLUMNS} FROM note WHERE is_gone = 0")
-        found = self._shown(found)
+        found = self._filter_visible(found)
         self._private: set[int] = set()
         self.cards: list[Card] = []
         self.slot_of: dict[int, int] = {}
@@ -149,15 +153,15 @@ class MemoryIndex:
         self.is_alive = np.zeros(0, dtype=bool)
         self.is_daily = np.zeros(0, dtype=bool)
         with self.rows.database.decoding():
-            terms, names = self._take(found)
+            terms, names = self._add_rows(found)
             self.terms, self.name_terms = Postings(terms), Postings(names)
         self.frequency = np.bincount(terms.terms, minlength=1)
         self._vectors: dict[Kind, Meanings | None] = {}
         self.__dict__.pop("graph", None)
-        self._renew()
+        self._clear_cached()
 
     def follow(self) -> None:
-        """Take up changes; cheap when there are none."""
+        """Apply changes; cheap when there are none."""
         with self.lock:
             change = self.rows.change
             if change == self.change:
@@ -165,7 +169,7 @@ class MemoryIndex:
             found = self.rows.database.rows(
                 f"SELECT {_COLUMNS} FROM note WHERE change > ?", (self.change,)
             )
-            most = max(_MOST_FOLLOWED, _MOST_FOLLOWED_SHARE * len(self.cards))
+            most = max(_MAX_FOLLOWED_NOTES, _MAX_FOLLOWED_SHARE * len(self.cards))
             if len(found) > most or self.terms.is_worn:
                 self._load()
                 return
@@ -175,15 +179,15 @@ class MemoryIndex:
             if not found:
                 return
             with self.rows.database.decoding():
-                self._replace(found)
+                self._update_rows(found)
             for kind in list(self._vectors):
                 self._follow_vectors(kind, since)
 
-    def _replace(self, found: list[tuple[object, ...]]) -> None:
+    def _update_rows(self, found: list[tuple[object, ...]]) -> None:
         numbers = [cast("int", row[0]) for row in found]
         for number in numbers:
-            self._leave(number)
-        terms, names = self._take(self._shown([row for row in found if not row[2]]))
+            self._remove(number)
+        terms, names = self._add_rows(self._filter_visible([row for row in found if not row[2]]))
         known = [self._slots[number] for number in numbers if number in self._slots]
         slots = np.array(known, dtype=np.int32)
         gone = self.terms.replace(slots, terms)
@@ -194,10 +198,10 @@ class MemoryIndex:
         self.frequency -= np.bincount(gone, minlength=highest)
         if "graph" in self.__dict__:
             self.graph.change({slot: self._ties(slot) for slot in known})
-        self._renew()
+        self._clear_cached()
 
-    def _shown(self, found: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
-        """Those of these rows whose notes are there."""
+    def _filter_visible(self, found: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+        """The rows whose notes exist in this view."""
         if self._shows is None:
             return found
         return [
@@ -206,34 +210,34 @@ class MemoryIndex:
             if self._shows(self._link_ids[cast("int", row[-1])], str(row[1]), bool(row[7]))
         ]
 
-    def _take(self, found: list[tuple[object, ...]]) -> tuple[Entries, Entries]:
-        """Give each of these notes its slot; its terms, and those of its names."""
+    def _add_rows(self, found: list[tuple[object, ...]]) -> tuple[Entries, Entries]:
+        """Give each of these notes a slot; returns the entries of their texts and names."""
         cards = [_card(row, self._link_ids) for row in found]
-        slots = np.array([self._enter(card) for card in cards], dtype=np.int32)
+        slots = np.array([self._add_card(card) for card in cards], dtype=np.int32)
         grown = len(self.cards) - len(self.words)
         for name in _BY_SLOT:
             setattr(self, name, np.pad(getattr(self, name), (0, grown)))
         sizes = [len(cast("bytes", row[12])) // _TERM_BYTES for row in found]
         self.is_alive[slots], self.words[slots] = True, [cast("int", row[11]) for row in found]
         self.unique[slots], self.is_daily[slots] = sizes, [card.is_daily for card in cards]
-        terms = _joined(found, 12).astype(np.int64)
+        terms = _concatenate(found, 12).astype(np.int64)
         names = [sorted({term for phrase in card.phrases for term in phrase}) for card in cards]
         named = np.array([term for some in names for term in some], dtype=np.int64)
-        self._must_be_terms(terms, named)
+        self._check_terms(terms, named)
         where = np.repeat(slots, [len(some) for some in names])
         return (
-            Entries(terms, np.repeat(slots, sizes), _joined(found, 13, np.uint16)),
+            Entries(terms, np.repeat(slots, sizes), _concatenate(found, 13, np.uint16)),
             Entries(named, where, np.ones(len(named), dtype=np.uint16)),
         )
 
-    def _must_be_terms(self, *numbers: NDArray[np.int64]) -> None:
-        """A number that no term has is damage; arrays as long as it would fill the memory."""
+    def _check_terms(self, *numbers: NDArray[np.int64]) -> None:
+        """Reject unknown term numbers: they are damage, and could allocate huge arrays."""
         row = self.rows.database.row("SELECT coalesce(max(number), 0) FROM term")
         last = cast("int", row[0]) if row else 0
         if any(some.min(initial=0) < 0 or some.max(initial=0) > last for some in numbers):
             raise ValueError("a number that no term has")
 
-    def _enter(self, card: Card) -> int:
+    def _add_card(self, card: Card) -> int:
         slot = self._slots.setdefault(card.number, len(self.cards))
         if slot == len(self.cards):
             self.cards.append(card)
@@ -248,7 +252,7 @@ class MemoryIndex:
             self.by_name[phrase[0]].setdefault(phrase, []).append(slot)
         return slot
 
-    def _leave(self, number: int) -> None:
+    def _remove(self, number: int) -> None:
         slot = self.slot_of.pop(number, None)
         if slot is None:
             return
@@ -256,7 +260,7 @@ class MemoryIndex:
         self._private.discard(slot)
         self.is_alive[slot] = False
         self.words[slot] = self.unique[slot] = 0
-        # Unless another note has come to its path.
+        # Unless another note has taken its path.
         if self.by_path.get(card.key) == slot:
             del self.by_path[card.key]
         for tag in card.tags:
@@ -264,39 +268,39 @@ class MemoryIndex:
         for phrase in card.phrases:
             self.by_name[phrase[0]][phrase].remove(slot)
 
-    def _renew(self) -> None:
+    def _clear_cached(self) -> None:
         for name in ("idf", "norms", "average", "name_weights", "vectors_in_use"):
             self.__dict__.pop(name, None)
 
     @property
     def size(self) -> int:
-        """How many slots there are, dead ones too."""
+        """The number of slots, including dead ones."""
         return len(self.cards)
 
     @property
     def count(self) -> int:
-        """How many notes there are."""
+        """The number of notes."""
         return len(self.slot_of)
 
     @cached_property
     def idf(self) -> NDArray[np.float64]:
-        """How telling each term is: log((N - n + 0.5) / (n + 0.5) + 1)."""
+        """The idf of each term: log((N - n + 0.5) / (n + 0.5) + 1)."""
         known = self.frequency
-        return exact(np.log((self.count - known + 0.5) / (known + 0.5) + 1), _ROUNDED)
+        return exact(np.log((self.count - known + 0.5) / (known + 0.5) + 1), _IDF_ROUNDING)
 
     def idf_of(self, terms: NDArray[np.integer]) -> NDArray[np.float64]:
-        """How telling these terms are; one that stands in names only is as telling as can be."""
+        """The idf of these terms; a term found only in names gets the highest."""
         is_known = terms < len(self.idf)
         return np.where(is_known, self.idf[np.where(is_known, terms, 0)], self.idf[0])
 
     @cached_property
     def name_weights(self) -> NDArray[np.float64]:
-        """How telling the terms in the names of each slot are together."""
+        """The summed idf of the terms in the names of each slot."""
         terms, slots, _ = self.name_terms.all()
         return np.bincount(slots, self.idf_of(terms), minlength=self.size).astype(np.float64)
 
     def in_use(self, terms: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Which of these terms stand in a note's text or names; others are left from gone notes."""
+        """Which of these terms occur in a text or name; others are left over from removed notes."""
         is_read = terms < len(self.frequency)
         is_read[is_read] = self.frequency[terms[is_read]] > 0
         different, at = np.unique(terms, return_inverse=True)
@@ -305,7 +309,7 @@ class MemoryIndex:
         return is_read | is_name[at]
 
     def is_known(self, terms: Sequence[int]) -> bool:
-        """Whether each of these terms stands in the text of a note."""
+        """Whether each of these terms occurs in the text of a note."""
         return max(terms) < len(self.frequency) and bool(self.frequency[list(terms)].all())
 
     @cached_property
@@ -316,7 +320,7 @@ class MemoryIndex:
 
     @cached_property
     def norms(self) -> NDArray[np.float64]:
-        """The length of each slot's vector of damped counts times idf."""
+        """The norm of each slot's vector of damped counts times idf."""
         terms, slots, counts = self.terms.all()
         weights = (1 + np.log(counts)) * self.idf[terms]
         squares = exact(weights * weights, int(self.unique.max(initial=1)))
@@ -324,7 +328,7 @@ class MemoryIndex:
 
     @cached_property
     def graph(self) -> Graph:
-        """Who is tied to whom."""
+        """The graph of links and relations."""
         ties = ((slot, self._ties(slot)) for slot in self.slot_of.values())
         return Graph({slot: one for slot, one in ties if one is not None})
 
@@ -338,13 +342,13 @@ class MemoryIndex:
 
     @cached_property
     def vectors_in_use(self) -> VectorsInUse:
-        """By which vectors notes are compared."""
+        """The vectors that notes are compared by."""
         return VectorsInUse.of(self.rows, self._meanings_of)
 
     def vectors(self, kind: Kind) -> Meanings | None:
         """The vectors of one kind by slot; None if there are none."""
         if kind not in self._vectors:
-            self._vectors[kind] = self._all_vectors(kind)
+            self._vectors[kind] = self._load_vectors(kind)
         return self._vectors[kind]
 
     @property
@@ -352,14 +356,14 @@ class MemoryIndex:
         """The vectors by which notes are compared; None if there are none."""
         return self.vectors(self.vectors_in_use.kind)
 
-    def _all_vectors(self, kind: Kind) -> Meanings | None:
+    def _load_vectors(self, kind: Kind) -> Meanings | None:
         found = self._vectors_since(kind, -1)
         width = max((len(vector) for _, vector in found), default=0)
         if not width:
             return None
         made = Meanings(self.size, width)
         for slot, vector in found:
-            # A model that was replaced leaves vectors of another width until they are made anew.
+            # A replaced model leaves vectors of another width until they are rebuilt.
             made.put(slot, vector if len(vector) == width else None)
         return made
 
@@ -367,7 +371,7 @@ class MemoryIndex:
         found = self.rows.database.rows(
             f"SELECT number, {kind} FROM note WHERE change > ?", (change,)
         )
-        # Only a note that is here has a meaning: a private one may be left out.
+        # Only a note of this view has a vector: a private one may be left out.
         slots = (
             (self._slots.get(cast("int", number)), data if number in self.slot_of else None)
             for number, data in found
@@ -391,7 +395,9 @@ class MemoryIndex:
                 known.put(slot, vector if len(vector) else None)
 
 
-def _joined(found: list[tuple[object, ...]], column: int, kind: type = np.int32) -> NDArray[Any]:
+def _concatenate(
+    found: list[tuple[object, ...]], column: int, kind: type = np.int32
+) -> NDArray[Any]:
     return np.frombuffer(b"".join(cast("bytes", row[column]) for row in found), dtype=kind)
 
 

@@ -1,7 +1,7 @@
-"""One note, opened for an edit of its frontmatter, and the edit put in place.
+"""Opens one note for an edit of its frontmatter, and saves the edit.
 
-Threat: a tool that may add an id could tell an agent that a note exists which says `rag: false`,
-or put YAML into a file that is no note. So such a note is not found, and only Markdown is opened.
+Threat: a tool that adds ids could reveal to an agent that a note with `rag: false` exists, or put
+YAML into a file that is not a note. So such a note is not found, and only Markdown is opened.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from obsidian_rag.vault import (
 
 @dataclass(frozen=True, slots=True)
 class NoteEdit:
-    """A note and its text with all its bytes, also the byte order mark that a note drops."""
+    """A note and its exact text, including the byte order mark that parsing drops."""
 
     vault: Vault
     note: Note
@@ -43,10 +43,10 @@ class NoteEdit:
         return self.note.path
 
     def edited(self, edit: Callable[[str], str]) -> str:
-        """The text after this edit; nothing is written.
+        """The text after this edit; writes nothing.
 
         Raises:
-            InvalidArgument: the frontmatter cannot be edited so.
+            InvalidArgument: the frontmatter cannot be edited this way.
         """
         try:
             return edit(self.text)
@@ -56,35 +56,35 @@ class NoteEdit:
             ) from None
 
     def save(self, text: str) -> None:
-        """Put this text in place of what was opened.
+        """Replace the note with this text.
 
         Raises:
             NoteChanged: the note has been edited meanwhile.
-            ReadOnly: it may not be written.
+            ReadOnly: it is not writable.
             SecurityViolation: it is hidden.
-            IndexerFailed: the disk is full or failed; the note is as it was.
+            IndexerFailed: the disk is full or failed; the note is unchanged.
         """
         replace_note(self.vault.root, self.path, self.hash, text.encode("utf-8"))
 
 
 def open_for_edit(vault: Vault, rel: str, *, is_owner: bool) -> NoteEdit:
-    """The note at `rel`. Only its owner can open a note that says `rag: false`.
+    """Open the note at `rel`. Only its owner can open a note that says `rag: false`.
 
     Raises:
-        NotFound: there is none, or none for you.
-        InvalidArgument: it is no Markdown file.
-        ReadOnly: its vault may not be written, or it is in another encoding than UTF-8.
+        NotFound: it does not exist, or you may not see it.
+        InvalidArgument: it is not a Markdown file.
+        ReadOnly: its vault is not writable, or it is not UTF-8.
         SecurityViolation: the path leaves the vault.
         IndexerFailed: it cannot be read.
-        NoteChanged: somebody keeps writing to it.
+        NoteChanged: another program keeps writing to it.
     """
     vault.must_be_writable()
     path = check_relative(rel)
-    _refuse_others(path, resolve(vault.root, path).name)
+    _check_markdown(path, resolve(vault.root, path).name)
     file = vault.read(path)
     if not isinstance(file, NoteFile):
         if file.reason == "missing":
-            raise _no_note(path)
+            raise _not_found(path)
         raise IndexerFailed(f"'{path}' cannot be read ({file.reason}).", "Open it in Obsidian.")
     if file.encoding is not None:
         raise ReadOnly(
@@ -93,16 +93,16 @@ def open_for_edit(vault: Vault, rel: str, *, is_owner: bool) -> NoteEdit:
         )
     note = parse_note(path, file.text)
     if note.policy is RagPolicy.NEVER and not is_owner:
-        raise _no_note(path)
+        raise _not_found(path)
     return NoteEdit(vault, note, file.data.decode("utf-8"), content_hash(file.data))
 
 
 def read_head(vault: Vault, path: str) -> Note | SkippedFile:
-    """The note at this path as far as its frontmatter goes; else why it is not read.
+    """The frontmatter of the note at this path, as a note; or why it was not read.
 
     Raises:
         SecurityViolation: the path leaves the vault.
-        NoteChanged: somebody keeps writing to it.
+        NoteChanged: another program keeps writing to it.
     """
     file = vault.read(path)
     if not isinstance(file, NoteFile):
@@ -110,7 +110,7 @@ def read_head(vault: Vault, path: str) -> Note | SkippedFile:
     return parse_note(path, file.text[: split_frontmatter(file.text)[1]])
 
 
-def _refuse_others(path: str, real_name: str) -> None:
+def _check_markdown(path: str, real_name: str) -> None:
     kind = kind_of(path)
     if not kind.has_frontmatter:
         raise InvalidArgument(
@@ -120,5 +120,5 @@ def _refuse_others(path: str, real_name: str) -> None:
         raise InvalidArgument(f"'{path}' is not a Markdown note.", "Choose a Markdown note.")
 
 
-def _no_note(path: str) -> NotFound:
+def _not_found(path: str) -> NotFound:
     return NotFound(f"No note '{path}'.", "Search for it first.")

@@ -1,6 +1,6 @@
-"""Notes as a map shows them: who is tied to whom and by what, and where each note lies.
+"""The graph behind the map of notes: ties, their kinds, and the layout.
 
-A note that is tied to nobody hangs on the notes it resembles, so that it lies where it belongs.
+A note without ties is tied to the notes it resembles, so that it is placed near them.
 """
 
 import hashlib
@@ -18,16 +18,16 @@ from obsidian_rag.relations.query import admitted_cards, memory_index, related_n
 
 NoteKey = tuple[str, str]  # vault and path
 Places = Mapping[NoteKey, tuple[float, float]]
-_LOOSE = 4  # a group of fewer notes is held by what they resemble
-_MOST_ALIKE = 2
-_LEAST_ALIKE = 0.35
-_AT_ONCE = 1024
-_MOST_NEAR = 48
-_MOST_SUGGESTED = 12
+_MIN_GROUP_NOTES = 4  # smaller groups are tied to the notes they resemble
+_MAX_LIKENESS_TIES = 2
+_MIN_LIKENESS = 0.35
+_NOTES_PER_BATCH = 1024
+_MAX_NEIGHBOURS = 48
+_MAX_SUGGESTED = 12
 
 
 class Tie(IntEnum):
-    """Why two notes are tied; the first reason that holds."""
+    """Why two notes are tied; the first reason that applies."""
 
     RELATION = 0
     LINK = 1
@@ -39,7 +39,7 @@ _STRENGTH = {Tie.RELATION: 1.5, Tie.LINK: 1.0, Tie.LIKENESS: 0.4}
 
 @dataclass(frozen=True, slots=True)
 class NoteGraph:
-    """Notes in the order of vault and path; `pairs` of their numbers, each pair once."""
+    """Notes sorted by vault and path; `pairs` of their numbers, each once."""
 
     notes: tuple[Card, ...]
     pairs: NDArray[np.int64]
@@ -47,7 +47,7 @@ class NoteGraph:
 
     @property
     def version(self) -> str:
-        """A name for what a layout depends on: the same notes and ties have the same."""
+        """A digest of the notes and ties, which a layout depends on."""
         digest = hashlib.blake2b(digest_size=12)
         for note in self.notes:
             digest.update("\0".join(note.key).encode("utf-8", "surrogatepass") + b"\n")
@@ -55,7 +55,7 @@ class NoteGraph:
         return digest.hexdigest()
 
     def laid_out(self, known: Places | None = None, *, steps: int | None = None) -> Positions:
-        """Where the notes lie, beginning from where they lay before; rough with few `steps`."""
+        """Positions of the notes, starting from known ones; rough with few `steps`."""
         weights = np.array([_STRENGTH[kind] for kind in Tie])[self.kinds]
         start = None
         if known:
@@ -65,18 +65,18 @@ class NoteGraph:
 
 
 def vault_graph(place: RelationsPlace) -> NoteGraph:
-    """Every note that is related, and every tie between two of them; no file is read.
+    """All related notes and the ties among them; reads no note files.
 
     Raises:
         IndexNotFound: nothing is indexed yet.
     """
     loaded = memory_index(place)
     with loaded.lock:
-        slots = _shown(place, loaded, loaded.slot_of.values())
+        slots = _map_slots(place, loaded, loaded.slot_of.values())
         graph = _graph(loaded, slots)
         meanings = loaded.meanings
         directions = meanings.directions(np.array(slots, dtype=np.int64)) if meanings else None
-    # Without the lock: among many notes it takes seconds.
+    # Without the lock: with many notes this takes seconds.
     return graph if directions is None else _with_likeness(graph, directions)
 
 
@@ -86,7 +86,7 @@ def graph_around(place: RelationsPlace, path: str, vault: str | None = None) -> 
     `vault` is a name or link id; without one, it is the primary vault.
 
     Raises:
-        NotFound: the note is not one of those that are related.
+        NotFound: the note is not in the index of related notes.
         IndexNotFound: nothing is indexed yet.
     """
     link_id = place.vaults.one(vault).link_id
@@ -94,7 +94,7 @@ def graph_around(place: RelationsPlace, path: str, vault: str | None = None) -> 
         place,
         note=path,
         vault=link_id,
-        limit=_MOST_SUGGESTED,
+        limit=_MAX_SUGGESTED,
         hide_linked=True,
         with_passages=False,
     )
@@ -110,7 +110,7 @@ def graph_around(place: RelationsPlace, path: str, vault: str | None = None) -> 
             for one in alike.notes
             if (slot := loaded.by_path.get(one.found.card.key)) is not None
         ]
-        slots = _shown(place, loaded, {middle, *near[:_MOST_NEAR], *suggested})
+        slots = _map_slots(place, loaded, {middle, *near[:_MAX_NEIGHBOURS], *suggested})
         graph = _graph(loaded, slots)
         number = {slot: at for at, slot in enumerate(slots)}
         more = [
@@ -118,11 +118,11 @@ def graph_around(place: RelationsPlace, path: str, vault: str | None = None) -> 
             for slot in suggested
             if slot in number and slot not in near
         ]
-        return _joined(graph, more)
+        return _add_likeness(graph, more)
 
 
-def _shown(place: RelationsPlace, loaded: MemoryIndex, slots: Iterable[int]) -> list[int]:
-    """The slots of a map, in its order; folders may have been denied since they were indexed."""
+def _map_slots(place: RelationsPlace, loaded: MemoryIndex, slots: Iterable[int]) -> list[int]:
+    """The admitted slots in map order; folders may have been denied since they were indexed."""
     admitted = {card.key for card in admitted_cards(place, (loaded.cards[slot] for slot in slots))}
     return sorted((loaded.by_path[key] for key in admitted), key=lambda at: loaded.cards[at].key)
 
@@ -145,25 +145,25 @@ def _graph(loaded: MemoryIndex, slots: Sequence[int]) -> NoteGraph:
 
 
 def _with_likeness(graph: NoteGraph, directions: NDArray[np.float32]) -> NoteGraph:
-    """The graph, where a note in no group to speak of is tied to those it resembles."""
+    """The graph, with notes of small groups tied to those they resemble."""
     count = len(graph.notes)
     label = groups(Ties(count, graph.pairs, np.ones(len(graph.pairs))))
-    loose = np.nonzero(np.bincount(label, minlength=count)[label] < _LOOSE)[0]
+    loose = np.nonzero(np.bincount(label, minlength=count)[label] < _MIN_GROUP_NOTES)[0]
     more: list[tuple[int, int]] = []
-    for start in range(0, len(loose), _AT_ONCE):
-        few = loose[start : start + _AT_ONCE]
+    for start in range(0, len(loose), _NOTES_PER_BATCH):
+        few = loose[start : start + _NOTES_PER_BATCH]
         rows = np.arange(len(few))
         likeness = directions[few] @ directions.T
         likeness[rows, few] = -1
-        for _ in range(_MOST_ALIKE):  # sorting them would take far longer
+        for _ in range(_MAX_LIKENESS_TIES):  # sorting would take far longer
             best = likeness.argmax(axis=1)
-            is_alike = likeness[rows, best] >= _LEAST_ALIKE
+            is_alike = likeness[rows, best] >= _MIN_LIKENESS
             more += map(_pair, few[is_alike].tolist(), best[is_alike].tolist())
             likeness[rows, best] = -1
-    return _joined(graph, more)
+    return _add_likeness(graph, more)
 
 
-def _joined(graph: NoteGraph, more: Sequence[tuple[int, int]]) -> NoteGraph:
+def _add_likeness(graph: NoteGraph, more: Sequence[tuple[int, int]]) -> NoteGraph:
     known = {(int(left), int(right)) for left, right in graph.pairs}
     added = sorted({pair for pair in more if pair not in known and pair[0] != pair[1]})
     return NoteGraph(

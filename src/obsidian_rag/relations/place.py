@@ -1,4 +1,4 @@
-"""What related notes need of the installation they belong to."""
+"""The parts of an installation that related notes depend on."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -8,13 +8,12 @@ from obsidian_rag.store import ChunkStore, Database, MeaningStore
 from obsidian_rag.vault import Vault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from obsidian_rag.relations.consumer import RelationsConsumer
     from obsidian_rag.relations.memory_index import MemoryIndex
 
 
@@ -26,9 +25,9 @@ class KeptIndex:
         self.loaded_for: tuple[RelationsSettings, str | None] | None = None
 
     def let_go(self) -> None:
-        """Forget the indexes; they are loaded again when needed."""
+        """Close the indexes; they are loaded again when needed."""
         if (index := self.index) is not None:
-            with index.lock:  # whoever asks them finishes first
+            with index.lock:  # running queries finish first
                 index.rows.close()
             self.index = None
 
@@ -43,7 +42,7 @@ class KnownVaults(Protocol):
 
 
 class RelationsPlace(Protocol):
-    """One installation, as related notes see it."""
+    """The parts of one installation that related notes use."""
 
     @property
     def config(self) -> Config: ...
@@ -63,28 +62,14 @@ class RelationsPlace(Protocol):
     def relations(self) -> KeptIndex: ...
 
     def one_set_of_settings(self) -> "AbstractContextManager[None]":
-        """For what this thread does inside, the settings of now hold to its end."""
-        ...
-
-    def hand_over(
-        self,
-        vault: Vault,
-        consumer: "RelationsConsumer",
-        held: "Mapping[str, str]",
-        paths: "Sequence[str] | None" = None,
-    ) -> list[str] | None:
-        """Have the notes at some paths of a vault, or all, read for the consumer alone.
-
-        `held` is what it has of them. The paths that were looked at, or None if that is the work
-        of an index run.
-        """
+        """Pin the current settings for this thread inside the block."""
         ...
 
     def make_relations(self) -> bool:
-        """Make the indexes of related notes; False if another process was asked to."""
+        """Build the indexes of related notes; False if another process was asked to."""
         ...
 
 
 def format_now(place: RelationsPlace) -> str:
-    """What indexes must be made like to be used with the settings of now."""
+    """The index format that the current settings require."""
     return format_of(place.config.settings.relations)

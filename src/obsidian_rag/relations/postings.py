@@ -1,4 +1,4 @@
-"""An inverted index in memory: which slots have a term and how often, changed slot by slot."""
+"""An in-memory inverted index: which slots contain a term and how often, updated by slot."""
 
 from typing import NamedTuple
 
@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
 Counts = NDArray[np.uint16]
-_WORN = 20_000
-_WORN_SHARE = 0.1
+_MAX_CHANGED_ENTRIES = 20_000
+_MAX_CHANGED_SHARE = 0.1
 
 
 class Entries(NamedTuple):
@@ -20,33 +20,37 @@ class Entries(NamedTuple):
 
 
 class Postings:
-    """All entries; what has changed lies beside the rest, which keeps its order."""
+    """All entries: a large sorted part, and a small one with the changes."""
 
     def __init__(self, entries: Entries) -> None:
-        self._many = _Ordered(entries)
-        self._few = _Ordered(Entries(entries.terms[:0], entries.slots[:0], entries.counts[:0]))
+        self._base = _SortedEntries(entries)
+        self._changes = _SortedEntries(
+            Entries(entries.terms[:0], entries.slots[:0], entries.counts[:0])
+        )
 
     @property
     def is_worn(self) -> bool:
-        """Whether so much has changed that everything should be put in order again."""
-        return len(self._few.slots) > max(_WORN, _WORN_SHARE * len(self._many.slots))
+        """Whether so much has changed that the index should be rebuilt."""
+        return len(self._changes.slots) > max(
+            _MAX_CHANGED_ENTRIES, _MAX_CHANGED_SHARE * len(self._base.slots)
+        )
 
     def among(self, terms: Ints) -> Entries:
-        """The entries of these terms, each with the position of its term among them."""
-        return _joined(self._many.among(terms), self._few.among(terms))
+        """The entries of these terms; `terms` of the result are positions in the argument."""
+        return _concatenate(self._base.among(terms), self._changes.among(terms))
 
     def all(self) -> Entries:
         """All entries, with the numbers of their terms."""
-        return _joined(self._many.all(), self._few.all())
+        return _concatenate(self._base.all(), self._changes.all())
 
     def replace(self, slots: Ints, fresh: Entries) -> NDArray[np.int64]:
-        """Put these entries in place of all that some slots had; the terms of what they had."""
-        gone = np.concatenate((self._many.drop(slots), self._few.drop(slots)))
-        self._few = _Ordered(_joined(self._few.all(), fresh))
+        """Replace all entries of some slots; returns the terms of the old ones."""
+        gone = np.concatenate((self._base.drop(slots), self._changes.drop(slots)))
+        self._changes = _SortedEntries(_concatenate(self._changes.all(), fresh))
         return gone
 
 
-class _Ordered:
+class _SortedEntries:
     """Entries in the order of their terms."""
 
     def __init__(self, entries: Entries) -> None:
@@ -86,7 +90,7 @@ class _Ordered:
         return terms.astype(np.int64)
 
 
-def _joined(some: Entries, more: Entries) -> Entries:
+def _concatenate(some: Entries, more: Entries) -> Entries:
     return Entries(
         np.concatenate((some.terms, more.terms)),
         np.concatenate((some.slots, more.slots)),

@@ -1,4 +1,4 @@
-"""Questions to the indexes of related notes, which are loaded once and then followed."""
+"""Queries on the indexes of related notes, which are loaded once and then kept up to date."""
 
 import contextlib
 import threading
@@ -24,32 +24,33 @@ from obsidian_rag.errors import (
 from obsidian_rag.notes import EVERYTHING, Scope, parse_note
 from obsidian_rag.relations.explain import Explained, explain
 from obsidian_rag.relations.heldout import LinksFound, evaluate_links
-from obsidian_rag.relations.in_use import VectorsInUse
-from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.memory_index import Card, MemoryIndex
+from obsidian_rag.relations.packed import Kind
 from obsidian_rag.relations.place import RelationsPlace, format_now
 from obsidian_rag.relations.rows_file import discard, find_rows
 from obsidian_rag.relations.score import is_hiding, related, weights_of
 from obsidian_rag.relations.signals import Source, kind_of
 from obsidian_rag.relations.source import note_source, text_source, words_in
+from obsidian_rag.relations.vectors import VectorsInUse
 from obsidian_rag.store import (
     FoundRow,
+    Links,
     Properties,
     passages_of,
 )
 from obsidian_rag.vault import NoteFile, Vault
 
 _loading = threading.Lock()
-_Answer = TypeVar("_Answer")
-# A note by link id and path.
+_AnswerT = TypeVar("_AnswerT")
+# Link id and path of a note.
 NoteKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class RelatedNote:
-    """A related note, why it is one, and the passages in which the two notes meet.
+    """A related note, the reasons, and the passages where the two notes meet.
 
-    `text` is all that is known of the note's text, for whoever judges what may be told of it.
+    `text` is all indexed text of the note, for the privacy check.
     """
 
     found: Explained
@@ -61,7 +62,7 @@ class RelatedNote:
 
 @dataclass(frozen=True, slots=True)
 class LinkedNotes:
-    """The paths that links mean, by what they say, and the notes that link here."""
+    """The paths that link targets resolve to, and the notes that link here."""
 
     targets: dict[str, str]
     backlinks: tuple[Card, ...]
@@ -69,14 +70,14 @@ class LinkedNotes:
 
 @dataclass(frozen=True, slots=True)
 class RelatedAnswer:
-    """What belongs to a note or a text."""
+    """The notes related to a note or a text."""
 
     source: str | None
     link_id: str | None
     notes: list[RelatedNote]
     hidden: int
     compared: int
-    # By which vectors this one was compared, and which ones there are.
+    # The kind of vectors used for this comparison, and how many of each kind exist.
     kind: Kind = Kind.STATIC
     in_use: VectorsInUse = VectorsInUse()
     is_private: bool = False
@@ -85,13 +86,16 @@ class RelatedAnswer:
 
 
 def memory_index(place: RelationsPlace, damage: IndexCorrupted | None = None) -> MemoryIndex:
-    """The indexes, loaded and up to date with what has been written.
+    """The indexes, loaded and up to date with the file.
 
     Raises:
-        IndexNotFound: there are none yet; a living process is asked to make them.
-        IndexCorrupted: they are damaged, as `damage` said; they are being made again.
+        IndexNotFound: there are none yet; the daemon, if any, was asked to build them.
+        IndexCorrupted: they are damaged, as in `damage`, and are being rebuilt; or state.db is
+            damaged.
     """
-    if not place.vaults.one().link_id:  # without its link, nobody knows whose notes these are
+    if not place.vaults.one().link_id:  # without its link, the vault of these notes is unknown
+        if place.config.database.exists():
+            Links(place.database).all()  # a damaged database hides the link too; this raises
         raise _not_yet()
     with _loading:
         kept, wanted = place.relations, (place.config.settings.relations, _model(place))
@@ -105,30 +109,26 @@ def memory_index(place: RelationsPlace, damage: IndexCorrupted | None = None) ->
         kept.let_go()
         kept.loaded_for = wanted
         try:
-            kept.index = _loaded(place)
+            kept.index = _load_index(place)
         except IndexCorrupted as error:
             damage = error
             discard(place.config.home)
         if kept.index is None:
-            _make(place, damage)
-            kept.index = _loaded(place)
+            _build_index(place, damage)
+            kept.index = _load_index(place)
         if kept.index is None:
             raise _not_yet()
         return kept.index
 
 
 def _model(place: RelationsPlace) -> str | None:
-    """The transformer whose vectors are compared, once there are enough."""
+    """The transformer whose vectors are compared once there are enough."""
     store = place.meaning_store
     return store.fingerprint if store is not None else None
 
 
-def _loaded(place: RelationsPlace) -> MemoryIndex | None:
-    """All notes at hand; None if the indexes are missing or not begun.
-
-    Raises:
-        IndexCorrupted: they are damaged.
-    """
+def _load_index(place: RelationsPlace) -> MemoryIndex | None:
+    """Load all notes; None if the indexes are missing or empty."""
     settings = place.config.settings.relations
     rows = find_rows(place.config.home, format_now(place), is_strict=True)
     if rows is None:
@@ -144,8 +144,8 @@ def _loaded(place: RelationsPlace) -> MemoryIndex | None:
     return None
 
 
-def _make(place: RelationsPlace, damage: IndexCorrupted | None) -> None:
-    """Make the indexes, or have them made by the process whose task it is."""
+def _build_index(place: RelationsPlace, damage: IndexCorrupted | None) -> None:
+    """Build the indexes, or leave it to the daemon and raise."""
     if place.make_relations():
         return
     if damage is not None:
@@ -162,8 +162,8 @@ def _not_yet() -> IndexNotFound:
     )
 
 
-def _told(place: RelationsPlace, question: Callable[[MemoryIndex], _Answer]) -> _Answer:
-    """Ask the indexes; ones that turn out to be damaged are made again, once."""
+def _ask_indexes(place: RelationsPlace, question: Callable[[MemoryIndex], _AnswerT]) -> _AnswerT:
+    """Query the indexes; if they turn out to be damaged, rebuild them once."""
     loaded = memory_index(place)
     try:
         with loaded.lock:
@@ -189,25 +189,26 @@ def related_notes(
     with_passages: bool = True,
     with_private: bool = True,
     scope: Scope = EVERYTHING,
+    without: frozenset[NoteKey] = frozenset(),
 ) -> RelatedAnswer:
-    """What belongs to the note at this path, or to a text, among the notes in scope.
+    """The notes in scope related to the note at this path, or to a text.
 
-    Private notes count if asked for.
+    Private notes are included on request; those in `without` are treated as absent.
 
     `vault` is the link id of the note's vault, by default the primary one; with `vaults`, only
-    notes of vaults with these link ids are told.
+    notes of vaults with these link ids are returned.
 
     Raises:
-        NotFound: the note is not one of those that are related.
+        NotFound: the note is not in the index of related notes.
         IndexNotFound: nothing is indexed yet.
     """
     settings = place.config.settings.relations
-    vector = _meaning(place, text) if note is None else None
+    vector = _text_vector(place, text) if note is None else None
     known = {one.link_id: one for one in place.vaults}
     key = (vault or place.vaults.one().link_id, note) if note is not None else None
 
     def ask(loaded: MemoryIndex) -> tuple[list[Explained], RelatedAnswer]:
-        loaded = loaded.part(scope, with_private=with_private)
+        loaded = loaded.part(scope, with_private=with_private, without=without)
         source = _source(loaded, known, key, text, tags, vector)
         found = related(
             loaded, source, settings, limit=limit, hide_linked=hide_linked, vaults=vaults
@@ -224,15 +225,15 @@ def related_notes(
         is_private = loaded.cards[source.slot].is_private
         return explained, replace(answer, hidden=hidden, is_private=is_private)
 
-    explained, answer = _told(place, ask)
-    # Folders may have been denied since; the next sync takes their notes out of the index.
+    explained, answer = _ask_indexes(place, ask)
+    # Folders may have been denied since; the next sync removes their notes from the index.
     explained = [one for one in explained if _is_admitted(one.card, known)]
     passages = _passages(place, key, explained) if with_passages else {}
     own, own_properties = passages.get(key or ("", ""), ((), ""))
     notes = []
     for one in explained:
         rows, properties = passages.get(one.card.key, ((), ""))
-        meeting = _around(own, one.source_line), _around(rows, one.line)
+        meeting = _passage_at(own, one.source_line), _passage_at(rows, one.line)
         notes.append(RelatedNote(one, *meeting, rows, properties))
     return replace(answer, notes=notes, text=own, properties=own_properties)
 
@@ -240,7 +241,7 @@ def related_notes(
 def linked_notes(
     place: RelationsPlace, note: tuple[str, str], targets: Iterable[str]
 ) -> LinkedNotes:
-    """What the links of a note, named by link id and path, mean, as Obsidian finds them.
+    """Resolve the links of a note (link id and path) as Obsidian does, and find its backlinks.
 
     Raises:
         IndexNotFound: nothing is indexed yet.
@@ -263,7 +264,7 @@ def linked_notes(
 
 
 def known_notes(place: RelationsPlace) -> list[Card]:
-    """What is known of every note.
+    """The cards of all notes.
 
     Raises:
         IndexNotFound: nothing is indexed yet.
@@ -275,7 +276,7 @@ def known_notes(place: RelationsPlace) -> list[Card]:
 
 
 def admitted_cards(place: RelationsPlace, cards: Iterable[Card]) -> list[Card]:
-    """Those whose files the rules of their vaults admit now."""
+    """The cards whose files the current rules of their vaults admit."""
     known = {one.link_id: one for one in place.vaults}
     return [card for card in cards if _is_admitted(card, known)]
 
@@ -309,7 +310,7 @@ def _source(
 
 
 def _words(vault: Vault | None, path: str) -> dict[str, str]:
-    """How a note says what it says, from its file; a file that is away tells nothing."""
+    """For each term the note's own word, read from its file; empty if the file is missing."""
     with contextlib.suppress(NoteChanged, SecurityViolation):
         file = vault.read(path) if vault is not None else None
         return words_in(parse_note(path, file.text)) if isinstance(file, NoteFile) else {}
@@ -317,9 +318,9 @@ def _words(vault: Vault | None, path: str) -> dict[str, str]:
 
 
 def similar_titles(place: RelationsPlace, text: str, limit: int) -> list[tuple[str, str, float]]:
-    """Notes of the primary vault whose title or summary is written like a text.
+    """Notes of the primary vault whose title or summary is spelled like a text.
 
-    Of each its path, title and likeness.
+    Each as path, title and similarity.
     """
     size = place.config.settings.relations.ngram_size
     vault = place.vaults.one()
@@ -333,15 +334,15 @@ def similar_titles(place: RelationsPlace, text: str, limit: int) -> list[tuple[s
             (card.path, card.title, share) for card, share in cards if _is_admitted(card, known)
         ]
 
-    return _told(place, ask)
+    return _ask_indexes(place, ask)
 
 
 def relation_troubles(
     place: RelationsPlace, link_id: str
 ) -> tuple[set[tuple[str, str]], list[list[str]]]:
-    """What is odd in the `related:` fields of a vault.
+    """Problems in the `related:` fields of a vault.
 
-    That is what leads nowhere, as the note and what it names, and the notes of each circle.
+    Dangling entries as (note, target), and the notes of each cycle.
     """
 
     def ask(loaded: MemoryIndex) -> tuple[set[tuple[str, str]], list[list[str]]]:
@@ -354,7 +355,7 @@ def relation_troubles(
         circles = (way for way in graph.cycles() if cards[way[0]].link_id == link_id)
         return lost, [[cards[slot].path for slot in way] for way in circles]
 
-    return _told(place, ask)
+    return _ask_indexes(place, ask)
 
 
 def links_found(
@@ -374,11 +375,11 @@ def links_found(
         chosen = loaded.by_static_vectors() if is_static else loaded
         return evaluate_links(chosen, settings, vaults, limit=limit, listener=listener)
 
-    return _told(place, ask)
+    return _ask_indexes(place, ask)
 
 
 def relations_state(place: RelationsPlace) -> dict[str, object] | None:
-    """How many notes are related, and since when; None if none are, or a full disk hides it."""
+    """The number of related notes and the last update; None if unknown or the disk is full."""
     with contextlib.suppress(IndexCorrupted, IndexerFailed):
         rows = find_rows(place.config.home, format_now(place))
         if rows is not None:
@@ -391,10 +392,10 @@ def relations_state(place: RelationsPlace) -> dict[str, object] | None:
     return None
 
 
-def _meaning(place: RelationsPlace, text: str) -> tuple[NDArray[np.float32], Kind] | None:
-    """The vector of a text, of the kind that notes are compared by; without one, words have to do.
+def _text_vector(place: RelationsPlace, text: str) -> tuple[NDArray[np.float32], Kind] | None:
+    """The vector of a text, of the kind notes are compared by; None if only words can be used.
 
-    A transformer that cannot be used leaves it to static vectors.
+    Falls back to static vectors if the transformer fails.
     """
     if place.config.settings.relations.profile == "seed":
         return None
@@ -410,22 +411,24 @@ def _meaning(place: RelationsPlace, text: str) -> tuple[NDArray[np.float32], Kin
 def _passages(
     place: RelationsPlace, note: NoteKey | None, explained: Sequence[Explained]
 ) -> dict[NoteKey, tuple[tuple[FoundRow, ...], str]]:
-    """The passages and the properties of the notes, as far as they are indexed."""
+    """The indexed passages and properties of the notes."""
     keys = [one.card.key for one in explained if one.line is not None]
     if note is not None and keys:
         keys.append(note)
     if not keys or not place.chunks.exists():
         return {}
-    told: dict[NoteKey, tuple[tuple[FoundRow, ...], str]] = {}
+    by_note: dict[NoteKey, tuple[tuple[FoundRow, ...], str]] = {}
     for link_id in sorted({of for of, _ in keys}):
         paths = [path for of, path in keys if of == link_id]
         found = passages_of(place.chunks, link_id, paths, with_words_only=True)
         properties = Properties(place.database).texts(link_id, paths)
-        told |= {(link_id, path): (tuple(rows), properties[path]) for path, rows in found.items()}
-    return told
+        by_note |= {
+            (link_id, path): (tuple(rows), properties[path]) for path, rows in found.items()
+        }
+    return by_note
 
 
-def _around(passages: Sequence[FoundRow], line: int | None) -> FoundRow | None:
+def _passage_at(passages: Sequence[FoundRow], line: int | None) -> FoundRow | None:
     if line is None:
         return None
     return next((one for one in passages if one.start_line <= line <= one.end_line), None)

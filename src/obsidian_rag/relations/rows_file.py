@@ -1,4 +1,4 @@
-"""The file of the six indexes: opened, made anew beside the one in use, promoted, discarded."""
+"""Opens the index file, builds a new one beside it, promotes and discards it."""
 
 from pathlib import Path
 
@@ -14,26 +14,26 @@ _VERSION = 5
 
 
 def format_of(settings: RelationsSettings) -> str:
-    """What indexes must agree in to be used together: our version, and how notes are read."""
-    made_by = (settings.ngram_size, settings.max_chars, settings.store_positions)
-    # A user who has ids added wants them in all notes, not only in those that change.
+    """Identifies how indexes were built: our version, and how notes are read."""
+    made_by = (settings.max_chars, settings.store_positions)
+    # With auto_add_ids on, all notes need ids, not only those that change.
     return f"{_VERSION} {made_by} {settings.discount_boilerplate} {settings.auto_add_ids}"
 
 
 def open_rows(home: Path, wanted: str) -> Rows:
-    """The indexes, to be written; ones that are damaged or made otherwise begin afresh."""
+    """Open the indexes for writing; damaged ones, and ones of another format, start empty."""
     return find_rows(home, wanted) or _new_rows(home, wanted, FILE)
 
 
 def begin_anew(home: Path, wanted: str) -> Rows:
-    """New indexes beside those in use, whose place they take when `promote` says so."""
+    """New indexes beside those in use; `promote` replaces the old ones."""
     return _new_rows(home, wanted, _NEXT_FILE)
 
 
 def promote(home: Path) -> None:
-    """Put the new indexes, which nobody has open, in the place of those in use.
+    """Replace the indexes in use with the new ones, which must be closed.
 
-    Between the two steps there are none, and whoever finds that makes them again.
+    Between the two steps there are none; a process that dies there leaves a rebuild to the next.
     """
     discard(home)
     (home / _NEXT_FILE).rename(home / FILE)
@@ -47,16 +47,17 @@ def _new_rows(home: Path, wanted: str, name: str) -> Rows:
 
 
 def find_rows(home: Path, wanted: str, *, is_strict: bool = False) -> Rows | None:
-    """The indexes, if there are any that are sound and made as wanted.
+    """Open the indexes; None if they are missing, damaged or of another format.
 
     Raises:
-        IndexCorrupted: they are damaged, and `is_strict` wants to know.
+        IndexCorrupted: they are damaged, and `is_strict` is set.
     """
     if not (home / FILE).exists():
         return None
     try:
-        rows = Rows(Database(home / FILE, "obsidian_rag.relations"))
-        if rows.database.get(_FORMAT) == wanted:
+        database = Database(home / FILE, "obsidian_rag.relations")
+        rows = Rows(database, database.facts())
+        if rows.known_facts.get(_FORMAT) == wanted:
             return rows
     except IndexCorrupted:
         if is_strict:
@@ -67,7 +68,7 @@ def find_rows(home: Path, wanted: str, *, is_strict: bool = False) -> Rows | Non
 
 
 def discard(home: Path, name: str = FILE) -> None:
-    """Remove the file: everything in it can be built again.
+    """Remove the file; everything in it can be rebuilt.
 
     Raises:
         ReadOnly: it cannot be removed.
@@ -83,12 +84,11 @@ def discard(home: Path, name: str = FILE) -> None:
             ) from error
 
 
-def forget_notes(rows: Rows, link_id: str, ngram_size: int) -> int:
-    """Take all notes of a vault out; how many there were."""
+def forget_notes(rows: Rows, link_id: str) -> int:
+    """Remove all notes of a vault; returns their number."""
     paths = list(rows.contents(link_id))
     if paths:
         with rows.changing():
             for path in paths:
-                rows.remove(link_id, path, ngram_size)
-            rows.is_unsettled = True
+                rows.remove(link_id, path)
     return len(paths)

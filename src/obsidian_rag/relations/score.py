@@ -1,4 +1,4 @@
-"""One score out of all signals: normalise, weigh, leave out, rank."""
+"""Combines all signals into one score: normalise, weigh, exclude, rank."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations import signals
-from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.memory_index import MemoryIndex
+from obsidian_rag.relations.packed import Kind
 from obsidian_rag.relations.signals import Scores, Signal, Source, Touched
 
 SEED_WEIGHTS = {Signal.BM25: 0.40, Signal.TAGS: 0.20, Signal.TERMS: 0.20, Signal.GRAPH: 0.20}
@@ -24,16 +24,15 @@ DEFAULT_WEIGHTS = {
     Signal.TITLE: 0.20,
     Signal.VECTOR: 0.20,
 }
-# Where meaning vectors are compared. More weight for them gained nothing on links that were really
-# taken out of their notes.
+# For meaning vectors. A higher weight for them gained nothing on held-out links.
 MEANING_WEIGHTS = DEFAULT_WEIGHTS
-# A daily note holds a bit of everything: it is worth less than one about a thing.
+# A daily note covers a bit of everything, so it counts less than one on a single topic.
 DAILY_COUNTS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A note that belongs to the source; `parts` are the signals from 0 to 1, not yet weighed."""
+    """A note related to the source; `parts` are the unweighted signals from 0 to 1."""
 
     slot: int
     score: float
@@ -62,7 +61,7 @@ def weights_of(settings: RelationsSettings, kind: Kind = Kind.STATIC) -> dict[Si
 
 
 def is_hiding(settings: RelationsSettings, asked: bool | None) -> bool:
-    """Whether notes that the source links to already are left out; the seed shows them."""
+    """Whether already linked notes are hidden; the `seed` profile shows them."""
     return settings.hide_linked and settings.profile != "seed" if asked is None else asked
 
 
@@ -75,7 +74,7 @@ def related(
     hide_linked: bool | None = None,
     vaults: Collection[str] | None = None,
 ) -> list[Scored]:
-    """The notes that belong to the source, best first; with `vaults`, those of these link ids."""
+    """The notes related to the source, best first; `vaults` limits them to these link ids."""
     if not loaded.count:
         return []
     is_seed = settings.profile == "seed"
@@ -110,7 +109,7 @@ def related(
 
 
 def _best(loaded: MemoryIndex, found: NDArray[np.int64], total: Scores, limit: int) -> list[int]:
-    """The slots with the highest scores; of equal ones the first by path."""
+    """The slots with the highest scores; ties are broken by path."""
     order = found[np.argsort(-total[found], kind="stable")]
     if len(order) > limit:
         order = order[total[order] >= total[order[limit - 1]]]
@@ -139,7 +138,7 @@ def _signals(
 
 
 def seed_scale(scores: Scores) -> Scores:
-    """Min-max of the scores above zero; where all are the same, one half."""
+    """Min-max scaling of the positive scores; 0.5 if all are equal."""
     is_scored = scores > 0
     if not is_scored.any():
         return scores

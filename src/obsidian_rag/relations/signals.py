@@ -1,4 +1,4 @@
-"""What ties a source to every other note: one number per note and signal, not yet comparable."""
+"""The signals between a source and every note: one raw score per note and signal."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,22 +8,21 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.relations.exact import exact
-from obsidian_rag.relations.kinds import Kind
 from obsidian_rag.relations.memory_index import MemoryIndex
+from obsidian_rag.relations.packed import Kind, exact
 from obsidian_rag.relations.postings import Ints
 
 K1 = 1.5
 B = 0.75
-_MOST_READ = 64
+_MAX_NOTES_READ = 64
 _NAME_PRIOR = 3.0
-_MENTION, _COVER, _ANSWER = 0.6, 0.2, 0.2
+_MENTION, _COVER, _MENTION_BACK = 0.6, 0.2, 0.2
 
 Scores = NDArray[np.float64]
 
 
 class Signal(StrEnum):
-    """The ways in which notes can belong together; the first four are the seed's."""
+    """The ways in which notes can be related; the first four are those of the `seed` profile."""
 
     BM25 = "bm25"
     TAGS = "tags"
@@ -37,26 +36,26 @@ class Signal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What notes are compared with: a note of the vault, or a text."""
+    """What notes are compared with: a note or a text."""
 
     sequence: Ints
     tags: frozenset[str]
     slot: int | None = None
     vector: NDArray[np.float32] | None = None
-    # For measuring: as if the note did not point at this one.
+    # For evaluation: ignore the link to this note.
     without: int | None = None
-    # For people: the word with which the source says a term.
+    # For display: the word the source uses for a term.
     words: Mapping[str, str] = field(default_factory=dict)
     vector_kind: Kind = Kind.STATIC
 
     @property
     def terms(self) -> tuple[Ints, NDArray[np.int64]]:
-        """The different terms, and how often each occurs."""
+        """The distinct terms and their counts."""
         return np.unique(self.sequence, return_counts=True)
 
 
 class Touched:
-    """Every entry of the term index that the source's terms lead to."""
+    """All postings of the source's terms."""
 
     def __init__(self, loaded: MemoryIndex, source: Source) -> None:
         self.loaded = loaded
@@ -65,9 +64,9 @@ class Touched:
         self.idf = loaded.idf_of(self.terms)
 
     def bm25(self, *, is_damped: bool) -> Scores:
-        """Okapi BM25 of every note for the source's terms, each as often as it occurs there.
+        """Okapi BM25 of every note for the source's terms, weighted by their counts there.
 
-        Damped, a term that the source repeats counts less each time.
+        If damped, each repetition in the source counts less.
         """
         asked = self.asked * (K1 + 1) / (self.asked + K1) if is_damped else self.asked
         lengths = np.maximum(self.loaded.words, 1) / self.loaded.average
@@ -77,13 +76,13 @@ class Touched:
         return self._sum(exact((asked * self.idf)[self.which] * part, len(self.terms)))
 
     def shared_terms(self) -> Scores:
-        """Jaccard of the vocabularies: terms in common among all terms of both."""
+        """Jaccard similarity of the vocabularies."""
         common = self._sum(None)
         every = len(self.terms) + self.loaded.unique - common
         return np.divide(common, every, out=np.zeros(len(common)), where=every > 0)
 
     def cosine(self) -> Scores:
-        """How much two notes point into one direction, rare terms more than common ones."""
+        """Cosine similarity of the tf-idf vectors."""
         asked = (1 + np.log(self.asked)) * self.idf * self.idf
         weights = asked[self.which] * (1 + np.log(self.counts))
         found, norms = self._sum(exact(weights, len(self.terms))), self.loaded.norms
@@ -94,7 +93,7 @@ class Touched:
 
 
 def tags(loaded: MemoryIndex, wanted: frozenset[str]) -> Scores:
-    """Jaccard of the tags: those in common among all tags of both."""
+    """Jaccard similarity of the tags."""
     common: dict[int, int] = defaultdict(int)
     for tag in wanted:
         for slot in loaded.by_tag.get(tag, ()):
@@ -115,7 +114,7 @@ def proximity(loaded: MemoryIndex, source: Source) -> Scores:
 
 
 def neighbours(loaded: MemoryIndex, source: Source) -> Scores:
-    """Neighbours in common."""
+    """Shared neighbours in the graph."""
     found = np.zeros(loaded.size)
     if source.slot is not None:
         for slot, shared in loaded.graph.shared(source.slot, source.without).items():
@@ -124,7 +123,7 @@ def neighbours(loaded: MemoryIndex, source: Source) -> Scores:
 
 
 def names(loaded: MemoryIndex, source: Source) -> Scores:
-    """Who is named: the source names the note, or most of its name, or is named by it."""
+    """Mentions by name: the source names the note, or most of its name, or is named by it."""
     asked, _ = source.terms
     which, slots, _ = loaded.name_terms.among(asked)
     weights = np.bincount(slots, loaded.idf_of(asked)[which], minlength=loaded.size)
@@ -132,12 +131,12 @@ def names(loaded: MemoryIndex, source: Source) -> Scores:
     return (
         _MENTION * to_one(_mentions(loaded, source))
         + _COVER * to_one(cover)
-        + _ANSWER * _answers(loaded, source, cover)
+        + _MENTION_BACK * _mentions_back(loaded, source, cover)
     )
 
 
 def kind_of(loaded: MemoryIndex, source: Source) -> Kind:
-    """By which vectors a source is compared: a note that has only a static one, by static ones."""
+    """The kind of vectors to compare by: static ones if the note has no other."""
     if source.vector is not None:
         return source.vector_kind
     known = loaded.vectors(Kind.MEANING) if loaded.vectors_in_use.kind is Kind.MEANING else None
@@ -147,18 +146,18 @@ def kind_of(loaded: MemoryIndex, source: Source) -> Kind:
 
 
 def meaning(loaded: MemoryIndex, source: Source) -> Scores:
-    """Cosine of the vectors, seen from the average note."""
+    """Cosine of the vectors, centred on the average note."""
     kind = kind_of(loaded, source)
-    found = _alike(loaded, source, kind)
+    found = _similarity(loaded, source, kind)
     if kind is Kind.STATIC or source.slot is None or not loaded.vectors_in_use.is_mixed:
         return found
-    # A note that has only a static vector yet is compared by that: against the best, as the others.
-    is_late = _has(loaded, Kind.STATIC) & ~_has(loaded, Kind.MEANING)
-    static = _alike(loaded, source, Kind.STATIC)
+    # Notes with only a static vector so far are compared by it; each kind is scaled to its best.
+    is_late = _with_vector(loaded, Kind.STATIC) & ~_with_vector(loaded, Kind.MEANING)
+    static = _similarity(loaded, source, Kind.STATIC)
     return np.where(is_late, to_one(static, source.slot), to_one(found, source.slot))
 
 
-def _alike(loaded: MemoryIndex, source: Source, kind: Kind) -> Scores:
+def _similarity(loaded: MemoryIndex, source: Source, kind: Kind) -> Scores:
     known = loaded.vectors(kind)
     if known is None:
         return np.zeros(loaded.size)
@@ -170,13 +169,13 @@ def _alike(loaded: MemoryIndex, source: Source, kind: Kind) -> Scores:
     return known.alike(vector.astype(np.float32))
 
 
-def _has(loaded: MemoryIndex, kind: Kind) -> NDArray[np.bool_]:
+def _with_vector(loaded: MemoryIndex, kind: Kind) -> NDArray[np.bool_]:
     known = loaded.vectors(kind)
     return known.is_known & loaded.is_alive if known is not None else np.zeros(loaded.size, bool)
 
 
 def _mentions(loaded: MemoryIndex, source: Source) -> Scores:
-    """Which notes have a name that stands in the source, word by word."""
+    """Scores the notes whose full name occurs in the source."""
     sequence = source.sequence.tolist()
     places: dict[int, list[int]] = defaultdict(list)
     for position, term in enumerate(sequence):
@@ -199,37 +198,39 @@ def _mentions(loaded: MemoryIndex, source: Source) -> Scores:
     return found
 
 
-def _answers(loaded: MemoryIndex, source: Source, cover: Scores) -> Scores:
-    """Who names the source."""
+def _mentions_back(loaded: MemoryIndex, source: Source, cover: Scores) -> Scores:
+    """Scores the notes that mention the source by name."""
     found = np.zeros(loaded.size)
     phrases = loaded.cards[source.slot].phrases if source.slot is not None else ()
     known = [one for one in phrases if loaded.is_known(one)]
     if not known:
         return found
-    # Of names that tell as much, the first.
+    # Of equally rare names, the first.
     phrase = max(known, key=lambda one: loaded.idf_of(np.array(one)).sum())
     terms = np.unique(np.array(phrase, dtype=np.int32))
     having = np.bincount(loaded.terms.among(terms).slots, minlength=loaded.size)
     slots = np.nonzero(having == len(terms))[0]
     if len(phrase) > 1:
         first = sorted(slots.tolist(), key=lambda one: (-cover[one], loaded.cards[one].order))
-        slots = _having(loaded, first[:_MOST_READ], phrase)
+        slots = _with_phrase(loaded, first[:_MAX_NOTES_READ], phrase)
     found[slots] = 1
     return found
 
 
-def _having(loaded: MemoryIndex, slots: list[int], phrase: tuple[int, ...]) -> NDArray[np.int64]:
-    """Those slots whose text has the words of the phrase one after the other."""
+def _with_phrase(
+    loaded: MemoryIndex, slots: list[int], phrase: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """The slots whose text contains the phrase as consecutive words."""
     read = loaded.rows.places([loaded.cards[slot].number for slot in slots])
     having = []
     for slot in slots:
         places = read.get(loaded.cards[slot].number)
-        if places is None or _holds(places.terms, phrase):
+        if places is None or _contains(places.terms, phrase):
             having.append(slot)
     return np.array(having, dtype=np.int64)
 
 
-def _holds(sequence: Ints, phrase: Sequence[int]) -> bool:
+def _contains(sequence: Ints, phrase: Sequence[int]) -> bool:
     if len(sequence) < len(phrase):
         return False
     last = len(sequence) - len(phrase) + 1
@@ -240,7 +241,7 @@ def _holds(sequence: Ints, phrase: Sequence[int]) -> bool:
 
 
 def to_one(scores: Scores, left_out: int | None = None) -> Scores:
-    """The scores against the best of them; the note that is left out has none."""
+    """The scores divided by the highest; the note that is left out gets 0."""
     others = scores.copy()
     if left_out is not None:
         others[left_out] = 0

@@ -1,20 +1,28 @@
-"""The indexes of related notes between index runs: whether they are sound, meaning vectors."""
+"""Maintains the indexes of related notes between runs: checks, meaning vectors, removed vaults."""
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
+from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.place import RelationsPlace, format_now
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.rows_file import discard, find_rows, forget_notes
+from obsidian_rag.relations.score import related
+from obsidian_rag.relations.source import note_source
 from obsidian_rag.relations.vectors import refresh_meaning_vectors
 from obsidian_rag.store import IndexState
 
+_MAX_NOTES_COMPARED = 300
+_SCORE_TOLERANCE = 1e-3
+# By link id and path.
+_NoteKey = tuple[str, str]
+
 
 def check_relations(place: RelationsPlace, *, is_deep: bool = False) -> tuple[int, str | None]:
-    """How many notes are related, and what is wrong with the indexes, if anything."""
+    """The number of related notes, and the damage found in the indexes, if any."""
     try:
         rows = find_rows(place.config.home, format_now(place), is_strict=True)
         if rows is None:
@@ -35,17 +43,17 @@ def refresh_meanings(
     paths: Collection[tuple[str, str]] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> int:
-    """After meaning vectors were added: take up those of notes that have all of theirs now.
+    """Update the meaning vectors of notes whose passages all have theirs now.
 
-    Tells how many notes got one. Of `paths`, each with a link id, or of all notes, only those that
-    have not got the one of their present text are looked at. Damage is left to the next index run.
+    Returns how many notes got one. `paths`, each with a link id, limits the notes; only those with
+    an outdated vector are checked. Damage is left to the next index run.
     """
     store, found = place.meaning_store, 0
     rows = find_rows(place.config.home, format_now(place))
     if rows is None:
         return 0
     state = IndexState(place.database)
-    with contextlib.suppress(IndexCorrupted), _written(place, rows):
+    with contextlib.suppress(IndexCorrupted), _closing_after_write(place, rows):
         if store is None:
             return 0
         for link_id in rows.link_ids().values():
@@ -63,21 +71,21 @@ def refresh_meanings(
 
 
 def forget_vault(place: RelationsPlace, link_id: str) -> int:
-    """Take all notes of a vault out of the indexes of related notes; how many there were.
+    """Remove all notes of a vault from the indexes of related notes; returns their number.
 
     Damage is left to the next index run.
     """
     rows = find_rows(place.config.home, format_now(place))
     if rows is None:
         return 0
-    with contextlib.suppress(IndexCorrupted), _written(place, rows):
-        return forget_notes(rows, link_id, place.config.settings.relations.ngram_size)
+    with contextlib.suppress(IndexCorrupted), _closing_after_write(place, rows):
+        return forget_notes(rows, link_id)
     return 0
 
 
 @contextlib.contextmanager
-def _written(place: RelationsPlace, rows: Rows) -> Iterator[Rows]:
-    """The indexes while they are written; damaged ones are thrown away, to be made again."""
+def _closing_after_write(place: RelationsPlace, rows: Rows) -> Iterator[Rows]:
+    """Close the indexes after writing; discard them if damaged, so that they are rebuilt."""
     try:
         yield rows
     except IndexCorrupted:
@@ -86,3 +94,32 @@ def _written(place: RelationsPlace, rows: Rows) -> Iterator[Rows]:
         raise
     finally:
         rows.close()
+
+
+def differing_answers(rows: Rows, clean: Rows, settings: RelationsSettings) -> list[str]:
+    """Notes whose related notes differ between two indexes; of many notes, only a sample."""
+    use_links = settings.use_links and settings.profile != "seed"
+    ours, theirs = (MemoryIndex(one, use_links=use_links) for one in (rows, clean))
+    notes = sorted({*ours.by_path, *theirs.by_path})
+    compared = notes[:: len(notes) // _MAX_NOTES_COMPARED + 1]
+    return [
+        note[1]
+        for note in compared
+        if not _is_same(_scores(ours, note, settings), _scores(theirs, note, settings))
+    ]
+
+
+def _scores(
+    loaded: MemoryIndex, note: _NoteKey, settings: RelationsSettings
+) -> dict[_NoteKey, float] | None:
+    slot = loaded.by_path.get(note)
+    if slot is None:
+        return None
+    found = related(loaded, note_source(loaded, slot, ()), settings)
+    return {loaded.cards[one.slot].key: one.score for one in found}
+
+
+def _is_same(one: dict[_NoteKey, float] | None, other: dict[_NoteKey, float] | None) -> bool:
+    if one is None or other is None or one.keys() != other.keys():
+        return one is other is None
+    return all(abs(score - other[note]) < _SCORE_TOLERANCE for note, score in one.items())

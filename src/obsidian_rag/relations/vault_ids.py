@@ -1,7 +1,7 @@
-"""The ids of the vault's notes: all of them held against the rules, and new ones on request.
+"""Checks the ids of a vault's notes against the rules, and finds notes that lack one.
 
-Ids are read from the files, so that a check tells of now. Names and circles in `related:` fields
-are known to the indexes alone, and told as of the last sync.
+Ids are read from the files, so a check is current. Names and cycles in `related:` fields come from
+the indexes, as of the last sync.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,20 +16,20 @@ from obsidian_rag.notes import (
     read_id,
     read_related,
 )
-from obsidian_rag.relations.consumer import is_admitted
 from obsidian_rag.relations.ids import IdReport, check_ids
 from obsidian_rag.relations.note_edit import read_head
 from obsidian_rag.relations.place import RelationsPlace
 from obsidian_rag.relations.query import relation_troubles, relations_state
+from obsidian_rag.relations.writer import is_admitted
 from obsidian_rag.vault import SkippedFile, Vault
 
 Counted = Callable[[int, int], None]
-_MOST_NAMED = 10
+_MAX_NOTES_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class DanglingRelation:
-    """An entry of `related:` that leads nowhere: the note it stands in, and what it names."""
+    """An entry of `related:` without a target: its note, and what it names."""
 
     path: str
     target: str
@@ -37,7 +37,7 @@ class DanglingRelation:
 
 @dataclass(frozen=True, slots=True)
 class IdCheck:
-    """What a check found. Circles do no harm; they are None while nothing is indexed."""
+    """The findings of a check. Cycles are harmless; None while nothing is indexed."""
 
     report: IdReport
     dangling: tuple[DanglingRelation, ...]
@@ -46,19 +46,19 @@ class IdCheck:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is there to be corrected."""
+        """Whether there is nothing to correct."""
         return self.report.is_clean and not self.dangling and not self.unread
 
 
 def check_note_ids(
     place: RelationsPlace, vault: Vault, listener: Counted = lambda _done, _total: None
 ) -> IdCheck:
-    """Hold every note's id against the rules, and look where the relations lead.
+    """Check every note's id against the rules, and find dangling relations and cycles.
 
     Notes that say `rag: false` and those in `relations.excluded_folders` need no id.
 
     Raises:
-        NotFound: the vault's folder is not there.
+        NotFound: the vault's folder is missing.
     """
     notes, unread = _read(place, vault, listener)
     report = _report(notes)
@@ -66,17 +66,17 @@ def check_note_ids(
     cycles = None
     if (relations_state(place) or {}).get("notes"):
         lost, ways = relation_troubles(place, vault.link_id)
-        cycles = tuple(sorted(map(_from_first, ways)))
+        cycles = tuple(sorted(map(_rotate_to_first, ways)))
     return IdCheck(report, tuple(_dangling(notes, report, lost)), cycles, tuple(unread))
 
 
 def notes_without_id(
     place: RelationsPlace, vault: Vault, listener: Counted = lambda _done, _total: None
 ) -> list[str]:
-    """The notes that lack a good id, in path order; a bad one counts as none.
+    """The notes without a valid id, in path order.
 
     Raises:
-        NotFound: the vault's folder is not there.
+        NotFound: the vault's folder is missing.
     """
     report = _report(_read(place, vault, listener)[0])
     bad = (one.path for one in (*report.invalid, *report.not_lower_case))
@@ -97,7 +97,7 @@ def note_for_id(vault: Vault, name: str) -> str:
     if len(named) == 1:
         return named[0]
     if named:
-        some = ", ".join(f"'{path}'" for path in named[:_MOST_NAMED])
+        some = ", ".join(f"'{path}'" for path in named[:_MAX_NOTES_NAMED])
         raise InvalidArgument(
             f"Several notes are called '{name}': {some}.", "Name one by its path."
         )
@@ -105,7 +105,7 @@ def note_for_id(vault: Vault, name: str) -> str:
 
 
 def has_id(vault: Vault, path: str) -> bool:
-    """Whether a note has an id at this moment, good or bad."""
+    """Whether a note has an id now, valid or not."""
     head = _head(vault, path)
     return isinstance(head, Note) and read_id(head.frontmatter) is not None
 
@@ -113,7 +113,7 @@ def has_id(vault: Vault, path: str) -> bool:
 def _read(
     place: RelationsPlace, vault: Vault, listener: Counted
 ) -> tuple[list[Note], list[SkippedFile]]:
-    """The notes that need an id, as far as their frontmatter goes, and what cannot be read."""
+    """The frontmatter of the notes that need an id, and the files that cannot be read."""
     settings = place.config.settings.relations
     found = (entry.rel_path for entry in vault.scan().files)
     paths = [path for path in found if is_markdown(path) and is_admitted(path, settings)]
@@ -123,7 +123,7 @@ def _read(
         if isinstance(head, Note):
             if head.policy is not RagPolicy.NEVER:
                 notes.append(head)
-        elif head.reason != "missing":  # a file may go away between the walk and its turn
+        elif head.reason != "missing":  # the file was deleted since the scan
             unread.append(head)
         listener(done, len(paths))
     return notes, unread
@@ -145,7 +145,7 @@ def _report(notes: Iterable[Note]) -> IdReport:
 def _dangling(
     notes: Iterable[Note], report: IdReport, lost: set[tuple[str, str]]
 ) -> Iterator[DanglingRelation]:
-    """Ids that no note has now, and names that led nowhere at the last sync."""
+    """Ids that no note has now, and names without a target at the last sync."""
     for note in notes:
         for relation in read_related(note.frontmatter):
             is_lost = (
@@ -157,7 +157,7 @@ def _dangling(
                 yield DanglingRelation(note.path, relation.target)
 
 
-def _from_first(way: list[str]) -> tuple[str, ...]:
-    """The same circle, begun at the note whose path comes first."""
+def _rotate_to_first(way: list[str]) -> tuple[str, ...]:
+    """The same cycle, rotated to begin at the first note by path."""
     at = way.index(min(way))
     return (*way[at:], *way[:at])

@@ -21,7 +21,7 @@ from obsidian_rag.vault import Vault, resolve
 
 @dataclass(frozen=True, slots=True)
 class WrittenRelation:
-    """A relation as it stands in the source now; `is_existing` if it stood there before."""
+    """A relation in the source note; `is_existing` if it was there before."""
 
     source: str
     target: str
@@ -34,7 +34,7 @@ class WrittenRelation:
 
 @dataclass(frozen=True, slots=True)
 class NotePreview:
-    """A note's text before and after a change that nobody has made yet."""
+    """A note's text before and after a change that is not written yet."""
 
     path: str
     before: str
@@ -43,7 +43,7 @@ class NotePreview:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A relation and the new texts; none where a note stays as it is."""
+    """A relation and the new texts; None for an unchanged note."""
 
     relation: Relation
     source_text: str | None
@@ -61,14 +61,15 @@ def add_relation(
     may_add_id: bool = False,
     is_owner: bool = False,
 ) -> WrittenRelation:
-    """Name the target's id in the source's `related:`; a relation that is there stays as it is.
+    """Add the target's id to the source's `related:`; an existing relation stays unchanged.
 
-    A target without an id gets one if `may_add_id`. It is written first: should the source then
-    change under our hands, the vault has one good id more and is otherwise as it was.
+    A target without an id gets one if `may_add_id`. It is written first: if the source changes
+    meanwhile, the vault has gained one valid id and nothing else has changed.
 
     Raises:
         NotFound: there is no such note, or it says `rag: false` and you are not its owner.
-        InvalidArgument: a note with itself, a target without a good id, or no place to write.
+        InvalidArgument: both notes are the same, the target has no valid id, or the frontmatter
+            cannot be edited.
         SecurityViolation: a path leaves the vault or is hidden.
         NoteChanged: a note has been edited meanwhile.
         ReadOnly: a note may not be written.
@@ -76,8 +77,8 @@ def add_relation(
     """
     source = open_for_edit(vault, source_rel, is_owner=is_owner)
     target = open_for_edit(vault, target_rel, is_owner=is_owner)
-    # Both edits are known to work before the first of them is written.
-    plan = _planned(source, target, rel=rel, auto=auto, rich=rich, may_add_id=may_add_id)
+    # Plan both edits before writing the first.
+    plan = _plan_write(source, target, rel=rel, auto=auto, rich=rich, may_add_id=may_add_id)
     if plan.target_text is not None:
         target.save(plan.target_text)
     if plan.source_text is not None:
@@ -103,17 +104,17 @@ def preview_relation(
     """
     source = open_for_edit(vault, source_rel, is_owner=is_owner)
     target = open_for_edit(vault, target_rel, is_owner=is_owner)
-    plan = _planned(source, target, rel=rel, auto=False, rich=rich, may_add_id=True)
+    plan = _plan_write(source, target, rel=rel, auto=False, rich=rich, may_add_id=True)
     edits = [(target, plan.target_text), (source, plan.source_text)]
     return [NotePreview(one.path, one.text, text) for one, text in edits if text is not None]
 
 
-def _planned(
+def _plan_write(
     source: NoteEdit, target: NoteEdit, *, rel: str, auto: bool, rich: bool, may_add_id: bool
 ) -> _Plan:
-    """The texts that both notes get; nothing is written."""
-    _refuse_itself(source, target)
-    note_id = _good_id(target, may_add_id)
+    """The relation and the new texts; writes nothing."""
+    _check_distinct(source, target)
+    note_id = _valid_id(target, may_add_id)
     target_id = note_id.value if note_id else make_id()
     for relation in read_related(source.note.frontmatter):
         if relation.target == target_id and not relation.is_link:
@@ -124,16 +125,16 @@ def _planned(
     return _Plan(relation, source_text, target_text)
 
 
-def _refuse_itself(source: NoteEdit, target: NoteEdit) -> None:
-    # By file, because links and disks that ignore case give one note several names.
-    with contextlib.suppress(FileNotFoundError):  # then saving says that it is gone
+def _check_distinct(source: NoteEdit, target: NoteEdit) -> None:
+    # Compare files: symlinks and case-insensitive disks give one note several names.
+    with contextlib.suppress(FileNotFoundError):  # saving reports it
         places = [resolve(opened.vault.root, opened.path) for opened in (source, target)]
         if places[0].samefile(places[1]):
             raise InvalidArgument("A note cannot be related to itself.", "Name two notes.")
 
 
-def _good_id(target: NoteEdit, may_add_id: bool) -> NoteId | None:
-    """The target's id; None if it has none and may get one."""
+def _valid_id(target: NoteEdit, may_add_id: bool) -> NoteId | None:
+    """The target's id; None if it has none and one may be added."""
     found = read_id(target.note.frontmatter)
     if found and found.trouble:
         raise InvalidArgument(

@@ -19,10 +19,9 @@ from obsidian_rag.search.evaluation import (
 )
 from obsidian_rag.search.facts import Facts, FoundFact
 from obsidian_rag.search.filters import fits_any, property_names
-from obsidian_rag.search.meanings import Meanings
 from obsidian_rag.search.passages import note_passages
 from obsidian_rag.search.query import DateRange, PropertyFilter, parse_property, parse_query
-from obsidian_rag.search.searcher import Searcher
+from obsidian_rag.search.searcher import Meanings, Searcher
 from obsidian_rag.search.words import has_phrase, matched_terms, question_words
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What a search is asked and what it answers."""
+"""The request and the answer of a search."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ class Signals(StrEnum):
 class Filters:
     """What a hit must satisfy; an empty filter admits everything.
 
-    Of `directories` and each group of `tags` and `vaults`, one must fit; every group must. Vaults
-    go by name or link id. Without `with_private`, notes that say `rag: private` are as good as
-    absent, and so are notes outside of `scope`: no signal looks at them.
+    One of `directories`, and one of each group of `tags` and `vaults`, must match. Vaults are given
+    by name or link id. Without `with_private`, notes with `rag: private` are treated as absent, and
+    so are notes outside of `scope`: no signal sees them.
     """
 
     directories: tuple[str, ...] = ()
@@ -34,19 +34,21 @@ class Filters:
     paths: tuple[str, ...] = ()
     with_private: bool = True
     scope: Scope = EVERYTHING
-    # Whether properties, as lines of text, may decide: those of other notes fit no filter.
+    # Notes, by link id and path, treated as absent because their files have changed since.
+    without: frozenset[tuple[str, str]] = frozenset()
+    # Privacy check of a note's properties, as lines of text: if it fails, no filter matches them.
     may_tell: Callable[[str], bool] | None = None
-    # Which files may still answer, by link id and path: settings may have changed since.
+    # Whether a file, by link id and path, may still answer: settings may have changed since.
     admits: Callable[[str, str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A question with its filters. `today` is what "last March" is counted from.
+    """A question with its filters. `today` is what "last March" is relative to.
 
-    `by_section` keeps passages of different sections apart, so that each can be judged by itself;
-    as some will be withheld, phrases count as whole words only and no word is put right.
-    `leave_out` names signals that do not count, to see what each is worth.
+    `by_section` keeps passages of different sections apart, so that each can be checked separately;
+    as some will be withheld, phrases match whole words only and spelling is not corrected.
+    `leave_out` names signals to ignore, to measure what each contributes.
     """
 
     question: str
@@ -62,7 +64,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """How a hit came by its score: each signal's share, and the question's words it contains."""
+    """Explains a hit's score: each signal's share, and the question's words it contains."""
 
     signals: dict[str, float]
     terms: tuple[str, ...]
@@ -70,7 +72,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that answers. Lines are 1-based and count the file's own lines."""
+    """A passage that answers. Lines are 1-based lines of the file."""
 
     text: str
     score: float
@@ -102,9 +104,9 @@ class Suggestion:
 class Answer:
     """Hits, best first.
 
-    `confidence` says from 0 to 1 how sure it is that the first ones answer the question, and can be
-    compared between questions; `is_weak` that they probably do not. `corrected` is the question as
-    it was asked when words in it seemed misspelt.
+    `confidence`, from 0 to 1: how likely the first hits answer the question, comparable between
+    questions; `is_weak` if they probably do not. `corrected` is the question that was searched if
+    words in it seemed misspelt.
     """
 
     hits: tuple[Hit, ...]

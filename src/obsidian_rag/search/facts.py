@@ -1,4 +1,4 @@
-"""Facts the user asked us to remember, found by key, by words and by meaning."""
+"""Facts that the user asked to remember, found by key, by words and by meaning."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,46 +18,46 @@ from obsidian_rag.store import Database, Fact, Memory
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# No more of a fact is embedded than of a chunk.
+# As much of a fact is embedded as of a chunk.
 _EMBEDDED_CHARS = 2000
 _WORDS_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFact:
-    """A fact, and how well it fits what was asked: 0 to 1."""
+    """A fact, and how well it matches the query: 0 to 1."""
 
     fact: Fact
     score: float = 1.0
 
 
 class Facts:
-    """What one installation remembers."""
+    """The facts of one installation."""
 
     def __init__(self, database: Database, embedder: Callable[[], Embedder]) -> None:
-        """`embedder` is asked for when facts are to be found by their meaning."""
+        """`embedder` is called only when facts are searched by meaning."""
         self._memory = Memory(database)
         self._embedder = embedder
 
     def store(self, key: str, value: str, source: str, link_id: str) -> None:
-        """Remember a fact of a note, replacing what was known under the same key."""
+        """Store a fact of a note, replacing any with the same key."""
         self._memory.store(key, value, source, link_id)
 
     def get(self, key: str) -> FoundFact | None:
-        """The fact with exactly this key."""
+        """The fact with exactly this key, if there is one."""
         fact = self._memory.get(key)
         return FoundFact(fact) if fact else None
 
     def all(self) -> list[FoundFact]:
-        """Every fact, the latest first."""
+        """Every fact, newest first."""
         return [FoundFact(fact) for fact in self._memory.all()]
 
     def forget(self, key: str) -> bool:
-        """Remove a fact; whether there was one."""
+        """Remove a fact; return whether there was one."""
         return self._memory.forget(key)
 
     def nearest(self, query: str) -> tuple[list[FoundFact], ObsidianRagError | None]:
-        """Facts by meaning and words; by words alone, and why, when the embedder fails."""
+        """Facts by meaning and words; if the embedder fails, by words alone, with its error."""
         shares = {fact.key: share for fact, share in self._memory.search(query)}
         facts = self._memory.all()
         trouble: ObsidianRagError | None = None
@@ -75,7 +75,7 @@ class Facts:
     def _similarities(self, facts: Sequence[Fact], query: str) -> dict[str, float]:
         """The cosine of each fact with the query."""
         embedder = self._embedder()
-        # A fact may come from a private note, and what is private does not leave the machine.
+        # A fact may come from a private note, and private text must not leave the machine.
         if embedder.is_external or not facts:
             return {}
         asked = embedder.embed_query(query)
@@ -83,7 +83,7 @@ class Facts:
         return dict(zip((fact.key for fact in facts), (rows @ asked).tolist(), strict=True))
 
     def _vectors(self, facts: Sequence[Fact], width: int) -> "NDArray[np.float32]":
-        """One row per fact: kept ones, and new ones for facts that have none of this embedder."""
+        """One row per fact; vectors that this embedder has not made yet are made and stored."""
         embedder = self._embedder()
         known = {
             key: row

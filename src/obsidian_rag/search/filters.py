@@ -1,4 +1,4 @@
-"""Filters as conditions of the store, so that they hold before anything is ranked."""
+"""Turn filters into SQL conditions, applied before anything is ranked."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -9,26 +9,27 @@ from obsidian_rag.search.answer import Filters
 from obsidian_rag.search.query import DateRange
 from obsidian_rag.store import ChunkStore, Database, Links, Lookup, Properties, quoted
 
-_LEAST_SHARED = 0.02
+_MIN_OVERLAP = 0.02
 
 
 def visible(filters: Filters) -> str | None:
-    """The SQL condition of what the caller may know of at all; None admits everything."""
+    """SQL condition for the notes the caller may know about; None admits everything."""
     scope = filters.scope
     parts = [
-        # Written so: `is_private = false` takes three times as long.
+        # `is_private = false` would take three times as long.
         *([] if filters.with_private else ["NOT is_private"]),
         *([] if scope.vaults is None else [one_of("link_id", list(scope.vaults))]),
         *([] if scope.folders is None else [below(scope.folders)]),
+        *(f"NOT {_notes(link_id, paths)}" for link_id, paths in _by_vault(filters.without)),
     ]
     return " AND ".join(parts) if parts else None
 
 
 def condition(filters: Filters, database: Database) -> str | None:
-    """The SQL condition of the filters; None admits everything.
+    """SQL condition for the filters; None admits everything.
 
     Raises:
-        InvalidArgument: a vault is not known.
+        InvalidArgument: a vault does not exist.
     """
     known = visible(filters)
     parts = [
@@ -44,27 +45,27 @@ def condition(filters: Filters, database: Database) -> str | None:
 
 
 def fits_any(filters: Filters, chunks: ChunkStore, database: Database) -> bool:
-    """Whether any passage fits."""
+    """Whether any passage matches."""
     return bool(Lookup(chunks).admitted(condition(filters, database), 1))
 
 
 def within(dates: DateRange) -> str:
-    """Passages that belong to these days by a date of their note or heading; none without one."""
-    return _having(keys_within(dates.first, dates.last))
+    """Passages dated within these days by their note or heading; undated ones do not match."""
+    return _has_date_key(keys_within(dates.first, dates.last))
 
 
 def saying(dates: DateRange) -> str:
-    """Passages whose text speaks of these days ("due 2026-06-13"), whatever they are dated."""
-    return _having([f"{SAID}{key}" for key in keys_within(dates.first, dates.last)])
+    """Passages whose text mentions these days ("due 2026-06-13"), whatever their own date."""
+    return _has_date_key([f"{SAID}{key}" for key in keys_within(dates.first, dates.last)])
 
 
 def undated() -> str:
-    """Passages that belong to no date."""
+    """Passages without a date."""
     return "NOT is_dated"
 
 
 def closeness(row_dates: Iterable[str], dates: DateRange) -> float:
-    """How well a passage's best date fits these days: 1 if they are the same, 0 if outside.
+    """How well a passage's best date matches these days: 1 if equal, 0 if outside.
 
     For a month, the note of that month comes before the notes of its days, and these before the
     note of the year. A note of a whole year is outside of a day in it.
@@ -79,11 +80,11 @@ def _overlap(one: str, first: date, last: date) -> float:
     shared = (min(end, last) - max(start, first)).days + 1
     own = (end - start).days + 1
     either = (max(end, last) - min(start, first)).days + 1
-    is_inside = shared > _LEAST_SHARED * own
+    is_inside = shared > _MIN_OVERLAP * own
     return (shared / own + shared / either) / 2 if is_inside else 0.0
 
 
-def _having(keys: list[str]) -> str:
+def _has_date_key(keys: list[str]) -> str:
     return f"array_has_any(dates, [{', '.join(map(quoted, keys))}])" if keys else "false"
 
 
@@ -117,15 +118,23 @@ def _properties(filters: Filters, database: Database) -> Iterable[str]:
                 ]
                 for link_id, paths in notes.items()
             }
-        tests = (
-            f"(link_id = {quoted(link_id)} AND {one_of('source_file', paths)})"
-            for link_id, paths in notes.items()
-        )
+        tests = (_notes(link_id, paths) for link_id, paths in notes.items())
         yield f"({' OR '.join(tests)})" if notes else "false"
 
 
+def _notes(link_id: str, paths: list[str]) -> str:
+    return f"(link_id = {quoted(link_id)} AND {one_of('source_file', paths)})"
+
+
+def _by_vault(notes: Iterable[tuple[str, str]]) -> Iterable[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = {}
+    for link_id, path in sorted(notes):
+        found.setdefault(link_id, []).append(path)
+    return found.items()
+
+
 def _vaults(filters: Filters, database: Database) -> Iterable[str]:
-    """Each group of names and link ids admits the vaults it names; all groups must."""
+    """One condition per group of vault names and link ids; all of them must hold."""
     links = Links(database).all() if filters.vaults else []
     known = [link for link in links if filters.scope.admits_vault(link.link_id)]
     for names in filters.vaults:
@@ -140,12 +149,12 @@ def _vaults(filters: Filters, database: Database) -> Iterable[str]:
 
 
 def one_of(column: str, values: list[str]) -> str:
-    """A condition that holds for these values; for none, one that never holds."""
+    """SQL condition that a column has one of these values; never true without values."""
     if not values:
         return "false"
     return f"{column} IN ({', '.join(quoted(value) for value in values)})"
 
 
 def property_names(database: Database) -> list[tuple[str, int]]:
-    """The names of all properties of indexed notes, the commonest first."""
+    """The names of all properties of indexed notes, most common first."""
     return Properties(database).names()

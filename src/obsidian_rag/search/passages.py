@@ -1,7 +1,7 @@
-"""From ranked chunks to hits: neighbours merged, no note nor copies filling the page, text cut.
+"""Turn ranked chunks into hits: merge neighbours, limit hits per note, drop copies, cut text.
 
 A hit begins under the heading that it names: it holds chunks of one section, or of a section and
-those below it. Sections of `#tag` lines stay apart. Its text is what the note says, code included.
+its subsections. Sections of `#tag` lines stay apart. Its text is that of the note, code included.
 """
 
 import math
@@ -16,12 +16,12 @@ from obsidian_rag.search.words import folded, matched, stem
 from obsidian_rag.store import ChunkStore, Database, FoundRow, Properties, passages_of
 
 MAX_CHARS = 2000
-_SHARE_OF_PAGE = 0.4
-# How far a cut goes to fall between lines, or else between words.
+_MAX_SHARE_PER_NOTE = 0.4
+# How far a cut may move to fall between lines, or else between words.
 _LINE_CHARS = 100
 _WORD_CHARS = 40
 _SHARED_CHARS = 40
-# Between two chunks of a hit.
+# Separator between two chunks of a hit.
 _GAP_CHARS = 2
 
 
@@ -36,7 +36,7 @@ class Ranked:
 
 @dataclass(slots=True)
 class _Passage:
-    """One or more neighbouring chunks of a note; the best one leads."""
+    """One or more neighbouring chunks of a note, and the best of them."""
 
     best: Ranked
     members: list[Ranked]
@@ -44,11 +44,11 @@ class _Passage:
     def way_to(
         self, row: FoundRow, free: Mapping[int, Ranked], *, by_section: bool
     ) -> list[Ranked] | None:
-        """What to add so that the passage reaches a chunk of its note: those between, then itself.
+        """The chunks to add so that the passage reaches `row`: those in between, then `row`.
 
-        `free` are the chunks of the note that were found and are in no passage yet. None where one
-        of them is not free, stands elsewhere, or would make the hit too long. A direct neighbour is
-        never too long: it is part of the passage, though perhaps not shown.
+        `free` are the note's chunks that were found and are not in a passage yet. None if one of
+        the chunks is not free, is in another section, or would make the hit too long. A direct
+        neighbour is never too long: it joins the passage, even if the cut does not show it.
         """
         places = [own.row.chunk_index for own in self.members]
         first, last, at = min(places), max(places), row.chunk_index
@@ -66,7 +66,7 @@ class _Passage:
 
 
 def _is_under(row: FoundRow, head: FoundRow, *, by_section: bool) -> bool:
-    """Whether a hit named by `head` may hold `row`: of its section, or of one below it."""
+    """Whether a hit with the heading of `head` may hold `row`: same section or a subsection."""
     if (head.heading_path, head.section) == (row.heading_path, row.section):
         return True
     if by_section or head.section is None or row.section is None:
@@ -85,29 +85,29 @@ def passages(
     by_section: bool = False,
     ahead: int = 0,
 ) -> list[Hit]:
-    """The best `limit` passages of `ranked`, which is in order.
+    """The best `limit` passages of `ranked`, which is sorted.
 
-    The first `ahead` of them come before the others, even if they are of one note.
+    The first `ahead` of them come before the others, even if they are all of one note.
     """
-    chosen = _chosen(ranked[:ahead], limit, one_each=one_each, by_section=by_section)
+    chosen = _choose(ranked[:ahead], limit, one_each=one_each, by_section=by_section)
     rest, left = ranked[ahead:], limit - len(chosen)
     if ahead:
         shown = {_note(passage.best) for passage in chosen}
         rest = [item for item in rest if _note(item) not in shown]
-    chosen += _chosen(rest, left, one_each=one_each, by_section=by_section)
-    return [_hit(_run(passage), words) for passage in chosen]
+    chosen += _choose(rest, left, one_each=one_each, by_section=by_section)
+    return [_hit(_fit_members(passage), words) for passage in chosen]
 
 
-def _chosen(
+def _choose(
     ranked: list[Ranked], limit: int, *, one_each: bool, by_section: bool
 ) -> list[_Passage]:
-    most = 1 if one_each else max(1, math.ceil(limit * _SHARE_OF_PAGE))
+    most = 1 if one_each else max(1, math.ceil(limit * _MAX_SHARE_PER_NOTE))
     chosen: list[_Passage] = []
     spare: list[_Passage] = []
     by_note: dict[tuple[str, str], list[_Passage]] = {}
     found: dict[tuple[str, str], dict[int, Ranked]] = {}
     shown: dict[str, tuple[str, str]] = {}
-    # Notes are listed whatever they say, and sections that are judged are judged each by itself.
+    # Copies stay when notes are listed, and when sections are checked separately.
     has_copies = one_each or by_section
     for item in ranked:
         found.setdefault(_note(item), {}).setdefault(item.row.chunk_index, item)
@@ -123,7 +123,7 @@ def _chosen(
                 del free[one.row.chunk_index]
         elif len(chosen) == limit:
             continue
-        elif len(mine) < most and (has_copies or _is_new(item, shown)):
+        elif len(mine) < most and (has_copies or _claim_text(item, shown)):
             mine.append(_Passage(item, [item]))
             chosen.append(mine[-1])
             free.pop(item.row.chunk_index, None)
@@ -131,15 +131,15 @@ def _chosen(
             spare.append(_Passage(item, [item]))
     if len(chosen) < limit:
         chosen += spare[: limit - len(chosen)]
-        chosen.sort(key=lambda passage: -passage.best.score)
+        # Floating-point sums differ in the last digit with the order of rows.
+        chosen.sort(key=lambda passage: -round(passage.best.score, 9))
     return chosen
 
 
 def _hit(passage: _Passage, words: tuple[str, ...]) -> Hit:
-    """The passage as it is answered."""
     row = passage.best.row
     rows = [item.row for item in passage.members]
-    text = _joined([part.shown() for part in rows])
+    text = _merge_texts([part.shown() for part in rows])
     searched = (row.names, *(one for part in rows for one in (part.chunk_text, part.words_only)))
     return Hit(
         text=text if len(text) <= MAX_CHARS else centred(text, words),
@@ -162,8 +162,8 @@ def _hit(passage: _Passage, words: tuple[str, ...]) -> Hit:
     )
 
 
-def _joined(texts: Sequence[str]) -> str:
-    """Neighbouring texts as one; what two windows share is there once."""
+def _merge_texts(texts: Sequence[str]) -> str:
+    """Join neighbouring texts; text that two of them share appears once."""
     whole = ""
     for text in filter(None, texts):
         at = whole.rfind(text[:_SHARED_CHARS]) if len(text) > _SHARED_CHARS else -1
@@ -174,8 +174,8 @@ def _joined(texts: Sequence[str]) -> str:
     return whole
 
 
-def _run(passage: _Passage) -> _Passage:
-    """The neighbours that fit into one hit, the better ones first, in order."""
+def _fit_members(passage: _Passage) -> _Passage:
+    """Keep the members that fit into one hit, best first, then sort them by position."""
     kept = [passage.best]
     size = passage.best.row.shown_chars
     for item in passage.members:
@@ -188,14 +188,14 @@ def _run(passage: _Passage) -> _Passage:
     return _Passage(passage.best, sorted(kept, key=lambda item: item.row.chunk_index))
 
 
-def _is_new(item: Ranked, shown: dict[str, tuple[str, str]]) -> bool:
-    """Whether no other note has shown the same; then this one is the note that does.
+def _claim_text(item: Ranked, shown: dict[str, tuple[str, str]]) -> bool:
+    """Record the item's text as shown by its note; False if another note has shown it already.
 
-    The same is what says the same, however it is headed and set.
+    Texts are compared without headings and white space.
     """
     text = item.row.shown()
-    said = "\n".join(line for line in text.split("\n") if not line.startswith("#")) or text
-    return shown.setdefault(" ".join(said.split()), _note(item)) == _note(item)
+    body = "\n".join(line for line in text.split("\n") if not line.startswith("#")) or text
+    return shown.setdefault(" ".join(body.split()), _note(item)) == _note(item)
 
 
 def _note(item: Ranked) -> tuple[str, str]:
@@ -203,13 +203,13 @@ def _note(item: Ranked) -> tuple[str, str]:
 
 
 def centred(text: str, words: tuple[str, ...], size: int = MAX_CHARS) -> str:
-    """At most `size` characters around the place where most of the words stand."""
+    """At most `size` characters around the place with most of the words."""
     if len(text) <= size:
         return text
-    # Letter by letter, so that a place in the folded text is the same place in the text.
+    # Folded character by character, so that positions are the same in both texts.
     plain = "".join((folded(letter) or letter)[0] for letter in text)
     room = size - (CUT_CHARS if "```" in text else 2)
-    middle = _densest(plain, words, room // 2)
+    middle = _find_densest(plain, words, room // 2)
     start = max(0, min(middle - room // 2, len(text) - room))
     end = start + room
     if start:
@@ -224,9 +224,9 @@ def centred(text: str, words: tuple[str, ...], size: int = MAX_CHARS) -> str:
     return cut_shown(text, start, end)
 
 
-def _densest(text: str, words: Sequence[str], width: int) -> int:
-    """The middle of the place of this width with most of the words; more of them, if there are."""
-    places = sorted((at, word) for word in words for at in _places(text, word))
+def _find_densest(text: str, words: Sequence[str], width: int) -> int:
+    """The middle of the span of this width with the most different words, then most words."""
+    places = sorted((at, word) for word in words for at in _find_word(text, word))
     best, middle, first = (0, 0), 0, 0
     inside: Counter[str] = Counter()
     for last, (at, word) in enumerate(places):
@@ -240,8 +240,8 @@ def _densest(text: str, words: Sequence[str], width: int) -> int:
     return middle
 
 
-def _places(text: str, word: str, most: int = 50) -> list[int]:
-    """Where a word stands; where it stands nowhere, where something like it does."""
+def _find_word(text: str, word: str, most: int = 50) -> list[int]:
+    """The positions of a word, or else of words with its stem."""
     for pattern in (rf"\b{re.escape(word)}\b", re.escape(stem(word))):
         found = [match.start() for match in re.finditer(pattern, text)]
         if found:
@@ -252,7 +252,7 @@ def _places(text: str, word: str, most: int = 50) -> list[int]:
 def note_passages(
     chunks: ChunkStore, database: Database, notes: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], tuple[list[FoundRow], str]]:
-    """The passages and properties of some notes, named by vault and path, where there are any."""
+    """The passages and properties of these notes, by vault and path, if they have passages."""
     found: dict[tuple[str, str], tuple[list[FoundRow], str]] = {}
     for link_id in sorted({link_id for link_id, _ in notes}):
         paths = [path for own, path in notes if own == link_id]

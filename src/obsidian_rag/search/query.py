@@ -1,14 +1,14 @@
-"""What a question asks for: words, phrases, exclusions, and filters written as words.
+"""Parse a question: words, phrases, exclusions, and filters written as words.
 
 owe Sreenivas                       words: any of them may be missing
-"rain garden" -roof                 an exact phrase, and a word that must not occur
-garden NOT roof                     the same; always, where `-roof` might be a flag
-tag:health path:Journal vault:Work  the filters of the search tool, as words
+"rain garden" -roof                 an exact phrase, and an excluded word
+garden NOT roof                     excludes too, also where `-roof` might be a flag
+tag:health path:Journal vault:Work  the filters of the search tool
 after:2024 before:2024-06-15        from that day on; up to the day before
 prop:rating>=4 prop:author="Le Guin"  properties: =, >, >=, <, <=, and a..b
 
-A pasted command or error message is searched as it is: with any other sign of one in the question,
-`-word` is a flag and quotes ask for nothing.
+A pasted command or error message is searched literally: if the question has any other sign of one,
+`-word` is a flag and quotes do not make a phrase.
 """
 
 import re
@@ -19,12 +19,12 @@ _TOKEN = re.compile(
     r'(?P<minus>(?<!\S)-)?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+(?:"[^"]*")?))', re.UNICODE
 )
 _FILTER = re.compile(r"(tag|path|before|after|prop|vault):(.+)", re.IGNORECASE)
-_PROPERTY = re.compile(r"([^=<>!]+?)\s*(>=|<=|=|>|<)\s*(.+)")
+_PROPERTY = re.compile(r"([^=<>!]+?)\s*(>=|<=|=|>|<)\s*([^=\s].*)")
 _DAY = re.compile(r"([12]\d{3})(?:-(\d{1,2}))?(?:-(\d{1,2}))?")
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'})
 
 
-# What nobody writes in a question, but in commands, paths, code and messages of programs.
+# Signs of a command, path, code or program message that ordinary questions do not have.
 _COMMAND = re.compile(
     r"""
       (?<!\S)(?:--[A-Za-z]|-[A-Za-z](?!\S))             # --delete, -i
@@ -39,7 +39,7 @@ _COMMAND = re.compile(
     """,
     re.VERBOSE,
 )
-# Programs that are no words of a language: after these every `-word` is a flag.
+# Program names that are not ordinary words: after these every `-word` is a flag.
 _PROGRAM = re.compile(
     r"\s*(?:[$#>]\s+)?(?:ansible|apt|apt-get|awk|aws|az|brew|bun|cargo|chmod|chown|cmake|conda|cp"
     r"|crontab|curl|deno|df|dnf|docker|docker-compose|dpkg|du|ffmpeg|gcc|gcloud|gdb|git|gpg|grep|gunzip"
@@ -49,7 +49,7 @@ _PROGRAM = re.compile(
     r"|systemctl|tar|tcpdump|terraform|tmux|ufw|unzip|uv|uvx|vim|wget|xargs|yarn|yum|zsh)\s+\S"
 )
 _ADDRESS = re.compile(r"\b[a-z][a-z+.-]*://\S+", re.IGNORECASE)
-_FILTERED = re.compile(
+_FILTER_IN_TEXT = re.compile(
     r'(?<!\S)(?:tag|path|before|after|prop|vault):(?:[^\s"]*"[^"]*"|\S+)', re.IGNORECASE
 )
 
@@ -67,7 +67,7 @@ class PropertyFilter:
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """Days from and to, both included; None is open."""
+    """First and last day, both included; None is open."""
 
     first: str | None = None
     last: str | None = None
@@ -75,9 +75,9 @@ class DateRange:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question taken apart. `text` is what remains for meaning and words.
+    """A parsed question. `text` is what remains for word and vector search.
 
-    `is_command`: it is a command, code or a message of a program, or has some in it.
+    `is_command`: it is or contains a command, code or a program's message.
     """
 
     text: str
@@ -92,7 +92,7 @@ class Query:
 
 
 def parse_query(question: str) -> Query:
-    """Take a question apart; what is not understood stays text."""
+    """Parse a question; anything not recognised stays text."""
     question = question.translate(_QUOTES)
     is_command = _is_command(question)
     words: list[str] = []
@@ -113,7 +113,7 @@ def parse_query(question: str) -> Query:
             if phrase.strip():
                 words.append(phrase.strip())
                 phrases += [] if is_command else [phrase.strip()]
-        elif (named := _FILTER.fullmatch(word.replace('"', ""))) and _is_sound(
+        elif (named := _FILTER.fullmatch(word.replace('"', ""))) and _is_valid_filter(
             named[1].lower(), named[2]
         ):
             filters.append((named[1].lower(), named[2]))
@@ -137,22 +137,22 @@ def parse_query(question: str) -> Query:
 
 
 def _is_command(question: str) -> bool:
-    # What stands in filters is no sign, nor are addresses.
-    asked = _ADDRESS.sub(" ", _FILTERED.sub(" ", question))
+    # Filters and addresses do not make a command.
+    asked = _ADDRESS.sub(" ", _FILTER_IN_TEXT.sub(" ", question))
     return _COMMAND.search(asked) is not None or (
         " -" in asked and _PROGRAM.match(asked) is not None
     )
 
 
 def _excludes(token: re.Match[str], *, is_command: bool) -> bool:
-    """Whether the minus before a word or phrase means that it must not occur."""
+    """Whether the minus before a word or phrase excludes it."""
     if token["phrase"] is not None:
         return True
     return not is_command and not token["word"][0].isdigit()
 
 
 def _is_not(tokens: list[re.Match[str]], at: int) -> bool:
-    """Whether this is the NOT that excludes what follows, and not a part of `IS NOT NULL`."""
+    """Whether this NOT excludes what follows, rather than being part of `IS NOT NULL`."""
     if tokens[at]["word"] != "NOT" or tokens[at]["minus"]:
         return False
     around = [tokens[at + 1][0]] + ([tokens[at - 1][0]] if at else [])
@@ -160,10 +160,10 @@ def _is_not(tokens: list[re.Match[str]], at: int) -> bool:
 
 
 def parse_property(text: str) -> PropertyFilter:
-    """`key=value`, `key>=3`, `key=3..5`.
+    """Parse `key=value`, `key>=3` or `key=3..5`.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: it has none of these forms.
     """
     found = _PROPERTY.fullmatch(text.strip())
     if found is None:
@@ -190,7 +190,7 @@ def first_day(text: str) -> date | None:
         return None
 
 
-def _is_sound(name: str, value: str) -> bool:
+def _is_valid_filter(name: str, value: str) -> bool:
     if name in ("before", "after"):
         return first_day(value) is not None
     return name != "prop" or _PROPERTY.fullmatch(value.strip()) is not None

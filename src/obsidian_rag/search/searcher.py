@@ -1,18 +1,22 @@
-"""Answer a question from the index alone: no file of the vault is read.
+"""Answer a question from the index alone; no file of the vault is read.
 
-Words, names, code and meaning are looked up side by side; the candidates are fetched once, scored
-by letters too, fused, and cut into hits.
+Words, names, code and meaning are looked up in parallel. The candidates are fetched once, scored by
+letters too, ranked, and cut into hits.
 """
 
 import datetime
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from obsidian_rag.search.answer import Answer, Filters, Request, Signals, Suggestion
 from obsidian_rag.search.filler import is_english
 from obsidian_rag.search.filters import closeness, condition, saying, undated, visible, within
-from obsidian_rag.search.meanings import Meanings, Vectoriser
+from obsidian_rag.search.keywords import Keywords, idf
+from obsidian_rag.search.letters import corrected, has_unknown_name
 from obsidian_rag.search.passages import Ranked, passages
 from obsidian_rag.search.query import DateRange, Query, parse_query
 from obsidian_rag.search.rank import (
@@ -28,49 +32,83 @@ from obsidian_rag.search.rank import (
     normalised,
     rank,
 )
-from obsidian_rag.search.telling import Telling, rarity_of
-from obsidian_rag.search.typos import corrected, has_unknown_name
 from obsidian_rag.search.when import Span, find_span, without
 from obsidian_rag.search.words import (
     folded,
+    has_keywords,
     has_phrase,
-    has_telling,
     question_words,
     root,
     stem,
     word_query,
     words_of,
 )
-from obsidian_rag.store import ChunkStore, Clause, Database, FoundRow, Lookup, summed
+from obsidian_rag.store import ChunkStore, Clause, Database, FoundRow, Lookup, MeaningStore, summed
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    import numpy as np
     from numpy.typing import NDArray
 
-_CANDIDATES = 200
-_FETCHED = 130
-_DEEPEST = 20_000
+
+# How many of the best notes are compared as a whole, and by how many passages in all.
+_MAX_NOTES = 20
+_MAX_NOTE_PASSAGES = 5000
+
+Vectoriser = Callable[[str], "NDArray[np.float32] | None"]
+_Note = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Meanings:
+    """Meaning vectors of questions, and of the passages that have one."""
+
+    vectorise: Vectoriser
+    store: MeaningStore
+    is_multilingual: bool = False
+
+    def of_notes(
+        self, lookup: Lookup, vector: "NDArray[np.float32]", rows: Iterable[FoundRow]
+    ) -> dict[_Note, float]:
+        """Similarity of the first notes of these rows, by the mean of each note's vectors."""
+        notes: dict[_Note, None] = {}
+        for row in rows:
+            notes[row.link_id, row.source_file] = None
+            if len(notes) == _MAX_NOTES:
+                break
+        ids = lookup.chunks_of_notes(list(notes), _MAX_NOTE_PASSAGES)
+        vectors = self.store.vectors([one for some in ids.values() for one in some])
+        near = {}
+        for note, some in ids.items():
+            known = [vectors[one] for one in some if one in vectors]
+            mean = np.sum(known, axis=0) if known else np.zeros_like(vector)
+            if (length := float(np.linalg.norm(mean))) > 0:
+                near[note] = float(mean @ vector) / length
+        return near
+
+
+_MIN_CANDIDATES = 200
+_MAX_FETCHED = 130
+_MAX_CANDIDATES = 20_000
 _CANDIDATES_PER_HIT = 6
-# Beyond that a word says next to nothing.
-_MOST_COUNTED = 2000
-# Of what a filter leaves, so many are looked at one by one when it leaves out most of the nearest.
-_MOST_ADMITTED = 20_000
+# A word in more passages than this carries almost no information.
+_MAX_COUNTED_PASSAGES = 2000
+# How many rows are compared one by one when a filter removes most of the nearest.
+_MAX_ADMITTED = 20_000
 _NEAREST = 100
-_NEARLY_ALL = 0.95
-# How near to the time that was asked for a passage is that speaks of it.
-_SAYING = 0.5
+_COUNTS_AS_ALL = 0.95
+# The closeness in time of a passage that only mentions the date asked for.
+_MENTION_CLOSENESS = 0.5
 _LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One question on its way through the store; `where` admits the rows that may answer it.
+    """A question and its conditions; `where` admits the rows that may answer it.
 
-    `visible` admits the rows that the caller may know of at all, if that is not all of them: how
-    rare a word is among the others may not show in the answer.
+    `visible` admits the rows that the caller may know of at all; None admits all. Word counts use
+    only those, so that scores reveal nothing about the others.
     """
 
     lookup: Lookup
@@ -84,16 +122,16 @@ class _Asked:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The telling words."""
+        """The keywords."""
         return question_words(self.query.text) if self.query.text else ()
 
     def uses(self, signal: str) -> bool:
-        """Whether a signal may have a say."""
+        """Whether the request lets a signal count."""
         return signal not in self.request.leave_out
 
 
 class Searcher:
-    """Searches one index. `vectorise` is None when no vectors can be had."""
+    """Searches one index; `vectorise` is None when there are no vectors."""
 
     def __init__(
         self,
@@ -118,45 +156,45 @@ class Searcher:
             ObsidianRagError: the question could not be embedded.
         """
         query = parse_query(request.question)
-        filters = _joined(request.filters, query)
+        filters = _merge_filters(request.filters, query)
         lookup = Lookup(self._chunks)
         filters = replace(filters, with_private=filters.with_private or not lookup.has_private())
         fixed = condition(filters, self._database)
-        span = self._span(request, query, filters)
+        span = self._find_span(request, query, filters)
         asked = _Asked(lookup, request, query, fixed, visible(filters))
-        # The store compares vectors while words are counted. Not with those of a service: a slip
-        # would be sent there, and what it should have been too.
+        # Start comparing vectors while words are counted. Not with a remote service: both the
+        # misspelt and the corrected question would be sent there.
         if span is None and self._provider == "builtin":
-            self._near(asked, _most_candidates(request))
-        asked = _spelt_right(asked, span)
-        if span is None and asked.query is not query:  # a slip may have hidden it
-            span = self._span(request, asked.query, filters)
+            self._begin_by_vector(asked, _most_candidates(request))
+        asked = _correct_spelling(asked, span)
+        if span is None and asked.query is not query:  # a typo may have hidden it
+            span = self._find_span(request, asked.query, filters)
         if span is not None and asked.uses("date"):
-            answer = self._in_span(asked, span)
+            answer = self._search_span(asked, span)
             if answer is not None:
                 return answer
         suggestion = _suggestion(span, is_applied=False) if span else None
         return self._answer(asked, suggestion)
 
-    def _span(self, request: Request, query: Query, filters: Filters) -> Span | None:
+    def _find_span(self, request: Request, query: Query, filters: Filters) -> Span | None:
         if not request.use_dates or filters.dates is not None:
             return None
         return find_span(query.text, request.today or datetime.date.today())
 
-    def _in_span(self, asked: _Asked, span: Span) -> Answer | None:
-        """What is of the time that was asked for, what speaks of it, then what has no date.
+    def _search_span(self, asked: _Asked, span: Span) -> Answer | None:
+        """Passages of the time asked for, then those that mention it, then undated ones.
 
-        None if nothing is of that time.
+        None if there are none of that time.
         """
         text = without(asked.query.text, span)
-        timeless = replace(asked.query, text=text if has_telling(text) else "")
+        timeless = replace(asked.query, text=text if has_keywords(text) else "")
         inside = replace(asked, query=timeless, span=span)
         dates = _range(span)
         best: list[Ranked] = []
         confidence, ahead = 0.0, 0
         for here, where in (
             (inside, within(dates)),
-            (replace(inside, least_close=_SAYING), saying(dates)),
+            (replace(inside, least_close=_MENTION_CLOSENESS), saying(dates)),
             (asked, undated()),
         ):
             if (
@@ -166,41 +204,43 @@ class Searcher:
                 break
             if here is asked and not best:
                 return None
-            found, sure = self._ranked(replace(here, where=_all(asked.where, where)))
+            found, sure = self._rank(replace(here, where=_and(asked.where, where)))
             if here is inside:
                 found = [item for item in found if closeness(item.row.dates, dates)]
-                # Who asks for a day wants all of it.
+                # A question about a single day gets everything from it.
                 ahead = len(found) if span.first == span.last else 0
-            best += _below(best, found)
+            best += _scale_below(best, found)
             confidence = max(confidence, sure if found and here is not asked else 0.0)
         return _answer(inside, best, confidence, _suggestion(span, is_applied=True), ahead)
 
     def _answer(self, asked: _Asked, suggestion: Suggestion | None) -> Answer:
-        ranked, confidence = self._ranked(asked)
+        ranked, confidence = self._rank(asked)
         return _answer(asked, ranked, confidence, suggestion)
 
-    def _ranked(self, asked: _Asked) -> tuple[list[Ranked], float]:
-        """Candidates in order of their score, all of them admitted; how sure the first ones are."""
+    def _rank(self, asked: _Asked) -> tuple[list[Ranked], float]:
+        """Admitted candidates, best first, and the confidence in the first ones."""
         query = asked.query
         limit = _most_candidates(asked.request)
         words = asked.words
-        total, having = asked.lookup.counts(words, _MOST_COUNTED, asked.visible)
-        found, rows = self._candidates(asked, limit)
-        # Exclusions hold after the lookup: when they leave nothing, look further down.
-        while not rows and query.excluded and _is_cut_short(found, limit) and limit <= _DEEPEST:
+        total, having = asked.lookup.counts(words, _MAX_COUNTED_PASSAGES, asked.visible)
+        found, rows = self._find_candidates(asked, limit)
+        # Exclusions apply after the lookup: if they leave nothing, look further down.
+        while (
+            not rows and query.excluded and _is_cut_short(found, limit) and limit <= _MAX_CANDIDATES
+        ):
             limit *= 8
-            found, rows = self._candidates(asked, limit)
-        telling = Telling.of(words, total, having)
+            found, rows = self._find_candidates(asked, limit)
+        keywords = Keywords.of(words, total, having)
         share = self._meaning_share(total)
-        if asked.visible is not None:
-            found.words = _own_word_scores(words, found, rows, (total, having))
+        found.words = _score_words(words, found, rows, (total, having))
         case = Case(
-            telling,
+            keywords,
             words,
-            self._balance(asked, found, share),
+            self._choose_balance(asked, found, share),
             asked.request.leave_out,
             is_vectors_only=asked.request.signals is Signals.VECTORS,
             has_unknown_name=has_unknown_name(query.text, having),
+            is_wordless=bool(query.text) and not words_of(folded(query.text)),
             meaning_share=share,
             is_english=is_english(words_of(folded(query.text))),
         )
@@ -210,13 +250,13 @@ class Searcher:
         )
 
     def _meaning_share(self, total: int) -> float:
-        """How many of the passages have a meaning vector; nearly all count as all."""
+        """The share of passages with a meaning vector; 1 if nearly all have one."""
         if self._meanings is None or not total:
             return 1.0
         share = self._meanings.store.count() / total
-        return share if share < _NEARLY_ALL else 1.0
+        return share if share < _COUNTS_AS_ALL else 1.0
 
-    def _balance(self, asked: _Asked, found: Found, share: float) -> Balance:
+    def _choose_balance(self, asked: _Asked, found: Found, share: float) -> Balance:
         if asked.request.signals is Signals.WORDS or not (found.static or found.meaning):
             return NO_VECTORS
         balance = balance_of(self._provider)
@@ -224,27 +264,27 @@ class Searcher:
             balance = MEANING.between(balance, share)
         knows_all = self._is_multilingual(has_meaning=bool(found.meaning))
         is_read = knows_all or is_english(words_of(folded(asked.query.text)))
-        # A command or a message is looked for as it is.
+        # Commands and messages are searched literally.
         return balance.lessened() if asked.query.is_command or not is_read else balance
 
     def _is_multilingual(self, *, has_meaning: bool) -> bool:
-        """Whether the vectors that decide know more than English."""
+        """Whether the vectors in use cover more than English."""
         if has_meaning and self._meanings is not None:
             return self._meanings.is_multilingual
         return self._provider not in ("builtin", "hash")
 
-    def _candidates(self, asked: _Asked, limit: int) -> tuple[Found, dict[int, FoundRow]]:
+    def _find_candidates(self, asked: _Asked, limit: int) -> tuple[Found, dict[int, FoundRow]]:
         """What the signals found, and the rows worth ranking."""
-        found, vector = self._looked_up(asked, limit)
-        most = _FETCHED if limit == _CANDIDATES else limit
-        promising = _promising(found, most)
+        found, vector = self._look_up(asked, limit)
+        most = _MAX_FETCHED if limit == _MIN_CANDIDATES else limit
+        promising = _choose_promising(found, most)
         rows = asked.lookup.rows(promising, with_words_only=True)
-        rows = {number: row for number, row in rows.items() if _is_wanted(row, asked)}
+        rows = {number: row for number, row in rows.items() if _may_answer(row, asked)}
         if vector is not None and self._meanings is not None:
             unknown = {row.chunk_id: n for n, row in rows.items() if n not in found.meaning}
             near = self._meanings.store.similarities(vector, unknown)
             found.meaning |= {unknown[key]: score for key, score in near.items()}
-            # Sections that are judged each by itself say nothing of each other.
+            # When sections are judged separately, one must not affect the score of another.
             if not asked.request.by_section:
                 best = (rows[number] for number in promising if number in rows)
                 notes = self._meanings.of_notes(asked.lookup, vector, best)
@@ -261,18 +301,18 @@ class Searcher:
             }
         return found, rows
 
-    def _looked_up(self, asked: _Asked, limit: int) -> "tuple[Found, NDArray[np.float32] | None]":
+    def _look_up(self, asked: _Asked, limit: int) -> "tuple[Found, NDArray[np.float32] | None]":
         lookup, text = asked.lookup, asked.query.text
         if not text:
             return Found(words={"text": lookup.admitted(asked.where, limit)}), None
         clauses = _clauses(asked)
-        # The store works in threads of its own while the meaning vectors are compared here.
+        # The store works in its own threads while the meaning vectors are compared here.
         by_words = lookup.begin_by_words([clause for _, clause in clauses], asked.where, limit)
-        by_vector = self._near(asked, limit)
-        vector, near = self._nearest(asked, text)
+        by_vector = self._begin_by_vector(asked, limit)
+        vector, near = self._find_nearest(asked, text)
         numbers = lookup.numbers(list(near), asked.where)
         if vector is not None and asked.where and len(numbers) < _NEAREST // 2:
-            near = self._admitted(asked, vector)
+            near = self._find_nearest_admitted(asked, vector)
             numbers = lookup.numbers(list(near), asked.where)
         words: dict[str, dict[int, float]] = {}
         for (name, _), values in zip(clauses, by_words.result(), strict=True):
@@ -281,25 +321,25 @@ class Searcher:
         static = {} if by_vector is None else by_vector.result()
         return Found(words, static, meaning), vector if meaning else None
 
-    def _near(self, asked: _Asked, limit: int) -> "Future[dict[int, float]] | None":
-        """Begin to look up the rows nearest to the question by static vectors."""
+    def _begin_by_vector(self, asked: _Asked, limit: int) -> "Future[dict[int, float]] | None":
+        """Start looking up the rows nearest to the question by static vectors."""
         text = asked.query.text
         if (
             not text
             or self._vectorise is None
             or asked.request.signals is Signals.WORDS
             or not asked.uses("static")
-            # Its vocabulary is English: other scripts come out as single bytes.
+            # Its vocabulary is English; other scripts are tokenized as single bytes.
             or (self._provider == "builtin" and not _is_latin(text))
         ):
             return None
         vector = self._vectorise(text)
         return None if vector is None else asked.lookup.begin_by_vector(vector, asked.where, limit)
 
-    def _nearest(
+    def _find_nearest(
         self, asked: _Asked, text: str
     ) -> "tuple[NDArray[np.float32] | None, dict[str, float]]":
-        """The question's meaning vector, and the chunks nearest to it with their similarity."""
+        """The question's meaning vector, and the nearest chunks with their similarity."""
         meanings = self._meanings
         if (
             meanings is None
@@ -311,29 +351,31 @@ class Searcher:
         vector = meanings.vectorise(text)
         if vector is None:
             return None, {}
-        # Not all of them are admitted.
+        # The filter will reject some of them.
         most = _NEAREST if asked.where is None else 4 * _NEAREST
         return vector, meanings.store.nearest(vector, most)
 
-    def _admitted(self, asked: _Asked, vector: "NDArray[np.float32]") -> dict[str, float]:
-        """The nearest of those that a filter admits, where it leaves few."""
+    def _find_nearest_admitted(
+        self, asked: _Asked, vector: "NDArray[np.float32]"
+    ) -> dict[str, float]:
+        """The nearest of the chunks that a filter admits."""
         if self._meanings is None or asked.where is None:
             return {}
-        admitted = asked.lookup.chunk_ids(asked.where, _MOST_ADMITTED)
+        admitted = asked.lookup.chunk_ids(asked.where, _MAX_ADMITTED)
         return self._meanings.store.nearest(vector, _NEAREST, admitted)
 
 
-def _spelt_right(asked: _Asked, span: Span | None) -> _Asked:
-    """The question with the words that nobody wrote put right, where somebody wrote one alike.
+def _correct_spelling(asked: _Asked, span: Span | None) -> _Asked:
+    """Replace words that no note has by similar ones that occur in the vault.
 
-    The words of a time stay: nobody need have written of Christmas to be asked about it.
+    Words that name a time are kept: a question about Christmas is fine in a vault without the word.
     """
     text = asked.query.text
-    # Where sections are withheld, the word put right might be one of theirs.
+    # If sections may be withheld, a correction could reveal a word from one of them.
     if asked.query.is_command or not text or asked.request.by_section:
         return asked
     times = frozenset(question_words(span.phrase)) if span else frozenset[str]()
-    _, having = asked.lookup.counts(asked.words, _MOST_COUNTED, asked.visible)
+    _, having = asked.lookup.counts(asked.words, _MAX_COUNTED_PASSAGES, asked.visible)
     unknown = {word: count for word, count in having.items() if word not in times}
     right = corrected(asked.lookup, text, unknown, asked.where, asked.request.filters.admits)
     if right is None:
@@ -343,11 +385,11 @@ def _spelt_right(asked: _Asked, span: Span | None) -> _Asked:
 
 
 def _most_candidates(request: Request) -> int:
-    return max(_CANDIDATES, request.limit * _CANDIDATES_PER_HIT)
+    return max(_MIN_CANDIDATES, request.limit * _CANDIDATES_PER_HIT)
 
 
 def _is_latin(text: str) -> bool:
-    """Whether most of it is in the script of English."""
+    """Whether most of its letters are Latin."""
     letters = len(_LETTER.findall(text))
     return letters == 0 or 2 * len(_LATIN.findall(text)) > letters
 
@@ -358,7 +400,7 @@ def _is_cut_short(found: Found, limit: int) -> bool:
 
 
 def _clauses(asked: _Asked) -> list[tuple[str, Clause]]:
-    """What is looked for by word, each with the signal that it is of; phrases are of the text."""
+    """The word lookups, each with its signal; phrases belong to the text signal."""
     words = word_query(asked.query.text, is_command=asked.query.is_command)
     if asked.request.signals is Signals.VECTORS or not words:
         return []
@@ -375,7 +417,7 @@ def _answer(
     ahead: int = 0,
 ) -> Answer:
     request = asked.request
-    # As the user wrote them, where only another form of a word was looked for.
+    # Show words as the user wrote them, even if another form was searched.
     written = {root(word): word for word in question_words(request.question)}
     hits = passages(
         ranked,
@@ -395,8 +437,8 @@ def _answer(
     )
 
 
-def _promising(found: Found, most: int) -> list[int]:
-    """The candidates worth fetching: rows are what an answer's time goes into."""
+def _choose_promising(found: Found, most: int) -> list[int]:
+    """The candidates worth fetching: fetching rows is the slowest part of an answer."""
     words = summed([(COLUMNS[name][1], values) for name, values in found.words.items()])
     top = max(words.values(), default=0.0) or 1.0
     rough = summed(
@@ -409,8 +451,8 @@ def _promising(found: Found, most: int) -> list[int]:
     return sorted(rough, key=lambda number: -rough[number])[:most]
 
 
-def _below(first: list[Ranked], others: list[Ranked]) -> list[Ranked]:
-    """The others with scores below those of the first."""
+def _scale_below(first: list[Ranked], others: list[Ranked]) -> list[Ranked]:
+    """The others, with their scores scaled below those of the first."""
     if not first or not others:
         return others
     scale = 0.99 * first[-1].score / (others[0].score or 1.0)
@@ -426,7 +468,7 @@ def _below(first: list[Ranked], others: list[Ranked]) -> list[Ranked]:
     ]
 
 
-def _all(*conditions: str | None) -> str:
+def _and(*conditions: str | None) -> str:
     return " AND ".join(filter(None, conditions))
 
 
@@ -434,19 +476,19 @@ def _range(span: Span) -> DateRange:
     return DateRange(span.first.isoformat(), span.last.isoformat())
 
 
-def _joined(filters: Filters, query: Query) -> Filters:
-    """The filters of the call and those written into the question; all of them hold."""
+def _merge_filters(filters: Filters, query: Query) -> Filters:
+    """The filters of the request and those in the question; all must hold."""
     return replace(
         filters,
         tags=(*filters.tags, *((tag,) for tag in query.tags)),
         paths=(*filters.paths, *query.paths),
-        dates=_narrowest(filters.dates, query.dates),
+        dates=_intersect(filters.dates, query.dates),
         properties=(*filters.properties, *query.properties),
         vaults=(*filters.vaults, *((query.vaults,) if query.vaults else ())),
     )
 
 
-def _narrowest(one: DateRange | None, other: DateRange | None) -> DateRange | None:
+def _intersect(one: DateRange | None, other: DateRange | None) -> DateRange | None:
     if one is None or other is None:
         return one or other
     firsts = [day for day in (one.first, other.first) if day is not None]
@@ -458,8 +500,8 @@ def _suggestion(span: Span, *, is_applied: bool) -> Suggestion:
     return Suggestion(span.phrase, span.first.isoformat(), span.last.isoformat(), is_applied)
 
 
-def _is_wanted(row: FoundRow, asked: _Asked) -> bool:
-    """Whether the row may answer, and has every phrase and none of the excluded words."""
+def _may_answer(row: FoundRow, asked: _Asked) -> bool:
+    """Whether the row is admitted, and has every phrase and none of the excluded words."""
     query, admits = asked.query, asked.request.filters.admits
     if admits is not None and not admits(row.link_id, row.source_file):
         return False
@@ -474,25 +516,25 @@ def _is_wanted(row: FoundRow, asked: _Asked) -> bool:
 
 
 def _has_letters(text: str, phrase: str) -> bool:
-    """Whether a folded text has the letters of a phrase one after the other."""
+    """Whether a folded text contains a phrase, also inside words."""
     return " ".join(folded(phrase).split()) in text
 
 
-def _own_word_scores(
+def _score_words(
     words: tuple[str, ...],
     found: Found,
     rows: dict[int, FoundRow],
     counts: tuple[int, dict[str, int]],
 ) -> dict[str, dict[int, float]]:
-    """BM25 as the store has it, but by how rare a word is in notes that may be known."""
+    """BM25 with the idf among visible passages; the store's own scores count deleted ones too."""
     total, having = counts
-    rarity = {stem(word): rarity_of(total, having[word]) for word in words}
+    idf_by_stem = {stem(word): idf(total, having[word]) for word in words}
     texts = {
         "text": {number: folded(row.chunk_text) for number, row in rows.items()},
         "heading": {number: folded(row.names) for number, row in rows.items()},
         "code": {number: folded(row.words_only) for number, row in rows.items()},
     }
-    return {name: bm25(rarity, texts[name]) for name in found.words}
+    return {name: bm25(idf_by_stem, texts[name]) for name in found.words}
 
 
 def _words(text: str) -> list[str]:

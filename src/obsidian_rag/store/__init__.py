@@ -1,7 +1,7 @@
-"""What we remember: SQLite for files, work and state, LanceDB for chunks and vectors.
+"""Storage: SQLite for files, queue and state, LanceDB for chunks and vectors.
 
-The vault is the truth and everything here can be built again from it, except facts the user
-asked us to remember.
+The vault is the source of truth: everything here can be rebuilt from it, except facts that the
+user asked us to remember.
 """
 
 from obsidian_rag.store.chunks import (
@@ -12,10 +12,15 @@ from obsidian_rag.store.chunks import (
     StoredChunk,
     quoted,
 )
-from obsidian_rag.store.database import Database, file_identity, now
-from obsidian_rag.store.embedded import ChunkPlace, EmbeddedChunk, chunk_places, embedded_chunks
+from obsidian_rag.store.database import Database, file_identity, now, timestamp
+from obsidian_rag.store.embedded import (
+    ChunkPlace,
+    EmbeddedChunk,
+    FollowedDatabase,
+    chunk_places,
+    embedded_chunks,
+)
 from obsidian_rag.store.folder import make_private, open_to_others, own_folder
-from obsidian_rag.store.followed import FollowedDatabase
 from obsidian_rag.store.index_state import LIVE, REBUILD, EmbeddingStatus, FileState, IndexState
 from obsidian_rag.store.links import Link, LinkFacts, Links
 from obsidian_rag.store.livesync import (
@@ -31,9 +36,9 @@ from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.meaning import MeaningStore, stored_vectors, text_digest
 from obsidian_rag.store.meaning_file import packed_ids
 from obsidian_rag.store.memory import Fact, Memory
-from obsidian_rag.store.probing import probe_indexes
+from obsidian_rag.store.probing import probe_indexes, unindexed
 from obsidian_rag.store.properties import Properties
-from obsidian_rag.store.queue import MOST_ATTEMPTS, Change, ChangeType, Consumer, Queue, QueuedFile
+from obsidian_rag.store.queue import MOST_ATTEMPTS, Change, ChangeType, Queue, QueuedFile
 from obsidian_rag.store.repair import repaired
 from obsidian_rag.store.rows import ChunkRow, FoundRow, NoteRow
 
@@ -51,7 +56,6 @@ __all__ = [
     "ChunkStore",
     "Clause",
     "Conflict",
-    "Consumer",
     "Database",
     "EmbeddedChunk",
     "EmbeddingStatus",
@@ -94,5 +98,7 @@ __all__ = [
     "stored_vectors",
     "summed",
     "text_digest",
+    "timestamp",
+    "unindexed",
     "writer_lock",
 ]

@@ -1,14 +1,14 @@
-"""Sizes and hashes of a table's files: LanceDB never changes one, so whatever differs is damage.
+"""Sizes and hashes of a table's files: LanceDB never changes a file, so any difference is damage.
 
-They stand in one small file in the table's folder, so that a swap of tables takes them along. The
-writer adds what is new after each commit. A file whose time and place on disk are those of its
-writing is trusted for a look; one that was touched since is hashed before anything reads it.
+They are kept in one small file in the table's folder, so that they move with the table. The writer
+adds new files after each commit. A file with its recorded mtime and inode is trusted by a quick
+check; one that was touched since is hashed before anything reads it.
 """
 
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -18,10 +18,11 @@ import xxhash
 NAME = "checksums.txt"
 _TITLE = "obsidian-rag checksums 1"
 _PARTS = ("_versions", "data", "_deletions", "_indices", "_transactions")
-# LanceDB rewrites it, and finds the newest version without it.
-_CHANGING = "_versions/latest_version_hint.json"
+# LanceDB rewrites this file, and works without it.
+_REWRITTEN_FILE = "_versions/latest_version_hint.json"
 _VERSION = ".manifest"
-_BLOCK = 1 << 20
+_BLOCK_BYTES = 1 << 20
+_MAGIC = b"LANC"
 
 
 class Entry(NamedTuple):
@@ -43,7 +44,7 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was written; one that is `unsettled` was made before files were to be removed."""
+    """The recorded files; not settled while files are about to be removed."""
 
     files: dict[str, Entry]
     is_settled: bool = True
@@ -54,10 +55,10 @@ class Unreadable(Exception):
 
 
 def read(folder: Path) -> Record | None:
-    """What the writer recorded of this table, if anything.
+    """The record of this table, if there is one.
 
     Raises:
-        Unreadable: it is not what the writer wrote.
+        Unreadable: it is damaged.
     """
     try:
         data = (folder / NAME).read_bytes()
@@ -78,20 +79,27 @@ def read(folder: Path) -> Record | None:
     return Record(files, state == "settled")
 
 
-def record(folder: Path) -> None:
-    """Add what is new, forget what is gone; what is known is never hashed into being right."""
+def record(folder: Path, *, begins: bool = False) -> None:
+    """Add new files and drop deleted ones; never replaces the hash of a known file.
+
+    A missing record is created only if `begins`: the table is new, or was verified.
+    """
     try:
         before = read(folder)
     except Unreadable:
-        return  # a look tells; only a new table heals it
+        return  # checks report it; only a new table repairs it
+    if before is None and not begins:
+        return
     known = before.files if before else {}
-    files = {path: _entry(folder, path, stamp, known.get(path)) for path, stamp in _walk(folder)}
+    files = {
+        path: _make_entry(folder, path, stamp, known.get(path)) for path, stamp in _walk(folder)
+    }
     if before is None or not before.is_settled or files != known:
         _write(folder, Record(files))
 
 
 def unsettle(folder: Path) -> None:
-    """Say that files are about to be removed: until the next record, a missing one is no damage."""
+    """Mark that files are about to be removed: until the next record, missing is not damage."""
     with contextlib.suppress(Unreadable):
         before = read(folder)
         if before is not None:
@@ -99,10 +107,10 @@ def unsettle(folder: Path) -> None:
 
 
 def find_damage(folder: Path, verified: dict[str, Stamp], most_bytes: int) -> str | None:
-    """What is wrong with the table's files, if anything, in words.
+    """A description of damage to the table's files, if any.
 
-    `verified` are the files that were hashed before, to which this look adds. Beside files that
-    were touched since they were written, at most about `most_bytes` are hashed.
+    `verified` has the files hashed before, and this check adds to it. Apart from files touched
+    since they were written, at most about `most_bytes` are hashed.
     """
     while True:
         try:
@@ -113,11 +121,27 @@ def find_damage(folder: Path, verified: dict[str, Stamp], most_bytes: int) -> st
             verified.clear()
             return None
         damage = _compare(folder, found, verified, most_bytes)
-        # The writer may have swept or swapped the files meanwhile.
+        # The writer may have compacted or swapped the files meanwhile.
         with contextlib.suppress(Unreadable):
             if damage is not None and read(folder) != found:
                 continue
         return damage
+
+
+def find_cut_off(folder: Path, verified: Collection[str]) -> str | None:
+    """A description of truncated files among those that were not hashed."""
+    versions = list(folder.glob("_versions/*.manifest"))
+    if not versions:
+        return "it has no version that can be opened"
+    for file in (*versions, *folder.glob("data/*.lance")):
+        if f"{file.parent.name}/{file.name}" in verified:
+            continue
+        with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
+            stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, stream.tell() - len(_MAGIC)))
+            if stream.read() != _MAGIC:
+                return f"{file.name} is cut off"
+    return None
 
 
 def _compare(
@@ -127,7 +151,7 @@ def _compare(
     left = most_bytes
     above = os.fspath(folder)
     for path, entry in record.files.items():
-        stamp = _stamp(f"{above}/{path}")
+        stamp = _read_stamp(f"{above}/{path}")
         if stamp is None:
             if is_current:
                 return f"{path} is missing"
@@ -150,7 +174,7 @@ def _compare(
 
 
 def _has_newer(folder: Path, record: Record) -> bool:
-    """Whether the table went on after the record was made: its writer died, or is about to."""
+    """Whether the table has versions newer than the record: its writer died or is at work."""
     try:
         names = [file.name for file in (folder / "_versions").iterdir()]
     except OSError:
@@ -158,11 +182,11 @@ def _has_newer(folder: Path, record: Record) -> bool:
     return any(f"_versions/{n}" not in record.files for n in names if n.endswith(_VERSION))
 
 
-def _entry(folder: Path, path: str, stamp: Stamp, known: Entry | None) -> Entry:
+def _make_entry(folder: Path, path: str, stamp: Stamp, known: Entry | None) -> Entry:
     if known is not None and known[:3] == stamp:
         return known
     digest = _hash(folder / path)
-    # A copy of the folder has other times and places; damage has another content.
+    # A copied folder has other mtimes and inodes; damage has other content.
     if known is not None and known.hash != digest:
         return known
     return Entry(*stamp, digest)
@@ -170,11 +194,11 @@ def _entry(folder: Path, path: str, stamp: Stamp, known: Entry | None) -> Entry:
 
 def _walk(folder: Path) -> Iterator[tuple[str, Stamp]]:
     for part in _PARTS:
-        yield from _below(os.fspath(folder / part), part)
+        yield from _walk_below(os.fspath(folder / part), part)
 
 
-def _below(where: str, path: str) -> Iterator[tuple[str, Stamp]]:
-    """The files below a folder; by plain strings, for it is done after every edit."""
+def _walk_below(where: str, path: str) -> Iterator[tuple[str, Stamp]]:
+    """The files below a folder; uses plain strings for speed, as it runs after every edit."""
     try:
         with os.scandir(where) as found:
             entries = list(found)
@@ -183,13 +207,13 @@ def _below(where: str, path: str) -> Iterator[tuple[str, Stamp]]:
     for entry in entries:
         below = f"{path}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):
-            yield from _below(entry.path, below)
-        elif below != _CHANGING:
+            yield from _walk_below(entry.path, below)
+        elif below != _REWRITTEN_FILE:
             with contextlib.suppress(OSError):  # gone meanwhile
                 yield below, _stamp_of(entry.stat())
 
 
-def _stamp(file: str) -> Stamp | None:
+def _read_stamp(file: str) -> Stamp | None:
     try:
         return _stamp_of(os.stat(file))  # noqa: PTH116  (a Path takes longer than the call)
     except OSError:
@@ -203,7 +227,7 @@ def _stamp_of(found: os.stat_result) -> Stamp:
 def _hash(file: Path) -> str:
     digest = xxhash.xxh3_128()
     with file.open("rb", buffering=0) as stream:
-        while block := stream.read(_BLOCK):
+        while block := stream.read(_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
 

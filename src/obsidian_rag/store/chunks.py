@@ -1,13 +1,12 @@
 """The LanceDB table `obsidian_chunks`: every passage with its vector, rebuildable at any time.
 
-LanceDB costs over a second to import, so it is imported when the first row is touched. Files are
-compared with what was recorded of them before they are read, because a damaged one can make the
-core of LanceDB answer wrongly, panic, or ask for all the memory there is. Whatever still surfaces
-while rows are read is told to the caller as IndexCorrupted, without a word of what was read.
+LanceDB takes over a second to import, so it is imported when the first row is read or written.
+Files are compared with their recorded checksums before they are read, because a damaged one can
+make LanceDB's core answer wrongly, panic, or allocate all memory. Any other damage found while
+reading rows is raised as IndexCorrupted, without quoting what was read.
 """
 
 import contextlib
-import os
 import shutil
 import sys
 import warnings
@@ -22,6 +21,7 @@ from obsidian_rag.errors import IndexCorrupted, IndexNotFound
 from obsidian_rag.notes import date_keys, tag_keys
 from obsidian_rag.store import checksums
 from obsidian_rag.store.lance import REINDEX, explained, lancedb, wait_for
+from obsidian_rag.store.owner import Ownership
 from obsidian_rag.store.rows import ChunkRow, card
 
 if TYPE_CHECKING:
@@ -33,20 +33,20 @@ TABLE = "obsidian_chunks"
 NEXT_TABLE = "obsidian_chunks_next"
 SCHEMA_VERSION = 4
 VECTOR_INDEX_FROM = 30_000
-# How long a version is kept for readers. A question takes a moment, and is asked again when its
-# version is gone.
+# How long a version is kept for readers. A search is short, and retried if its version is gone.
 READER_WINDOW_S = 60.0
-# What a look hashes of files that nobody touched: some ten milliseconds' worth.
-_HASHED_AT_ONCE = 32_000_000
+# Bytes of untouched files hashed per check: about ten milliseconds.
+_MAX_HASHED_BYTES = 32_000_000
 WORD_COLUMNS = ("chunk_text", "names", "words_only")
+# LanceDB's name for the index of the first column.
+WORD_INDEX = f"{WORD_COLUMNS[0]}_idx"
 _PATHS_PER_FILTER = 500
-_MAGIC = b"LANC"
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """What is needed of an old row to keep its id and vector."""
+    """The part of an old row needed to keep its id and vector."""
 
     chunk_id: str
     content_hash: str
@@ -56,27 +56,31 @@ class StoredChunk:
 
 
 class ChunkStore:
-    """One table of chunks in a local folder or an object store."""
+    """One table of chunks in a local folder or an object store.
 
-    def __init__(self, uri: str, name: str = TABLE) -> None:
+    `home` is the data folder that must own the store; without it ownership is not checked.
+    """
+
+    def __init__(self, uri: str, name: str = TABLE, home: Path | None = None) -> None:
         self.uri = uri
+        self._ownership = Ownership(uri, home) if home is not None else None
         self.name = name
         self._handle: Any = None
         self._reader: Any = None
-        # The files that were hashed and found right, as they were then.
+        # Files whose hash was verified, as they were then.
         self._verified: dict[str, checksums.Stamp] = {}
-        # Whether its files were looked at since it was let go.
+        # Whether the files were checked since the last `close`.
         self._is_checked = False
-        # Whether we have recorded all that we wrote.
+        # Whether checksums of all our writes are recorded.
         self._is_recorded = False
 
     @property
     def folder(self) -> Path | None:
-        """Where the table lies on this machine; None for an object store."""
+        """The table's local folder; None for an object store."""
         return None if "://" in self.uri else Path(self.uri) / f"{self.name}.lance"
 
     def exists(self) -> bool:
-        """Whether there is a table; cheap for a local one."""
+        """Whether the table exists; cheap for a local one."""
         if self.folder is not None:
             return self.folder.is_dir()
         try:
@@ -88,13 +92,13 @@ class ChunkStore:
         return True
 
     def create(self, dimensions: int) -> None:
-        """Make an empty table, in place of whatever was there."""
+        """Create an empty table, replacing any old one."""
         self.drop()
         with explained():
             self._handle = _connect(self.uri).create_table(
                 self.name, schema=_schema(dimensions), mode="overwrite"
             )
-            self.record()
+            self.record(begins=True)
 
     def drop(self) -> None:
         """Remove the table, damaged or not."""
@@ -112,7 +116,7 @@ class ChunkStore:
             IndexNotFound: there is none.
             IndexCorrupted: it cannot be opened.
         """
-        handle = self._handle  # another thread may let go of it at any moment
+        handle = self._handle  # another thread may reset it at any moment
         if handle is None:
             self._check_once()
             with explained():
@@ -121,7 +125,7 @@ class ChunkStore:
 
     @property
     def reader(self) -> Any:
-        """The table for questions: LanceDB's asynchronous one, at the version of now.
+        """The table for searches: LanceDB's asynchronous one, at the current version.
 
         Raises:
             IndexNotFound: there is none.
@@ -135,7 +139,7 @@ class ChunkStore:
         return reader
 
     def must_exist(self) -> None:
-        """Refuse to go on without a table.
+        """Check that the table exists.
 
         Raises:
             IndexNotFound: there is none.
@@ -143,13 +147,19 @@ class ChunkStore:
         if not self.exists():
             raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
 
+    def successor(self) -> "ChunkStore":
+        """The table that a rebuild creates beside this one."""
+        made = ChunkStore(self.uri, NEXT_TABLE)
+        made._ownership = self._ownership
+        return made
+
     def close(self) -> None:
-        """Let go of the table; it is opened again when needed."""
+        """Close the table; it is reopened when needed."""
         self._handle = self._reader = None
         self._is_checked = self._is_recorded = False
 
     def look_up(self, read: Callable[[], T]) -> T:
-        """What is read of the table, also if another process drops its version or swaps it."""
+        """Read from the table; retries once if another process dropped or swapped its version."""
         try:
             return read()
         except IndexCorrupted:
@@ -166,8 +176,18 @@ class ChunkStore:
         with explained():
             return int(self.table.count_rows())
 
+    def count_by_link(self, link_ids: Collection[str]) -> dict[str | None, int]:
+        """Chunk counts of these vaults, freshly read from disk; None counts all others."""
+        with explained():
+            table = _connect(self.uri).open_table(self.name)
+            found: dict[str | None, int] = {
+                one: int(table.count_rows(f"link_id = {quoted(one)}")) for one in link_ids
+            }
+            found[None] = int(table.count_rows()) - sum(found.values())
+        return {link_id: count for link_id, count in found.items() if count}
+
     def fetch(self, link_id: str, paths: Iterable[str]) -> dict[str, list[StoredChunk]]:
-        """The rows of these notes, by note, in their order."""
+        """The rows of these notes, by path, in order."""
         columns = ["chunk_id", "content_hash", "title", "heading_path", "vector", "source_file"]
         found: dict[str, list[StoredChunk]] = {}
         for condition in of_notes(link_id, list(paths)):
@@ -193,11 +213,11 @@ class ChunkStore:
     ) -> None:
         """Remove the rows of the `stale` notes and add new ones.
 
-        Two commits: a crash between them leaves notes missing whose queue rows still stand.
+        Two commits: after a crash in between notes are missing, but their queue rows remain.
         """
         self._reader = None
         self._is_recorded = False
-        added = _arrow(rows, vectors) if rows else None
+        added = _to_arrow(rows, vectors) if rows else None
         with explained():
             for condition in of_notes(link_id, list(stale)):
                 self.table.delete(condition)
@@ -226,15 +246,15 @@ class ChunkStore:
                 return
             if self.folder is not None:
                 checksums.unsettle(self.folder)
-            # Merge first: an index made before it would be made again.
+            # Merge first: an index built before the merge would be rebuilt.
             keep = timedelta(seconds=window_s)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # "removes every version": intended
                 _retry(lambda: self.table.optimize(cleanup_older_than=keep))
-            _retry(lambda: self._index(rows))
+            _retry(lambda: self._create_indexes(rows))
             self.record()
 
-    def _index(self, rows: int) -> None:
+    def _create_indexes(self, rows: int) -> None:
         from lancedb.index import FTS, BTree, IvfRq, LabelList
 
         present = {column for index in self.table.list_indices() for column in index.columns}
@@ -260,7 +280,7 @@ class ChunkStore:
             self.table.create_index("vector", config=IvfRq(distance_type="cosine"))
 
     def version_count(self) -> int:
-        """How many versions are kept; every one but the newest only takes up space."""
+        """How many versions are kept; all but the newest just use space."""
         with explained():
             return len(self.table.list_versions())
 
@@ -271,28 +291,62 @@ class ChunkStore:
             rows = query.select(["source_file"]).limit(None).to_arrow()
             return set(rows["source_file"].unique().to_pylist())
 
-    def texts(self) -> Iterator[tuple[str, str, str, str]]:
-        """(path, text, words only, content hash) of every chunk, for the deep check."""
+    def texts(self) -> Iterator[tuple[str, str, str, str, float]]:
+        """Every chunk's (path, text, words only, content hash, vector length), for checks."""
         columns = ["source_file", "chunk_text", "words_only", "content_hash"]
         with explained():
-            for batch in self.table.search().select(columns).limit(None).to_batches(8192):
-                yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
+            query = self.table.search().select([*columns, "vector"]).limit(None)
+            for batch in query.to_batches(8192):
+                vectors = batch["vector"].flatten().to_numpy().reshape(len(batch), -1)
+                lengths = ((vectors.astype("float64") ** 2).sum(axis=1) ** 0.5).tolist()
+                plain = (batch[name].to_pylist() for name in columns)
+                yield from zip(*plain, lengths, strict=True)
 
-    def record(self) -> None:
-        """Remember sizes and hashes of the files that are new; for the writer, after a change."""
-        if self.folder is not None and self.folder.is_dir() and not self._is_recorded:
-            checksums.record(self.folder)
+    def record(self, *, begins: bool = False) -> None:
+        """Record checksums of new files; a table without a record gets one only if `begins`."""
+        is_due = begins or not self._is_recorded
+        if is_due and self.folder is not None and self.folder.is_dir():
+            checksums.record(self.folder, begins=begins)
             self._is_recorded = True
 
     def check(self) -> None:
-        """Look at the files before something is read from them.
+        """Check the files before anything is read from them.
 
         Raises:
+            StoreForeign: they belong to another data folder.
             IndexCorrupted: they are damaged.
         """
+        self.check_owner()
         if (damage := self.damage()) is not None:
             raise IndexCorrupted(f"The index is damaged: {damage}.", REINDEX)
         self._is_checked = True
+
+    def check_owner(self) -> None:
+        """Refuse a store that another data folder made.
+
+        Raises:
+            StoreForeign: it did.
+        """
+        if self._ownership is not None:
+            self._ownership.check()
+
+    def claim(self, own_links: Collection[str]) -> None:
+        """Claim ownership before writing anything.
+
+        A store without an owner record comes from an earlier version: it is ours if it lies in our
+        data folder, or if all its rows belong to our vaults, whose link ids are `own_links`.
+
+        Raises:
+            StoreForeign: it belongs to another data folder.
+        """
+        ownership = self._ownership
+        if ownership is None:
+            return
+        if ownership.recorded() is None and not ownership.is_inside and self.exists():
+            stored = self.count_by_link(own_links)
+            if None in stored:
+                raise ownership.refusal()
+        ownership.claim()
 
     def _check_once(self) -> None:
         self.must_exist()
@@ -300,35 +354,35 @@ class ChunkStore:
             self.check()
 
     def damage(self, *, is_deep: bool = False) -> str | None:
-        """What a look at the files from outside shows to be broken, if anything.
+        """What is wrong with the files on disk, if anything.
 
-        Cheap enough for every status: presence, sizes, and the hashes of files that were touched
-        and of some of the others. `is_deep` hashes them all. Who has the table open lets go of it
-        when it is damaged, so that nobody goes on with what is still in memory.
+        Cheap enough for every status: existence, sizes, and the hashes of touched files and of
+        some others. `is_deep` hashes them all. A damaged table is closed, so that nobody keeps
+        using what is still in memory.
         """
         if self.folder is None:
             return None
         if is_deep:
             self._verified.clear()
-        most = sys.maxsize if is_deep else _HASHED_AT_ONCE
+        most = sys.maxsize if is_deep else _MAX_HASHED_BYTES
         found = checksums.find_damage(self.folder, self._verified, most)
-        found = found or _cut_off(self.folder, self._verified)
+        found = found or checksums.find_cut_off(self.folder, self._verified)
         if found is not None:
             self.close()
         return found
 
     def is_recorded(self) -> bool:
-        """Whether sizes and hashes of the files are known, so that damage can be told."""
+        """Whether checksums of the files exist, so that damage can be detected."""
         with contextlib.suppress(checksums.Unreadable):
             return self.folder is None or checksums.read(self.folder) is not None
         return True
 
     def promote(self, successor: "ChunkStore") -> None:
-        """Put `successor`'s table in this one's place.
+        """Replace this table by `successor`'s.
 
-        On a local disk two renames swap the folders, indexes and all; a reader that opens the
-        table in between finds none and tries again. Running it twice does no harm, which is how a
-        crash half-way is healed. An object store cannot rename, so there the rows are copied.
+        On a local disk two renames swap the folders, indexes included; a reader that opens the
+        table in between finds none and retries. It is idempotent, so after a crash it is run
+        again. An object store cannot rename, so there the rows are copied.
         """
         successor.close()
         self.close()
@@ -341,7 +395,8 @@ class ChunkStore:
                 self._handle = _connect(self.uri).create_table(
                     self.name, data=batches, schema=table.schema, mode="overwrite"
                 )
-            self.maintain()
+            # Drop old versions too: they may hold text that the new index leaves out.
+            self.maintain(window_s=0)
             successor.drop()
             return
         retired = self.folder.with_name(f"{self.name}_retired.lance")
@@ -362,22 +417,6 @@ async def _open_reader(uri: str, name: str) -> Any:
     return await connection.open_table(name)
 
 
-def _cut_off(folder: Path, verified: Collection[str]) -> str | None:
-    """What is broken at first sight in files that were not hashed, or have no checksums."""
-    versions = list(folder.glob("_versions/*.manifest"))
-    if not versions:
-        return "it has no version that can be opened"
-    for file in (*versions, *folder.glob("data/*.lance")):
-        if f"{file.parent.name}/{file.name}" in verified:
-            continue
-        with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
-            stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, stream.tell() - len(_MAGIC)))
-            if stream.read() != _MAGIC:
-                return f"{file.name} is cut off"
-    return None
-
-
 def _retry(action: "Any", tries: int = 3) -> None:
     for left in reversed(range(tries)):
         try:
@@ -389,14 +428,14 @@ def _retry(action: "Any", tries: int = 3) -> None:
 
 
 def of_notes(link_id: str, paths: list[str]) -> Iterator[str]:
-    """SQL conditions that select the rows of these notes, a bounded number of notes each."""
+    """SQL conditions for the rows of these notes, in batches of bounded size."""
     for start in range(0, len(paths), _PATHS_PER_FILTER):
         names = ", ".join(quoted(path) for path in paths[start : start + _PATHS_PER_FILTER])
         yield f"source_file IN ({names}) AND link_id = {quoted(link_id)}"
 
 
 def of_several_vaults(notes: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """The same for notes of several vaults, given as (link id, path)."""
+    """Like `of_notes`, for notes given as (link id, path)."""
     by_vault: dict[str, list[str]] = {}
     for link_id, path in notes:
         by_vault.setdefault(link_id, []).append(path)
@@ -405,12 +444,12 @@ def of_several_vaults(notes: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def quoted(text: str) -> str:
-    """`text` as an SQL string of LanceDB's filters."""
+    """`text` as a SQL string literal for LanceDB filters."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def _columns() -> "list[tuple[pa.Field[Any], Callable[[ChunkRow], object]]]":
-    """Every column besides the vectors, and what of a row stands in it."""
+    """Every column except the vectors, and how to get its value from a row."""
     import pyarrow as pa
 
     text, texts, number, flag = pa.string(), pa.list_(pa.string()), pa.int32(), pa.bool_()
@@ -451,7 +490,7 @@ def _schema(dimensions: int) -> Any:
     return pa.schema([vector, *(field for field, _ in _columns())])
 
 
-def _arrow(rows: Sequence[ChunkRow], vectors: "NDArray[np.float32]") -> Any:
+def _to_arrow(rows: Sequence[ChunkRow], vectors: "NDArray[np.float32]") -> Any:
     import pyarrow as pa
 
     width = vectors.shape[1]

@@ -1,4 +1,4 @@
-"""The SQLite file: connection, migrations, transactions, and corruption told apart from bugs."""
+"""The SQLite file: connection, migrations, transactions; distinguishes corruption from bugs."""
 
 import contextlib
 import functools
@@ -15,9 +15,9 @@ from pathlib import Path
 from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ObsidianRagError, ReadOnly
 from obsidian_rag.store.folder import own_folder
 
-_PATIENCE_S = 30.0
-# What is wrong with the place of a file, not with the file; all else that SQLite says is damage.
-_OF_THE_PLACE = {
+_BUSY_TIMEOUT_S = 30.0
+# Errors of the disk, permissions or locking; any other SQLite error means damage.
+_ENVIRONMENT_CODES = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_FULL,
@@ -26,13 +26,13 @@ _OF_THE_PLACE = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,
 }
-_UNDECODABLE = (ValueError, TypeError, LookupError, OverflowError, MemoryError, zlib.error)
-_UNWRITABLE = _OF_THE_PLACE - {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-# A log that a bulk run made long is cut when it has been taken over.
-_LOG_KEPT_BYTES = 4_000_000
-_LITTLE_SPACE = 100_000
-# So many times as long as a count took, it is taken for true.
-_PAUSE_SHARE = 20
+_DECODE_ERRORS = (ValueError, TypeError, LookupError, OverflowError, MemoryError, zlib.error)
+_UNWRITABLE_CODES = _ENVIRONMENT_CODES - {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+# The WAL is truncated to this size after a checkpoint; bulk runs make it long.
+_MAX_WAL_BYTES = 4_000_000
+_LOW_SPACE_BYTES = 100_000
+# A count is cached for this many times as long as it took.
+_COUNT_CACHE_FACTOR = 20
 _COLUMNS = (
     "SELECT one.name, column.name FROM sqlite_master AS one"
     " JOIN pragma_table_info(one.name) AS column WHERE one.type = 'table'"
@@ -42,17 +42,22 @@ _SUGGESTION = "Run `obsidian-rag reindex`: it builds a new index and keeps what 
 
 
 def now() -> str:
-    """The present, as every timestamp in the store is written."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    """The current time as the store writes timestamps."""
+    return timestamp(datetime.now(UTC))
+
+
+def timestamp(moment: datetime) -> str:
+    """A UTC time as text that sorts by time."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def of_link(link_id: str | None) -> tuple[str, tuple[str, ...]]:
-    """A condition on rows, and its values: those of one vault, or all."""
+    """SQL condition and values for the rows of one vault, or of all."""
     return ("true", ()) if link_id is None else ("link_id = ?", (link_id,))
 
 
 def file_identity(file: Path) -> tuple[int, int] | None:
-    """What tells a file from another one of the same name; None if there is none."""
+    """Identifies a file even if another takes its name; None if it does not exist."""
     try:
         found = file.stat()
     except OSError:
@@ -64,9 +69,9 @@ class Database:
     """One SQLite file in WAL mode, shared by the threads of this process through one lock."""
 
     def __init__(self, path: Path, scripts: str = "obsidian_rag.store") -> None:
-        """Open or make the file; `scripts` is the package whose `sql` folder describes it.
+        """Open or create the file; `scripts` is the package whose `sql` folder has its schema.
 
-        One that cannot be written, as on a full or a read-only disk, is opened for reading.
+        If it cannot be written, as on a full or read-only disk, it is opened read-only.
         """
         self.path = path
         self.is_read_only = False
@@ -78,13 +83,13 @@ class Database:
             try:
                 self._open()
             except sqlite3.OperationalError as error:
-                if not (_code(error) in _UNWRITABLE and path.is_file()):
+                if not (_primary_code(error) in _UNWRITABLE_CODES and path.is_file()):
                     raise
-                self._open_to_read(error)
+                self._open_read_only(error)
 
     def _open(self) -> None:
         self._connection = sqlite3.connect(
-            self.path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+            self.path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
         try:
             self._prepare()
@@ -92,15 +97,15 @@ class Database:
             self._connection.close()
             raise
 
-    def _open_to_read(self, cause: sqlite3.OperationalError) -> None:
-        """Read what is there; without a log beside it the file is all there is."""
+    def _open_read_only(self, cause: sqlite3.OperationalError) -> None:
+        """Open read-only; without a WAL beside it the file is complete and can be immutable."""
         log = self.path.with_name(self.path.name + "-wal")
         has_log = log.exists() and log.stat().st_size > 0
         for how in ("mode=ro",) if has_log else ("mode=ro", "immutable=1"):
             connection = sqlite3.connect(
                 f"{self.path.absolute().as_uri()}?{how}",
                 uri=True,
-                timeout=_PATIENCE_S,
+                timeout=_BUSY_TIMEOUT_S,
                 isolation_level=None,
                 check_same_thread=False,
             )
@@ -110,7 +115,7 @@ class Database:
             except sqlite3.OperationalError:
                 connection.close()
                 continue
-            if version != len(_migrations(self._scripts)):
+            if version != len(_load_migrations(self._scripts)):
                 connection.close()
                 break
             self._connection = connection
@@ -119,37 +124,37 @@ class Database:
         raise cause
 
     def _prepare(self) -> None:
-        self._use_a_log()
+        self._switch_to_wal()
         for pragma in (
             "synchronous = NORMAL",
             "foreign_keys = ON",
             "temp_store = MEMORY",
             "cache_size = -32768",
-            f"journal_size_limit = {_LOG_KEPT_BYTES}",
+            f"journal_size_limit = {_MAX_WAL_BYTES}",
         ):
             self._connection.execute(f"PRAGMA {pragma}")
         done = self._version()
-        steps = _migrations(self._scripts)
+        steps = _load_migrations(self._scripts)
         if done > len(steps):
             raise IndexerFailed(
                 f"{self.path} was written by a newer version of obsidian-rag.",
                 "Upgrade obsidian-rag, or point OBSIDIAN_RAG_HOME at another folder.",
             )
         for number, script in enumerate(steps[done:], start=done + 1):
-            # The step and its record are one transaction: a crash repeats or skips it whole.
+            # The step and its version are one transaction: a crash leaves both or neither.
             self._connection.execute("BEGIN IMMEDIATE")
-            # Another process may have opened the new file at the same moment, and been faster.
+            # Another process may have run this step first.
             if self._version() >= number:
                 self._connection.execute("ROLLBACK")
                 continue
-            for statement in _statements(script):
+            for statement in _split_statements(script):
                 self._connection.execute(statement)
             self._connection.execute(f"PRAGMA user_version = {number}")
             self._connection.execute("COMMIT")
 
-    def _use_a_log(self) -> None:
-        # Who switches a new file needs it alone, and SQLite does not wait for that by itself.
-        deadline = time.monotonic() + _PATIENCE_S
+    def _switch_to_wal(self) -> None:
+        # Switching to WAL needs an exclusive lock, and busy_timeout does not cover it: retry.
+        deadline = time.monotonic() + _BUSY_TIMEOUT_S
         while True:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
@@ -165,8 +170,8 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing; nests into the transaction that is already open."""
-        with self._lock, self._explained():
+        """Commit all or nothing; joins a transaction that is already open."""
+        with self._lock, self._translate_errors():
             if self._connection.in_transaction:
                 yield
                 return
@@ -180,64 +185,68 @@ class Database:
 
     def rows(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
         """Every row of a query."""
-        with self._lock, self._explained():
+        with self._lock, self._translate_errors():
             return self._connection.execute(sql, values).fetchall()
 
     def row(self, sql: str, values: tuple[object, ...] = ()) -> tuple[object, ...] | None:
         """The first row of a query, if any."""
-        with self._lock, self._explained():
+        with self._lock, self._translate_errors():
             found: tuple[object, ...] | None = self._connection.execute(sql, values).fetchone()
             return found
 
     def seldom(self, name: str, count: Callable[[], int]) -> int:
-        """A count for people to read, taken again when it was cheap or some time ago."""
+        """A cached count for display; the slower it was, the longer it is reused."""
         number, until = self._counts.get(name, (0, 0.0))
         began = time.monotonic()
         if began >= until:
             number = count()
-            until = time.monotonic() + _PAUSE_SHARE * (time.monotonic() - began)
+            until = time.monotonic() + _COUNT_CACHE_FACTOR * (time.monotonic() - began)
             self._counts[name] = number, until
         return number
 
     def run(self, sql: str, values: tuple[object, ...] = ()) -> int:
-        """Change something; the number of rows changed."""
-        with self._lock, self._explained():
+        """Execute a statement; returns the number of changed rows."""
+        with self._lock, self._translate_errors():
             return self._connection.execute(sql, values).rowcount
 
     def run_many(self, sql: str, values: Iterable[tuple[object, ...]]) -> None:
-        """Change something once per value."""
-        with self._lock, self._explained():
+        """Execute a statement once per tuple of values."""
+        with self._lock, self._translate_errors():
             self._connection.executemany(sql, values)
 
     @property
     def stamp(self) -> tuple[int, int] | None:
-        """Another one when anything has changed, by whomever; None while changes are under way."""
-        with self._lock, self._explained():
+        """Changes whenever any process writes; None inside a transaction."""
+        with self._lock, self._translate_errors():
             if self._connection.in_transaction:
                 return None
             version = self._connection.execute("PRAGMA data_version").fetchone()
             return int(version[0]), self._connection.total_changes
 
     def get(self, key: str) -> str | None:
-        """A small fact about this installation, by name."""
+        """The value stored under this key in `meta`."""
         found = self.row("SELECT value FROM meta WHERE key = ?", (key,))
         return str(found[0]) if found else None
 
     def facts(self) -> dict[str, str]:
-        """All small facts at once, as of one moment."""
+        """All of `meta`, read at once."""
         return {str(key): str(value) for key, value in self.rows("SELECT key, value FROM meta")}
 
     def put(self, key: str, value: str | None) -> None:
-        """Remember a small fact, or forget it."""
+        """Store a value under this key; None deletes it."""
         if value is None:
             self.run("DELETE FROM meta WHERE key = ?", (key,))
         else:
             self.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
 
-    def add_to(self, key: str, amount: int) -> None:
-        """Raise a number that is remembered under a name."""
-        before = self.get(key) or ""
-        self.put(key, str((int(before) if before.isdecimal() else 0) + amount))
+    def add_to(self, key: str, amount: int) -> int:
+        """Add to a number stored under this key; returns the new value."""
+        found = self.row(
+            "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE"
+            " SET value = CAST(CAST(value AS INTEGER) + ?2 AS TEXT) RETURNING value",
+            (key, amount),
+        )
+        return int(str(found[0])) if found else 0
 
     def check(self, *, is_deep: bool = False) -> str | None:
         """What is wrong with the file, if anything; `is_deep` compares tables and columns too."""
@@ -246,8 +255,10 @@ class Database:
             return str(found and found[0])
         if is_deep and (row := self.row("PRAGMA foreign_key_check")) is not None:
             return f"rows of {row[0]} refer to nothing"
-        # SQLite itself does not mind when a column is called otherwise.
-        missing = _columns_of(self._scripts).difference(self.rows(_COLUMNS)) if is_deep else set()
+        # SQLite does not notice a damaged column name.
+        missing = (
+            _expected_columns(self._scripts).difference(self.rows(_COLUMNS)) if is_deep else set()
+        )
         if missing:
             table, column = min(missing)
             return f"{table} has no column {column}"
@@ -255,63 +266,63 @@ class Database:
 
     @contextlib.contextmanager
     def decoding(self) -> Iterator[None]:
-        """Values that are not of their kind are damage: SQLite checks none.
+        """Treat values of the wrong type as damage: SQLite does not check types.
 
         Raises:
             IndexCorrupted: a value could not be used.
         """
         try:
             yield
-        except _UNDECODABLE as error:
-            raise _damaged(self.path, type(error).__name__) from error
+        except _DECODE_ERRORS as error:
+            raise _damage_error(self.path, type(error).__name__) from error
 
     @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             with explained(self.path):
                 yield
         except sqlite3.IntegrityError as error:
-            # Our own mistake, unless the rows that are in the way should not be there.
+            # A bug of ours, unless the conflicting rows are damage.
             with explained(self.path):
                 found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
             if found[0] != "ok":
-                raise _damaged(self.path, error.sqlite_errorname) from error
+                raise _damage_error(self.path, error.sqlite_errorname) from error
             raise
 
     def close(self) -> None:
-        """Close the connection; the object cannot be used afterwards."""
+        """Close the connection for good."""
         with self._lock:
             self._connection.close()
 
 
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn SQLite's failures into ours; their texts may quote a row, so none is passed on.
+    """Translate SQLite errors into ours; their texts may quote a row, so none is passed on.
 
     Raises:
         IndexCorrupted: the file is damaged.
-        ReadOnly: it may not be written.
+        ReadOnly: it cannot be written.
         IndexerFailed: the disk is full or the file cannot be used.
     """
     try:
         yield
     except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
-        raise  # our own mistake, not the file's
+        raise  # a bug of ours, not damage
     except sqlite3.DatabaseError as error:
-        raise _told(path, error) from error
+        raise _to_domain_error(path, error) from error
     except (MemoryError, UnicodeDecodeError) as error:
-        # A schema that is no text cannot even be complained about.
-        raise _damaged(path, type(error).__name__) from error
+        # If the schema is not valid text, building SQLite's error message fails too.
+        raise _damage_error(path, type(error).__name__) from error
 
 
-def _told(path: Path, error: sqlite3.DatabaseError) -> ObsidianRagError:
-    code = _code(error)
+def _to_domain_error(path: Path, error: sqlite3.DatabaseError) -> ObsidianRagError:
+    code = _primary_code(error)
     if code is None:
-        return _damaged(path, "text that cannot be decoded")
+        return _damage_error(path, "text that cannot be decoded")
     name = error.sqlite_errorname
-    if code not in _OF_THE_PLACE or error.sqlite_errorcode == _SHORT_READ:
-        return _damaged(path, name)
-    if code == sqlite3.SQLITE_FULL or shutil.disk_usage(path.parent).free < _LITTLE_SPACE:
+    if code not in _ENVIRONMENT_CODES or error.sqlite_errorcode == _SHORT_READ:
+        return _damage_error(path, name)
+    if code == sqlite3.SQLITE_FULL or shutil.disk_usage(path.parent).free < _LOW_SPACE_BYTES:
         return IndexerFailed(
             f"The disk is full; {path} could not be written.",
             "Free some disk space and run `obsidian-rag sync`: it goes on where it stopped.",
@@ -327,18 +338,18 @@ def _told(path: Path, error: sqlite3.DatabaseError) -> ObsidianRagError:
     )
 
 
-def _code(error: sqlite3.DatabaseError) -> int | None:
-    """SQLite's code without its details; None for what Python made of a value."""
+def _primary_code(error: sqlite3.DatabaseError) -> int | None:
+    """SQLite's primary error code; None if Python raised the error itself."""
     found: int | None = getattr(error, "sqlite_errorcode", None)
     return None if found is None else found & 0xFF
 
 
-def _damaged(path: Path, why: str) -> IndexCorrupted:
+def _damage_error(path: Path, why: str) -> IndexCorrupted:
     return IndexCorrupted(f"{path} is damaged ({why}).", _SUGGESTION)
 
 
-def _statements(script: str) -> Iterator[str]:
-    """The statements of a script: `executescript` would end the transaction that is open."""
+def _split_statements(script: str) -> Iterator[str]:
+    """Split a script into statements: `executescript` would commit the open transaction."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -348,15 +359,15 @@ def _statements(script: str) -> Iterator[str]:
 
 
 @functools.cache
-def _columns_of(package: str) -> frozenset[tuple[str, str]]:
-    """Every table and column of a new file."""
+def _expected_columns(package: str) -> frozenset[tuple[str, str]]:
+    """Every (table, column) of a new file."""
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
-        for script in _migrations(package):
+        for script in _load_migrations(package):
             connection.executescript(script)
         return frozenset(connection.execute(_COLUMNS))
 
 
-def _migrations(package: str) -> list[str]:
+def _load_migrations(package: str) -> list[str]:
     folder = resources.files(package) / "sql"
     files = sorted(
         (entry for entry in folder.iterdir() if entry.name.endswith(".sql")),

@@ -1,19 +1,19 @@
-"""What is searchable: one row per file, with the reason where a file is not."""
+"""Which files are searchable: one row per file, with the reason for those that are not."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from obsidian_rag.notes import EVERYTHING, Scope
+from obsidian_rag.notes import EVERYTHING, RagPolicy, Scope
 from obsidian_rag.store.database import Database, now, of_link
 
 LIVE = "vault_file_index_state"
 REBUILD = "rebuild_index_state"
-_FEW = 500
+_MAX_SQL_VALUES = 500
 
 
 class EmbeddingStatus(StrEnum):
-    """How far a file has come."""
+    """Indexing status of a file."""
 
     PENDING = "pending"
     INDEXED = "indexed"
@@ -31,10 +31,12 @@ class FileState:
     chunk_count: int = 0
     reason: str | None = None
     parse_error: str | None = None
+    # The note's policy when it was read; None if it could not be read.
+    policy: RagPolicy | None = None
 
 
 class IndexState:
-    """The table `vault_file_index_state`, or its twin for an index under construction."""
+    """The table `vault_file_index_state`, or its copy for an index being rebuilt."""
 
     def __init__(self, database: Database, table: str = LIVE) -> None:
         self._database = database
@@ -43,10 +45,10 @@ class IndexState:
     def hashes(
         self, link_id: str, paths: Sequence[str] | None = None, *, is_searchable: bool = False
     ) -> dict[str, str | None]:
-        """The content hash each file had when it was indexed; also of settled ones, unless told."""
+        """Content hash of each file when indexed, incl. skipped ones unless `is_searchable`."""
         condition = " AND embedding_status = 'indexed'" if is_searchable else ""
         values: tuple[object, ...] = (link_id,)
-        if paths is not None and len(paths) <= _FEW:
+        if paths is not None and len(paths) <= _MAX_SQL_VALUES:
             condition += f" AND rel_path IN ({', '.join('?' * len(paths))})"
             values += tuple(paths)
         rows = self._database.rows(
@@ -59,7 +61,8 @@ class IndexState:
         at = now()
         self._database.run_many(
             f"INSERT OR REPLACE INTO {self._table} (link_id, rel_path, index_hash, indexed_at,"
-            " embedding_status, parse_error, reason, chunk_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            " embedding_status, parse_error, reason, chunk_count, policy)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 (
                     link_id,
@@ -70,10 +73,25 @@ class IndexState:
                     state.parse_error,
                     state.reason,
                     state.chunk_count,
+                    state.policy,
                 )
                 for state in states
             ),
         )
+
+    def public(self, link_id: str, paths: Iterable[str]) -> set[str]:
+        """The files among these that were read and have neither `rag: private` nor `rag: false`."""
+        wanted = list(paths)
+        found: set[str] = set()
+        for start in range(0, len(wanted), _MAX_SQL_VALUES):
+            some = wanted[start : start + _MAX_SQL_VALUES]
+            rows = self._database.rows(
+                f"SELECT rel_path FROM {self._table} WHERE link_id = ? AND policy = ?"
+                f" AND rel_path IN ({', '.join('?' * len(some))})",
+                (link_id, RagPolicy.INDEX.value, *some),
+            )
+            found |= {str(row[0]) for row in rows}
+        return found
 
     def remove(self, link_id: str, paths: Iterable[str]) -> None:
         """Forget files."""
@@ -92,7 +110,7 @@ class IndexState:
 
     def totals(self, scope: Scope = EVERYTHING) -> tuple[int, int]:
         """How many files in scope are searchable, and their chunks."""
-        condition, values = _in_scope(scope)
+        condition, values = _scope_condition(scope)
         row = self._database.row(
             f"SELECT count(*), coalesce(sum(chunk_count), 0) FROM {self._table}"
             f" WHERE embedding_status = 'indexed' AND {condition}",
@@ -102,8 +120,17 @@ class IndexState:
         with self._database.decoding():
             return int(str(row[0])), int(str(row[1]))
 
+    def chunks_by_link(self) -> dict[str, int]:
+        """Number of chunks written, by vault."""
+        rows = self._database.rows(
+            f"SELECT link_id, sum(chunk_count) FROM {self._table}"
+            " WHERE embedding_status = 'indexed' GROUP BY link_id"
+        )
+        with self._database.decoding():
+            return {str(link_id): int(str(count)) for link_id, count in rows}
+
     def counts(self, link_id: str) -> dict[EmbeddingStatus, int]:
-        """How many files of a vault have come how far."""
+        """Number of files of a vault, by status."""
         rows = self._database.rows(
             f"SELECT embedding_status, count(*) FROM {self._table} WHERE link_id = ?"
             " GROUP BY embedding_status",
@@ -114,7 +141,7 @@ class IndexState:
         return {status: found.get(status, 0) for status in EmbeddingStatus}
 
     def is_empty(self, link_id: str | None = None) -> bool:
-        """Whether nothing is searchable, in one vault or at all."""
+        """Whether nothing is searchable, in one vault or in all."""
         condition, values = of_link(link_id)
         found = self._database.row(
             f"SELECT 1 FROM {self._table} WHERE embedding_status = 'indexed' AND {condition}"
@@ -124,7 +151,7 @@ class IndexState:
         return found is None
 
     def searchable_after(self, link_id: str, after: str, limit: int) -> list[str]:
-        """The next files with searchable text, in the order of their paths."""
+        """The next files with searchable text, ordered by path."""
         rows = self._database.rows(
             f"SELECT rel_path FROM {self._table} WHERE link_id = ? AND rel_path > ?"
             " AND embedding_status = 'indexed' AND chunk_count > 0 ORDER BY rel_path LIMIT ?",
@@ -133,8 +160,8 @@ class IndexState:
         return [str(row[0]) for row in rows]
 
     def troubled(self, link_id: str) -> list[FileState]:
-        """Every file of a vault that is not searchable, or only in part, with its reason."""
-        # The sign keeps SQLite from the primary key, by which it would look at every file.
+        """Every file of a vault that is not fully searchable, with the reason."""
+        # The unary plus stops SQLite from using the primary key, which would scan every file.
         rows = self._database.rows(
             "SELECT rel_path, embedding_status, index_hash, chunk_count, reason, parse_error"
             f" FROM {self._table} WHERE +link_id = ?"
@@ -155,21 +182,20 @@ class IndexState:
             ]
 
     def adopt(self, other: "IndexState") -> None:
-        """Take over another table's rows, leaving it empty: the second half of a swap."""
+        """Move another table's rows into this one: the second half of a swap."""
         with self._database.transaction():
             self.clear()
             self._database.run(f"INSERT INTO {self._table} SELECT * FROM {other._table}")
             other.clear()
 
 
-def _in_scope(scope: Scope) -> tuple[str, tuple[str, ...]]:
-    """A condition, and its values."""
+def _scope_condition(scope: Scope) -> tuple[str, tuple[str, ...]]:
     parts, values = ["true"], list[str]()
     if scope.vaults is not None:
         parts.append(f"link_id IN ({', '.join('?' for _ in scope.vaults)})")
         values += scope.vaults
     if scope.folders is not None:
-        # Not LIKE, which takes no notice of upper and lower case.
+        # Not LIKE, which ignores case.
         tests = ["substr(rel_path, 1, length(?)) = ?" for _ in scope.folders]
         parts.append(f"({' OR '.join(tests) or 'false'})")
         values += [f"{one}/" if one else "" for one in scope.folders for _ in range(2)]

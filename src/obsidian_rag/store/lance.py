@@ -1,9 +1,8 @@
-"""LanceDB itself: how it is imported, waited for, and what its failures mean to us.
+"""Imports LanceDB, runs its asynchronous API, and translates its errors.
 
-It is imported without the REST client it brings along and we never use.
-That client is most of LanceDB's import time, which everybody who searches from a cold command line
-would wait for, and 8 MB of every process. Its classes are replaced by empty ones while LanceDB is
-imported; whoever imported the real ones before keeps them.
+It is imported without its REST client, which we never use. That client takes most of LanceDB's
+import time, which would delay every search from the command line, and 8 MB per process. Its classes
+are replaced by empty ones during the import; modules that imported the real ones keep them.
 """
 
 import asyncio
@@ -35,9 +34,9 @@ if TYPE_CHECKING:
 REINDEX = "Run `obsidian-rag reindex` to build it anew."
 _FILE_NAME = re.compile(r"[\w-]+\.(?:lance|manifest|txn|arrow|bin|idx)\b")
 # "No permission" and "read-only file system".
-_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
-_UNUSED = "lance_namespace_urllib3_client"
-_importing = threading.Lock()
+_DENIED_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
+_UNUSED_PACKAGE = "lance_namespace_urllib3_client"
+_import_lock = threading.Lock()
 T = TypeVar("T")
 
 
@@ -54,7 +53,7 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: "Sequence[str] | None", target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != _UNUSED and not fullname.startswith(f"{_UNUSED}."):
+        if fullname != _UNUSED_PACKAGE and not fullname.startswith(f"{_UNUSED_PACKAGE}."):
             return None
         return ModuleSpec(fullname, self, is_package=True)
 
@@ -62,13 +61,13 @@ class _Finder(MetaPathFinder, Loader):
         return _Empty(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """There is nothing in it."""
+        """Nothing to execute: the module is empty."""
 
 
 def lancedb() -> Any:
     """The `lancedb` module."""
-    # A module that another thread is importing is in sys.modules before it is complete.
-    with _importing:
+    # A module being imported by another thread is in sys.modules before it is complete.
+    with _import_lock:
         if "lancedb" not in sys.modules:
             # Its log goes to stderr and warns about every table that is about to be created.
             os.environ.setdefault("LANCEDB_LOG", "error")
@@ -83,25 +82,25 @@ def lancedb() -> Any:
 
 
 async def all_rows(query: Any) -> Any:
-    """What a query of the asynchronous side finds, as an Arrow table.
+    """The result of an asynchronous query, as an Arrow table.
 
-    Before each query LanceDB asks for the schema, to see whether it must add row numbers for
-    columns of blobs. We have none, and a question asks up to a dozen times: see docs/decisions.md.
+    Before each query LanceDB fetches the schema, to see whether it must add row numbers for blob
+    columns. We have none, and a search runs up to a dozen queries: see docs/decisions.md.
     """
     query._table = None
     return await query.to_arrow()
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run something of LanceDB's asynchronous side, which takes half the time of the other one.
+    """Run a call of LanceDB's asynchronous API, which takes half the time of the synchronous one.
 
-    All threads that search share one loop: its work is handing over questions and answers.
+    All search threads share one event loop: it only passes queries and results on.
     """
     return begin(work).result()
 
 
 def begin(work: Coroutine[Any, Any, T]) -> "Future[T]":
-    """Let it run while the caller does something else."""
+    """Start a call in the background."""
     return asyncio.run_coroutine_threadsafe(work, _loop())
 
 
@@ -114,16 +113,16 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Turn LanceDB's failures into ours: the one place where that is done.
+    """Translate LanceDB errors into ours, in this one place.
 
-    Its core tells damage by any kind of exception, a panic included, and so do values that cannot
-    be decoded. Their texts may quote a note, so none of them is passed on.
+    Its core reports damage by any kind of exception, even a panic, and decoding damaged values
+    raises others. Their texts may quote a note, so none is passed on.
 
     Raises:
         IndexCorrupted: files of the table are damaged or missing.
-        IndexIncomplete: it has not all columns, because an older program made it.
+        IndexIncomplete: columns are missing, because an older version created it.
         IndexerFailed: the disk is full.
-        ReadOnly: the disk or the folder may not be written.
+        ReadOnly: the disk or the folder is not writable.
     """
     try:
         yield
@@ -132,10 +131,10 @@ def explained() -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise  # an interrupt, or the end of the process
-        raise _told(error, str(error)) from error
+        raise _to_domain_error(error, str(error)) from error
 
 
-def _told(error: BaseException, text: str) -> ObsidianRagError:
+def _to_domain_error(error: BaseException, text: str) -> ObsidianRagError:
     if "No field named" in text:
         return IndexIncomplete(
             "The index was made by another version of obsidian-rag, which cannot answer this.",
@@ -146,7 +145,7 @@ def _told(error: BaseException, text: str) -> ObsidianRagError:
             "The disk is full; the index could not be written.",
             "Free some space and run `obsidian-rag sync`: it goes on where it stopped.",
         )
-    if any(f"os error {number}" in text for number in _DENIED) or isinstance(
+    if any(f"os error {number}" in text for number in _DENIED_ERRNOS) or isinstance(
         error, PermissionError
     ):
         return ReadOnly(
@@ -159,5 +158,5 @@ def _told(error: BaseException, text: str) -> ObsidianRagError:
 
 
 def has_no_word_index(error: IndexCorrupted) -> bool:
-    """Whether a question by words failed only because a first run has made no index for it yet."""
+    """Whether a word search failed only because a first run has not created its index yet."""
     return "INVERTED" in str(error.__cause__)

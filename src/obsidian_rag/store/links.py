@@ -1,4 +1,4 @@
-"""The vaults we know: the primary one, which the settings name, and linked ones."""
+"""The known vaults: the primary one from the settings, and linked ones."""
 
 import json
 import uuid
@@ -18,8 +18,8 @@ _COLUMNS = (
 class Link:
     """A vault known to this installation.
 
-    `include` and `exclude` narrow it to some paths; `warnings` say what was odd about the folder
-    when it was linked.
+    `include` and `exclude` limit it to some paths; `warnings` are about the folder when it was
+    linked.
     """
 
     link_id: str
@@ -40,7 +40,7 @@ class Link:
 
     @property
     def fields(self) -> dict[str, object]:
-        """The vault as every door shows it."""
+        """The vault as every interface shows it."""
         return {
             "link_id": self.link_id,
             "name": self.name,
@@ -81,7 +81,7 @@ class Links:
         return [_link(row) for row in rows]
 
     def free_name(self, wanted: str, but: str = "") -> str:
-        """This name, or the first of "name-2", "name-3" that no vault has, except `but`."""
+        """This name, or the first free one of "name-2", "name-3"; ignores the vault `but`."""
         taken = {link.name.casefold() for link in self.all() if link.link_id != but}
         name, number = wanted, 1
         while name.casefold() in taken:
@@ -99,7 +99,7 @@ class Links:
         *,
         is_primary: bool = False,
     ) -> Link:
-        """Remember another vault; `name` gets a number if it is taken."""
+        """Add a vault; `name` gets a number if it is taken."""
         link_id, at = str(uuid.uuid4()), now()
         with self._database.transaction():
             self._database.run(
@@ -124,8 +124,8 @@ class Links:
     def set_primary(self, root: Path) -> Link:
         """Make `root` the primary vault.
 
-        The row stays when the folder moves: file metadata then shows what really differs, so a
-        moved vault keeps its index and another vault replaces it, without a rule for either.
+        The row is kept if the folder changes: file metadata then shows what really differs, so a
+        moved vault keeps its index and another vault replaces it, without special cases.
         """
         with self._database.transaction():
             known = self.primary()
@@ -142,29 +142,29 @@ class Links:
         return found
 
     def remove(self, link_id: str) -> None:
-        """Forget a vault, and with it every row of `state.db` that is about its files."""
+        """Remove a vault, and every row of `state.db` about its files."""
         self._database.run("DELETE FROM vault_link WHERE link_id = ?", (link_id,))
 
     def set_mode(self, link_id: str, mode: str) -> None:
-        """Say whether the vault may be written."""
-        self._change(link_id, "mode", mode)
+        """Set whether the vault may be written."""
+        self._update(link_id, "mode", mode)
 
     def set_paused(self, link_id: str, *, is_paused: bool) -> None:
-        """Say whether the vault is left alone until it is resumed."""
-        self._change(link_id, "is_paused", int(is_paused))
+        """Pause or resume the vault."""
+        self._update(link_id, "is_paused", int(is_paused))
 
     def set_enabled(self, link_id: str, *, is_enabled: bool) -> None:
-        """Say whether the vault is one at all; one that is about to be removed is not."""
-        self._change(link_id, "enabled", int(is_enabled))
+        """Enable or disable the vault; one that is being removed is disabled."""
+        self._update(link_id, "enabled", int(is_enabled))
 
-    def _change(self, link_id: str, column: str, value: object) -> None:
+    def _update(self, link_id: str, column: str, value: object) -> None:
         self._database.run(
             f"UPDATE vault_link SET {column} = ?, updated_at = ? WHERE link_id = ?",
             (value, now(), link_id),
         )
 
     def scanned(self, link_id: str, error: str | None) -> None:
-        """Record that the vault was just walked, or why it could not be."""
+        """Record that the vault was just scanned, or why it could not be."""
         self._database.run(
             "UPDATE vault_link SET last_scan_at = iif(? IS NULL, ?, last_scan_at), last_error = ?"
             " WHERE link_id = ?",
@@ -173,28 +173,28 @@ class Links:
 
 
 class LinkFacts:
-    """Small facts about one vault, by name."""
+    """Key-value facts about one vault."""
 
     def __init__(self, database: Database, link_id: str) -> None:
         self._database = database
         self._link_id = link_id
 
     def all(self) -> dict[str, str]:
-        """All of them, as of one moment."""
+        """All facts, read at once."""
         rows = self._database.rows(
             "SELECT key, value FROM link_fact WHERE link_id = ?", (self._link_id,)
         )
         return {str(key): str(value) for key, value in rows}
 
     def get(self, key: str) -> str | None:
-        """One of them."""
+        """The value of one fact."""
         found = self._database.row(
             "SELECT value FROM link_fact WHERE link_id = ? AND key = ?", (self._link_id, key)
         )
         return str(found[0]) if found else None
 
     def put(self, key: str, value: str | None) -> None:
-        """Remember a fact, or forget it."""
+        """Store a fact; None deletes it."""
         if value is None:
             self._database.run(
                 "DELETE FROM link_fact WHERE link_id = ? AND key = ?", (self._link_id, key)
@@ -207,7 +207,7 @@ class LinkFacts:
 
     @staticmethod
     def of_all(database: Database) -> Mapping[str, Mapping[str, str]]:
-        """The facts of every vault, as of one moment, by link id."""
+        """The facts of every vault, by link id, read at once."""
         found: dict[str, dict[str, str]] = {}
         for link_id, key, value in database.rows("SELECT link_id, key, value FROM link_fact"):
             found.setdefault(str(link_id), {})[str(key)] = str(value)

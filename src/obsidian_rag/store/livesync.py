@@ -1,26 +1,27 @@
-"""What LiveSync knows of one remote: each document's last synced state, and what waits.
+"""LiveSync's records of one remote: each document's last synced state, and pending problems.
 
-The records are never more than a memory. Without them nothing is lost: files and documents are
-compared by content, and what cannot be told apart is kept. Only the trash has no second source,
-so nothing but its own methods ever removes from it.
+The records are only a cache. Without them nothing is lost: files and documents are compared by
+content, and in doubt both are kept. Only the trash cannot be rebuilt, so only its own methods
+remove entries.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from obsidian_rag.store.database import Database, now
 
-# What is about one making of a database, and nothing in another.
-_PASSING_FACTS = ("since", "ignored", "held_deletions", "held_answer")
-# A file of the year 2400 must not stop the others; it is read again each time instead.
-_LAST_MTIME_NS = 2**63 - 1
+_ADDRESS = "address"
+# Facts that are invalid once the remote database is rebuilt.
+_FACTS_OF_ONE_DATABASE = ("since", "ignored", "held_deletions", "held_answer")
+# SQLite's largest integer. A file dated later must not stop the others; it is just reread.
+_MAX_MTIME_NS = 2**63 - 1
 _FILE_COLUMNS = "doc_id, path, rev, content_hash, size_bytes, mtime_ns"
 
 
 @dataclass(frozen=True, slots=True)
 class SyncedFile:
-    """A document and its file as they were when they last agreed."""
+    """A document and its file when they last agreed."""
 
     doc_id: str
     path: str
@@ -32,7 +33,7 @@ class SyncedFile:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A document that was left alone because it cannot be read or must not be applied."""
+    """A document that was skipped because it is unreadable or must not be applied."""
 
     doc_id: str
     rev: str
@@ -44,7 +45,7 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A document with several living revisions, or a file whose other version lies beside it."""
+    """A document with several live revisions, or a file with its other version beside it."""
 
     doc_id: str
     path: str
@@ -55,7 +56,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class TrashedFile:
-    """A file that was taken out of the vault and can be restored."""
+    """A file that was removed from the vault and can be restored."""
 
     trash_id: int
     path: str
@@ -65,7 +66,7 @@ class TrashedFile:
     reason: str
 
     def fields(self) -> dict[str, object]:
-        """What is told of it; where it is kept is nobody's business."""
+        """The fields shown to users; not where the file is stored."""
         return {
             "id": self.trash_id,
             "path": self.path,
@@ -76,21 +77,70 @@ class TrashedFile:
 
 
 class LivesyncRecords:
-    """The tables `livesync_*`, as far as they are about one remote."""
+    """The rows of one remote in the tables `livesync_*`.
+
+    A remote is one database, whatever its address. Its name here is the key of its first address;
+    the fact `address` is the key of the last one used.
+    """
 
     def __init__(self, database: Database, remote: str) -> None:
         self.remote = remote
         self._database = database
 
+    @classmethod
+    def at_address(cls, database: Database, address: str) -> "LivesyncRecords":
+        """The records of the database that was last reached at this address."""
+        found = database.row(
+            "SELECT remote FROM livesync_fact WHERE key = ? AND value = ?", (_ADDRESS, address)
+        )
+        return cls(database, str(found[0]) if found else address)
+
+    @property
+    def address(self) -> str | None:
+        """The key of the database's last address."""
+        return self.get_fact(_ADDRESS)
+
+    def use_address(self, address: str) -> None:
+        """Set the database's address; no other remote keeps it.
+
+        After a change of address everything is compared again: feed positions of two servers are
+        not comparable.
+        """
+        if self.address == address:
+            return
+        with self._database.transaction():
+            self._database.run(
+                "DELETE FROM livesync_fact WHERE key = ? AND value = ?", (_ADDRESS, address)
+            )
+            if (self.address or self.remote) != address:
+                self.put_fact("since", None)
+            self.put_fact(_ADDRESS, address)
+
+    def with_facts(self, facts: Mapping[str, str]) -> "LivesyncRecords | None":
+        """The records of another remote with all these facts, if there is one."""
+        found: set[str] | None = None
+        for key, value in facts.items():
+            rows = self._database.rows(
+                "SELECT remote FROM livesync_fact WHERE key = ? AND value = ?", (key, value)
+            )
+            remotes = {str(remote) for (remote,) in rows}
+            found = remotes if found is None else found & remotes
+        others = sorted((found or set()) - {self.remote})
+        return LivesyncRecords(self._database, others[0]) if others else None
+
+    def separate(self, name: str) -> "LivesyncRecords":
+        """Separate records for another database, under a name derived from this one."""
+        return LivesyncRecords(self._database, f"{self.remote}-{name}")
+
     def get_fact(self, key: str) -> str | None:
-        """A small fact about the remote, by name."""
+        """The value of one fact about the remote."""
         found = self._database.row(
             "SELECT value FROM livesync_fact WHERE remote = ? AND key = ?", (self.remote, key)
         )
         return str(found[0]) if found else None
 
     def put_fact(self, key: str, value: str | None) -> None:
-        """Remember a small fact, or forget it."""
+        """Store a fact; None deletes it."""
         if value is None:
             self._database.run(
                 "DELETE FROM livesync_fact WHERE remote = ? AND key = ?", (self.remote, key)
@@ -110,7 +160,7 @@ class LivesyncRecords:
         return _synced_file(row) if row else None
 
     def files(self) -> Iterator[SyncedFile]:
-        """Every document ever synced, the deleted ones included, in the order of their ids."""
+        """Every document ever synced, including deleted ones, ordered by id."""
         rows = self._database.rows(
             f"SELECT {_FILE_COLUMNS} FROM livesync_file WHERE remote = ? ORDER BY doc_id",
             (self.remote,),
@@ -118,7 +168,7 @@ class LivesyncRecords:
         return map(_synced_file, rows)
 
     def put(self, *files: SyncedFile) -> None:
-        """Record that these documents and files agree now; all of them or none."""
+        """Record that these documents and files agree now, in one transaction."""
         with self._database.transaction():
             self._database.run_many(
                 f"INSERT OR REPLACE INTO livesync_file (remote, {_FILE_COLUMNS})"
@@ -131,18 +181,18 @@ class LivesyncRecords:
                         file.rev,
                         file.content_hash,
                         file.size,
-                        min(file.mtime_ns, _LAST_MTIME_NS),
+                        min(file.mtime_ns, _MAX_MTIME_NS),
                     )
                     for file in files
                 ),
             )
 
     def forget(self, doc_id: str) -> None:
-        """Drop the record of a document that exists no more."""
+        """Drop the record of a document that no longer exists."""
         self._delete("livesync_file", doc_id)
 
     def count(self) -> int:
-        """How many files should be on the disk."""
+        """Number of files that should be on disk."""
         row = self._database.row(
             "SELECT count(*) FROM livesync_file WHERE remote = ? AND content_hash IS NOT NULL",
             (self.remote,),
@@ -150,7 +200,7 @@ class LivesyncRecords:
         return int(str(row[0])) if row else 0
 
     def quarantine(self, doc_id: str, rev: str, path: str | None, code: str, message: str) -> None:
-        """Remember that this revision was left alone, and why."""
+        """Record that this revision was skipped, and why."""
         self._database.run(
             "INSERT INTO livesync_quarantine (remote, doc_id, rev, path, code, message, since)"
             " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET rev = excluded.rev,"
@@ -159,7 +209,7 @@ class LivesyncRecords:
         )
 
     def quarantined(self) -> list[Quarantined]:
-        """Every document that was left alone, the longest waiting first."""
+        """Every skipped document, oldest first."""
         rows = self._database.rows(
             "SELECT doc_id, rev, path, code, message, since FROM livesync_quarantine"
             " WHERE remote = ? ORDER BY since, doc_id",
@@ -171,13 +221,13 @@ class LivesyncRecords:
         ]
 
     def release(self, doc_id: str) -> None:
-        """Say that a document is no longer left alone."""
+        """Remove a document from quarantine."""
         self._delete("livesync_quarantine", doc_id)
 
     def add_conflict(
         self, doc_id: str, path: str, revs: Iterable[str], kept_as: str | None = None
     ) -> None:
-        """Remember a conflict; `kept_as` is the file beside the note, if there is one."""
+        """Record a conflict; `kept_as` is the file beside the note, if there is one."""
         self._database.run(
             "INSERT INTO livesync_conflict (remote, doc_id, path, revs, kept_as, since)"
             " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET path = excluded.path,"
@@ -186,7 +236,7 @@ class LivesyncRecords:
         )
 
     def conflicts(self) -> list[Conflict]:
-        """Every conflict that waits for the user, the oldest first."""
+        """Every unresolved conflict, oldest first."""
         rows = self._database.rows(
             "SELECT doc_id, path, revs, kept_as, since FROM livesync_conflict"
             " WHERE remote = ? ORDER BY since, doc_id",
@@ -200,11 +250,11 @@ class LivesyncRecords:
         ]
 
     def settle_conflict(self, doc_id: str) -> None:
-        """Say that a conflict is over."""
+        """Remove a resolved conflict."""
         self._delete("livesync_conflict", doc_id)
 
     def add_trash(self, path: str, stored_as: str, size: int, removed_at: str, reason: str) -> int:
-        """Remember a file in the trash, by the name it is stored as; the number of the row."""
+        """Record a file in the trash, with its stored name; returns the row id."""
         with self._database.transaction():
             self._database.run(
                 "INSERT INTO livesync_trash (remote, path, stored_as, size_bytes, removed_at,"
@@ -216,7 +266,7 @@ class LivesyncRecords:
         return int(str(row[0]))
 
     def trash(self) -> list[TrashedFile]:
-        """Everything that can be restored, the latest first."""
+        """Everything that can be restored, latest first."""
         rows = self._database.rows(
             "SELECT trash_id, path, stored_as, size_bytes, removed_at, reason"
             " FROM livesync_trash WHERE remote = ? ORDER BY removed_at DESC, trash_id DESC",
@@ -235,18 +285,18 @@ class LivesyncRecords:
         ]
 
     def drop_trash(self, trash_id: int) -> None:
-        """Forget a file of the trash that was restored or removed for good."""
+        """Drop the record of a trashed file that was restored or deleted for good."""
         self._database.run(
             "DELETE FROM livesync_trash WHERE remote = ? AND trash_id = ?",
             (self.remote, trash_id),
         )
 
     def clear(self) -> None:
-        """Begin anew with a database that was rebuilt; the trash and other facts stay."""
+        """Start over after the remote database was rebuilt; the trash and other facts stay."""
         with self._database.transaction():
             for table in ("livesync_file", "livesync_quarantine", "livesync_conflict"):
                 self._database.run(f"DELETE FROM {table} WHERE remote = ?", (self.remote,))
-            for key in _PASSING_FACTS:
+            for key in _FACTS_OF_ONE_DATABASE:
                 self.put_fact(key, None)
 
     def _delete(self, table: str, doc_id: str) -> None:

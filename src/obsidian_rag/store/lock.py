@@ -1,4 +1,4 @@
-"""One writer at a time, across processes; the lock dies with its holder, however that ends."""
+"""One writer at a time, across processes; the lock is released even if its holder crashes."""
 
 import contextlib
 import json
@@ -17,11 +17,11 @@ from obsidian_rag.store.folder import own_folder
 def held_lock(
     file: Path, wait_s: float, busy: Callable[[], Busy], suggestion: str
 ) -> Iterator[None]:
-    """Hold a lock of the data folder; `suggestion` is for whoever may not write there.
+    """Hold a lock in the data folder; `suggestion` goes with the ReadOnly error.
 
     Raises:
-        Busy: another process holds it, as `busy` tells.
-        ReadOnly: the data folder may not be written.
+        Busy: another process holds it; `busy` makes the error.
+        ReadOnly: the data folder is not writable.
     """
     own_folder(file.parent)
     lock = FileLock(file)
@@ -41,11 +41,11 @@ def held_lock(
 
 @contextlib.contextmanager
 def writer_lock(home: Path, task: str, wait_s: float = 0.0) -> Iterator[None]:
-    """Hold the right to change the index; wait so long for another process to let go of it.
+    """Hold the lock for changing the index; wait up to `wait_s` for another process.
 
     Raises:
         Busy: another process holds it.
-        ReadOnly: the data folder may not be written.
+        ReadOnly: the data folder is not writable.
     """
     holder = home / "writer.json"
 

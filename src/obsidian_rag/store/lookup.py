@@ -1,7 +1,7 @@
-"""Reading the chunk table for an answer: by words, by vector, and whole rows by their number.
+"""Searches the chunk table: by words, by vector, and whole rows by row number.
 
-Each lookup returns row numbers with scores and nothing else; only the rows that matter are then
-fetched, once. Row numbers hold for one version of the table, so one answer uses one `Lookup`.
+A search returns only row numbers and scores; the rows that matter are then fetched once. Row
+numbers are valid for one version of the table, so each answer uses one `Lookup`.
 """
 
 import asyncio
@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from obsidian_rag.errors import IndexCorrupted
-from obsidian_rag.store.chunks import ChunkStore, of_notes, of_several_vaults, quoted
+from obsidian_rag.store.chunks import (
+    WORD_INDEX,
+    ChunkStore,
+    of_notes,
+    of_several_vaults,
+    quoted,
+)
 from obsidian_rag.store.lance import all_rows, begin, explained, has_no_word_index, wait_for
 from obsidian_rag.store.rows import FoundRow, found_row
 
@@ -23,17 +29,22 @@ if TYPE_CHECKING:
 
 Note = tuple[str, str]
 _PROBES = 16
-_FOUND = ("chunk_text", "card", "chunk_id")
-# By open table, which holds one version: counting for every question would cost a millisecond.
-_having_private: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-_counts: WeakKeyDictionary[Any, dict[str | None, tuple[int, dict[str, int]]]] = WeakKeyDictionary()
-_chunks: WeakKeyDictionary[Any, dict[Note, list[str]]] = WeakKeyDictionary()
-_MOST_REMEMBERED = 10_000
+_FOUND_COLUMNS = ("chunk_text", "card", "chunk_id")
+# Keyed by open table, so by version: counting for every search would cost a millisecond.
+_private_by_table: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+_counts_by_table: WeakKeyDictionary[Any, dict[str | None, tuple[int, dict[str, int]]]] = (
+    WeakKeyDictionary()
+)
+_chunks_by_table: WeakKeyDictionary[Any, dict[Note, list[str]]] = WeakKeyDictionary()
+_MAX_REMEMBERED = 10_000
+_unindexed_by_table: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+# Fuzzy matching of more unindexed rows than this takes too long.
+_MAX_FUZZY_ROWS = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Something to look for in a column: any of the words, or all of them one after the other."""
+    """A search in one column: for any of the words, or for the phrase."""
 
     words: str
     column: str
@@ -50,12 +61,12 @@ class Lookup:
         self._nearest: dict[tuple[bytes, str | None, int], Future[dict[int, float]]] = {}
 
     def has_private(self) -> bool:
-        """Whether any row is of a note that says `rag: private`."""
-        found = _having_private.get(self._table)
+        """Whether any row belongs to a note with `rag: private`."""
+        found = _private_by_table.get(self._table)
         if found is None:
             with explained():
                 found = wait_for(self._table.count_rows("is_private")) > 0
-            _having_private[self._table] = found
+            _private_by_table[self._table] = found
         return found
 
     def by_words(
@@ -68,68 +79,70 @@ class Lookup:
     def begin_by_words(
         self, clauses: Sequence[Clause], condition: str | None, limit: int
     ) -> "Future[list[dict[int, float]]]":
-        """Begin to look up the best `limit` rows of each clause, with their BM25 scores."""
+        """Start a search for the best `limit` rows of each clause, with their BM25 scores."""
 
-        # Not as one Boolean query: that looks at every row with any of the words, however many.
+        # Not one Boolean query: that would score every row with any of the words.
         async def look() -> list[dict[int, float]]:
-            return await asyncio.gather(*(self._matches(one, condition, limit) for one in clauses))
+            return await asyncio.gather(
+                *(self._score_matches(one, condition, limit) for one in clauses)
+            )
 
         return begin(look())
 
     def begin_by_vector(
         self, vector: "NDArray[np.float32]", condition: str | None, limit: int
     ) -> "Future[dict[int, float]]":
-        """Begin to look up the rows nearest to a vector, with their cosine similarity.
+        """Start a search for the rows nearest to a vector, with their cosine similarity.
 
-        Who asks for the same again gets what has begun.
+        The same search is started once; later calls get the same future.
         """
         key = vector.tobytes(), condition, limit
         if key not in self._nearest:
-            self._nearest[key] = begin(self._by_vector(vector, condition, limit))
+            self._nearest[key] = begin(self._search_vector(vector, condition, limit))
         return self._nearest[key]
 
     def chunk_ids(self, condition: str, limit: int) -> list[str]:
-        """The ids of the chunks that a condition admits, as many as that at most."""
+        """The ids of at most `limit` chunks that match a condition."""
         query = self._table.query().select(["chunk_id"])
-        found: list[str] = wait_for(_fetched(query, condition, limit))["chunk_id"].to_pylist()
+        found: list[str] = wait_for(_fetch(query, condition, limit))["chunk_id"].to_pylist()
         return found
 
     def chunks_of_notes(self, notes: Sequence[Note], limit: int) -> dict[Note, list[str]]:
         """The ids of the chunks of some notes, given as (link id, path).
 
-        At most `limit` are looked up; those of notes that were asked for before are remembered.
+        At most `limit` are looked up; results are cached by note.
         """
-        known = _chunks.setdefault(self._table, {})
+        known = _chunks_by_table.setdefault(self._table, {})
         there = {note: known[note] for note in notes if note in known}
         conditions = list(of_several_vaults(note for note in notes if note not in there))
         found: dict[Note, list[str]] = {}
         if conditions:
             columns = ["link_id", "source_file", "chunk_id"]
             query = self._table.query().select(columns)
-            rows = wait_for(_fetched(query, " OR ".join(f"({one})" for one in conditions), limit))
+            rows = wait_for(_fetch(query, " OR ".join(f"({one})" for one in conditions), limit))
             values = (rows[name].to_pylist() for name in columns)
             for link_id, path, chunk_id in zip(*values, strict=True):
                 found.setdefault((link_id, path), []).append(chunk_id)
-            if len(rows) < limit:  # what was cut short would show in the next answer
-                if len(known) > _MOST_REMEMBERED:
+            if len(rows) < limit:  # a truncated result must not be cached
+                if len(known) > _MAX_REMEMBERED:
                     known.clear()
                 known.update(found)
         return there | found
 
     def admitted(self, condition: str | None, limit: int) -> dict[int, float]:
-        """Any rows that the condition admits, all with the same score."""
+        """Any rows that match the condition, all with the same score."""
         query = self._table.query().select(["chunk_index"])
-        rows = wait_for(_fetched(query, condition, limit))
+        rows = wait_for(_fetch(query, condition, limit))
         return dict.fromkeys(rows["_rowid"].to_pylist(), 1.0)
 
     def counts(
         self, words: Sequence[str], most: int, condition: str | None
     ) -> tuple[int, dict[str, int]]:
-        """How many rows there are, and how many, up to `most`, have each word in their text.
+        """The number of rows, and of rows with each word in their text, counted up to `most`.
 
-        Only rows that the condition admits count.
+        Only rows that match the condition count.
         """
-        by_table = _counts.setdefault(self._table, {})
+        by_table = _counts_by_table.setdefault(self._table, {})
         total, known = by_table.get(condition, (-1, {}))
 
         async def missing() -> tuple[int, list[int]]:
@@ -144,54 +157,68 @@ class Lookup:
         if asked or total < 0:
             total, found = wait_for(missing())
             known = {**known, **dict(zip(asked, found, strict=True))}
-            by_table[condition] = total, known if len(known) <= _MOST_REMEMBERED else {}
+            by_table[condition] = total, known if len(known) <= _MAX_REMEMBERED else {}
         return total, {word: known[word] for word in words}
 
     async def _count(self, clause: Clause, condition: str | None, most: int) -> int:
-        rows = await self._matching(clause, condition, most)
+        rows = await self._fetch_matches(clause, condition, most)
         return 0 if rows is None else len(rows)
 
     def numbers(self, chunk_ids: Sequence[str], condition: str | None) -> dict[str, int]:
-        """The numbers of those of these chunks that the condition admits."""
+        """The row numbers of the chunks among these that match the condition."""
         if not chunk_ids:
             return {}
         ids = f"chunk_id IN ({', '.join(map(quoted, chunk_ids))})"
         query = self._table.query().select(["chunk_id"])
         wanted = f"{ids} AND {condition}" if condition else ids
-        rows = wait_for(_fetched(query, wanted, len(chunk_ids)))
+        rows = wait_for(_fetch(query, wanted, len(chunk_ids)))
         return dict(zip(rows["chunk_id"].to_pylist(), rows["_rowid"].to_pylist(), strict=True))
 
-    async def _matches(self, clause: Clause, condition: str | None, limit: int) -> dict[int, float]:
-        rows = await self._matching(clause, condition, limit)
+    async def _score_matches(
+        self, clause: Clause, condition: str | None, limit: int
+    ) -> dict[int, float]:
+        rows = await self._fetch_matches(clause, condition, limit)
         if rows is None:
             return {}
         return dict(zip(rows["_rowid"].to_pylist(), rows["_score"].to_pylist(), strict=True))
 
-    async def _matching(self, clause: Clause, condition: str | None, limit: int) -> Any:
-        query = self._table.query().nearest_to_text(_match(clause)).select(["_score"])
+    async def _fetch_matches(self, clause: Clause, condition: str | None, limit: int) -> Any:
+        query = self._table.query().nearest_to_text(_to_query(clause)).select(["_score"])
         try:
-            return await _fetched(query, condition, limit)
+            if clause.wrong_letters and await self._skip_unindexed():
+                query = query.fast_search()
+            return await _fetch(query, condition, limit)
         except IndexCorrupted as error:
             if not has_no_word_index(error):
                 raise
-            return None  # a first index run is under way and has made no word index yet
+            return None  # a first index run has not created the word index yet
 
-    async def _by_vector(
+    async def _skip_unindexed(self) -> bool:
+        """Whether many rows are not in the word index yet, as during an import."""
+        found = _unindexed_by_table.get(self._table)
+        if found is None:
+            with explained():
+                stats = await self._table.index_stats(WORD_INDEX)
+            found = stats is not None and stats.num_unindexed_rows > _MAX_FUZZY_ROWS
+            _unindexed_by_table[self._table] = found
+        return found
+
+    async def _search_vector(
         self, vector: "NDArray[np.float32]", condition: str | None, limit: int
     ) -> dict[int, float]:
         query = self._table.query().nearest_to(vector).column("vector")
-        # The index keeps one bit of each number, which tells what is near, but not how near: that
-        # is told by the rows' own vectors.
+        # The index keeps one bit per dimension: enough to find candidates, but distances need the
+        # full vectors, so refine.
         query = query.distance_type("cosine").nprobes(_PROBES).refine_factor(1)
         query = query.select(["_distance"])
-        rows = await _fetched(query, condition, limit)
+        rows = await _fetch(query, condition, limit)
         distances = rows["_distance"].to_pylist()
         numbers = rows["_rowid"].to_pylist()
         return {number: 1 - far for number, far in zip(numbers, distances, strict=True)}
 
     def rows(self, numbers: Sequence[int], *, with_words_only: bool = False) -> dict[int, FoundRow]:
-        """These rows; `with_words_only` fetches also what is found by word only."""
-        columns = (*_FOUND, "words_only") if with_words_only else _FOUND
+        """These rows; `with_words_only` also fetches the text that only word search uses."""
+        columns = (*_FOUND_COLUMNS, "words_only") if with_words_only else _FOUND_COLUMNS
         if not numbers:
             return {}
         with explained():
@@ -202,7 +229,7 @@ class Lookup:
 
 
 def summed(scores: Sequence[tuple[float, Mapping[int, float]]]) -> dict[int, float]:
-    """Weighted sums of several scores; a row missing from one counts nothing there."""
+    """Weighted sums of several scores; a missing row counts as 0."""
     total: dict[int, float] = {}
     for weight, part in scores:
         for number, score in part.items():
@@ -213,12 +240,12 @@ def summed(scores: Sequence[tuple[float, Mapping[int, float]]]) -> dict[int, flo
 def passages_of(
     chunks: ChunkStore, link_id: str, paths: Sequence[str], *, with_words_only: bool = False
 ) -> dict[str, list[FoundRow]]:
-    """The passages of some notes, by note, in their order."""
-    columns = (*_FOUND, "words_only") if with_words_only else _FOUND
-    return chunks.look_up(lambda: _passages_of(chunks, link_id, paths, columns))
+    """The passages of some notes, by path, in order."""
+    columns = (*_FOUND_COLUMNS, "words_only") if with_words_only else _FOUND_COLUMNS
+    return chunks.look_up(lambda: _read_passages(chunks, link_id, paths, columns))
 
 
-def _passages_of(
+def _read_passages(
     chunks: ChunkStore, link_id: str, paths: Sequence[str], columns: Sequence[str]
 ) -> dict[str, list[FoundRow]]:
     found: dict[str, list[FoundRow]] = {path: [] for path in paths}
@@ -234,7 +261,7 @@ def _passages_of(
 
 
 def titles_of(chunks: ChunkStore, condition: str, limit: int) -> dict[str, str]:
-    """The titles of the notes with rows that the condition admits, by path."""
+    """Titles, by path, of the notes whose rows match the condition."""
     with explained():
         query = chunks.table.search().where(condition).select(["source_file", "title"])
         rows = query.limit(limit).to_arrow()
@@ -242,7 +269,7 @@ def titles_of(chunks: ChunkStore, condition: str, limit: int) -> dict[str, str]:
 
 
 def public_titles(chunks: ChunkStore, link_id: str, paths: Sequence[str]) -> dict[str, str]:
-    """The titles of those of these notes that are not private, as their first chunks have them."""
+    """Titles of the notes among these that are not private, from their first chunks."""
     names = ", ".join(quoted(path) for path in paths)
     condition = (
         f"link_id = {quoted(link_id)} AND chunk_index = 0 AND is_private = false"
@@ -251,15 +278,15 @@ def public_titles(chunks: ChunkStore, link_id: str, paths: Sequence[str]) -> dic
     return titles_of(chunks, condition, len(paths))
 
 
-async def _fetched(query: Any, condition: str | None, limit: int) -> Any:
-    """The rows of a query that the condition admits, decided before they are ranked."""
+async def _fetch(query: Any, condition: str | None, limit: int) -> Any:
+    """The query's rows; the condition is applied before ranking."""
     with explained():
         if condition:
             query = query.where(condition)
         return await all_rows(query.with_row_id().limit(limit))
 
 
-def _match(clause: Clause) -> Any:
+def _to_query(clause: Clause) -> Any:
     from lancedb.query import MatchQuery, PhraseQuery
 
     if clause.is_phrase:

@@ -1,4 +1,4 @@
-"""The files we have seen: cheap metadata that says which ones to look at again."""
+"""The known files: cheap metadata that shows which ones to read again."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -9,7 +9,7 @@ _KEEP_DELETED_DAYS = 30
 
 
 class KnownFile(NamedTuple):
-    """What we remember of a file on disk."""
+    """Stored metadata of a file."""
 
     size_bytes: int
     mtime_ns: int
@@ -24,41 +24,48 @@ class Manifest:
         self._database = database
 
     def known(self, link_id: str) -> dict[str, KnownFile]:
-        """Every file we believe exists, by path."""
-        return self._known('link_id = ? AND "exists"', (link_id,))
+        """Every file believed to exist, by path."""
+        return self._load('link_id = ? AND "exists"', (link_id,))
 
     def known_at(self, link_id: str, paths: Iterable[str]) -> dict[str, KnownFile]:
-        """The same for these paths and everything below them."""
+        """Known files at these paths and below them."""
         ours = 'link_id = ? AND "exists" AND'
         found: dict[str, KnownFile] = {}
         for path in paths:
-            # As one condition with OR it would look at every file of the vault.
-            found |= self._known(f"{ours} rel_path = ?", (link_id, path))
-            # "0" follows "/": all names below a folder lie between the two.
+            # One condition with OR would scan every file of the vault.
+            found |= self._load(f"{ours} rel_path = ?", (link_id, path))
+            # "0" follows "/": all paths below a folder sort between the two.
             below = (link_id, f"{path}/", f"{path}0")
-            found |= self._known(f"{ours} rel_path > ? AND rel_path < ?", below)
+            found |= self._load(f"{ours} rel_path > ? AND rel_path < ?", below)
         return found
 
+    def exactly(self, link_id: str, paths: Iterable[str]) -> dict[str, KnownFile]:
+        """Known files at exactly these paths, if their content hash is known."""
+        wanted = tuple(paths)
+        marks = ", ".join("?" * len(wanted))
+        ours = f'link_id = ? AND "exists" AND content_hash IS NOT NULL AND rel_path IN ({marks})'
+        return self._load(ours, (link_id, *wanted))
+
     def ends(self, link_id: str, most: int) -> dict[str, KnownFile]:
-        """The first and the last of the files we believe exist, by path; cheap."""
+        """The first and last known files, by path; cheap."""
         condition = 'link_id = ? AND "exists" ORDER BY rel_path'
-        first = self._known(f"{condition} LIMIT ?", (link_id, most))
-        return first | self._known(f"{condition} DESC LIMIT ?", (link_id, most))
+        first = self._load(f"{condition} LIMIT ?", (link_id, most))
+        return first | self._load(f"{condition} DESC LIMIT ?", (link_id, most))
 
     def some(self, link_id: str, most: int) -> dict[str, KnownFile]:
-        """A few of the files we believe exist, from all over the vault."""
+        """A sample of the known files from the whole vault."""
         known = self.known(link_id)
         paths = sorted(known)
         return {path: known[path] for path in paths[:: len(paths) // most + 1]}
 
     def count(self, link_id: str) -> int:
-        """How many files we believe exist."""
+        """Number of known files."""
         row = self._database.row(
             'SELECT count(*) FROM vault_file_manifest WHERE link_id = ? AND "exists"', (link_id,)
         )
         return int(str(row[0])) if row else 0
 
-    def _known(self, condition: str, values: tuple[object, ...]) -> dict[str, KnownFile]:
+    def _load(self, condition: str, values: tuple[object, ...]) -> dict[str, KnownFile]:
         rows = self._database.rows(
             "SELECT rel_path, size_bytes, mtime_ns, file_id, content_hash"
             f" FROM vault_file_manifest WHERE {condition}",
@@ -68,7 +75,7 @@ class Manifest:
             return {_text(row[0]): KnownFile._make(row[1:]) for row in rows}
 
     def record(self, link_id: str, files: Iterable[tuple[str, int, int, int | None]]) -> None:
-        """Remember files as (path, size, mtime, file id); their content is not known yet."""
+        """Store files as (path, size, mtime, file id), without a content hash."""
         seen = now()
         self._database.run_many(
             "INSERT INTO vault_file_manifest"
@@ -83,7 +90,7 @@ class Manifest:
     def confirm(
         self, link_id: str, files: Iterable[tuple[str, int, int, int | None, str | None]]
     ) -> None:
-        """Remember files with their content hash, as they were when they were read."""
+        """Store files with their content hash, as they were when read."""
         seen = now()
         self._database.run_many(
             "UPDATE vault_file_manifest SET size_bytes = ?, mtime_ns = ?, file_id = ?,"
@@ -93,7 +100,7 @@ class Manifest:
         )
 
     def forget(self, link_id: str, paths: Iterable[str]) -> None:
-        """Mark files as gone; the rows stay for a while, for diagnosis."""
+        """Mark files as deleted; the rows are kept for 30 days, for diagnosis."""
         at = now()
         gone = [(at, link_id, path) for path in paths]
         if not gone:
@@ -110,7 +117,7 @@ class Manifest:
         )
 
     def has_folder(self, link_id: str, folder: str) -> bool:
-        """Whether any file of a vault that we believe exists lies below `folder`."""
+        """Whether the vault has a known file below `folder`."""
         row = self._database.row(
             'SELECT 1 FROM vault_file_manifest WHERE link_id = ? AND "exists" AND rel_path > ?'
             " AND rel_path < ? LIMIT 1",
@@ -119,7 +126,7 @@ class Manifest:
         return row is not None
 
     def newest(self) -> str | None:
-        """When the most recently changed file was last modified."""
+        """Modification time of the most recently changed file."""
         row = self._database.row(
             "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', max(mtime_ns) / 1000000000, 'unixepoch')"
             ' FROM vault_file_manifest WHERE "exists"'
@@ -133,5 +140,5 @@ class Manifest:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError("a path that is no text")
+        raise TypeError("a path is not text")
     return value

@@ -1,14 +1,13 @@
-"""Meaning vectors: a transformer's vectors of each chunk, in one file that only grows.
+"""Meaning vectors: a transformer's vectors of each chunk, in one append-only file.
 
-A chunk has the vector of its whole text and, where that is long, those of its parts: the whole
-tells what it is about, a part has the one sentence that is asked for. A chunk is as near as the
-nearest of them.
+A chunk has the vector of its whole text and, if that is long, those of its parts: the whole covers
+the topic, a part may hold the one sentence that was searched for. The nearest of them counts.
 
-One process writes at a time, under a lock of its own, so that adding vectors and syncing do not
-wait for each other. Many read, through a mapping that is renewed when the file is another one or
-longer. A chunk's old records are blanked before its new ones are appended, that of the whole text
-last: a kill in between loses a chunk's vectors, which are made again, and never leaves two. Another
-model has another file; the one before is removed when the new one is complete.
+One process writes at a time, under a separate lock, so that adding vectors and syncing do not block
+each other. Readers map the file, and map it again when it was replaced or has grown. A chunk's old
+records are blanked before its new ones are appended, that of the whole text last: a kill in between
+loses a chunk's vectors, which are recomputed, and never leaves two. Each model has its own file;
+the old one is removed when the new one is complete.
 """
 
 import contextlib
@@ -46,15 +45,15 @@ from obsidian_rag.store.meaning_file import (
 
 _SUFFIX = ".vectors"
 _PART = ".part"
-# Rows that are multiplied at once: as float32 they fit into a core's cache.
-_BLOCK = 1024
-# From here on two threads take half the time; below, starting them takes longer.
-_MANY = 32_768
-# Compacted when one record in four is waste, and there is something to gain.
+# Rows multiplied at once: as float32 they fit into a core's cache.
+_BLOCK_ROWS = 1024
+# From here on two threads halve the time; below, starting them costs more.
+_PARALLEL_FROM_ROWS = 32_768
+# Compact if one record in four is waste, and at least the minimum below.
 _WASTE_SHARE = 4
-_LEAST_WASTE = 64
+_MIN_WASTE_RECORDS = 64
 # A passage of 2,000 characters has four parts at most.
-_RECORDS_PER_CHUNK = 5
+_MAX_RECORDS_PER_CHUNK = 5
 
 
 def text_digest(text: str) -> bytes:
@@ -63,13 +62,13 @@ def text_digest(text: str) -> bytes:
 
 
 def stored_vectors(folder: Path) -> int:
-    """How many chunks have vectors that some model has left here, whichever it was."""
+    """Number of chunks with vectors in this folder, of whichever model."""
     views = [open_view(file, None) for file in folder.glob(f"*{_SUFFIX}")]
     return max((view.count() for view in views), default=0)
 
 
 class MeaningStore:
-    """The meaning vectors that one model made."""
+    """The meaning vectors of one model."""
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
         """`folder` need not exist; `fingerprint` is the embedder's."""
@@ -78,35 +77,35 @@ class MeaningStore:
         self._folder = folder
         self._lock = threading.RLock()
         self._writer = FileLock(folder / "writer.lock", mode=0o600)
-        self._held: View | None = None
-        self._counted: tuple[tuple[int, int, int], int] | None = None
+        self._mapped: View | None = None
+        self._cached_count: tuple[tuple[int, int, int], int] | None = None
 
     def count(self) -> int:
         """How many chunks have vectors."""
         stamp = stamp_of(self.file)
-        counted = self._counted
+        counted = self._cached_count
         if counted is None or counted[0] != stamp:
-            counted = self._counted = (stamp, self._view().count())
+            counted = self._cached_count = (stamp, self._view().count())
         return counted[1]
 
     @property
     def created_ns(self) -> int | None:
-        """When the first vector was about to be added; None if there is none."""
+        """When the file was created; None if there is none."""
         header = self._view().header
         return header.created_ns if header is not None else None
 
     def nearest(
         self, vector: NDArray[np.float32], limit: int, among: Collection[str] | None = None
     ) -> dict[str, float]:
-        """The cosines of the chunks nearest to a vector, best first."""
+        """Cosine similarities of the chunks nearest to a vector, best first."""
         view = self._view()
-        question = _unit(vector, view)
+        question = _normalise(vector, view)
         if question is None or limit <= 0:
             return {}
         rows = None if among is None else view.all_rows_of(packed_ids(among))
-        scores = _scores(view.records, question, rows)
+        scores = _score(view.records, question, rows)
         found: dict[str, float] = {}
-        for place in _best_first(scores, limit * _RECORDS_PER_CHUNK):
+        for place in _top_rows(scores, limit * _MAX_RECORDS_PER_CHUNK):
             score = float(scores[place])
             if score == -np.inf or len(found) == limit:
                 break
@@ -118,11 +117,11 @@ class MeaningStore:
     def similarities(
         self, vector: NDArray[np.float32], chunk_ids: Collection[str]
     ) -> dict[str, float]:
-        """The cosines of those of the chunks that have a vector."""
+        """Cosine similarities of the given chunks that have a vector."""
         return self.nearest(vector, len(chunk_ids), chunk_ids) if chunk_ids else {}
 
     def vectors(self, chunk_ids: Collection[str]) -> dict[str, NDArray[np.float32]]:
-        """The unit vectors of the whole texts of those of the chunks that have one."""
+        """Unit vectors of the whole texts of the given chunks that have one."""
         view = self._view()
         asked = list(chunk_ids)
         rows = view.rows_of(packed_ids(asked))
@@ -152,18 +151,18 @@ class MeaningStore:
         return is_lacking
 
     def damaged(self) -> int:
-        """How many records are not as they were written; the next writer clears them away."""
+        """Number of damaged records; the next writer removes them."""
         return len(open_view(self.file, self.fingerprint).damaged())
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only one who adds vectors; what a crash or damage left is cleared away first.
+        """Hold the writer lock; first removes what a crash or damage left behind.
 
         Raises:
             Busy: another process is adding vectors.
-            ReadOnly, IndexerFailed: the data folder cannot be written.
+            ReadOnly, IndexerFailed: the data folder is not writable.
         """
-        with _told(self._folder):
+        with _translate_errors(self._folder):
             own_folder(self._folder)
             try:
                 self._writer.acquire(timeout=0)
@@ -184,7 +183,7 @@ class MeaningStore:
     ) -> None:
         """Add the vectors of chunks, given as (chunk id, digest of the embedded text).
 
-        Of each the vector of the whole text, or several with that one first.
+        Each has the vector of its whole text, followed by those of its parts if there are any.
 
         Raises:
             Busy: another process is adding vectors.
@@ -193,13 +192,13 @@ class MeaningStore:
         if rows:
             ids = packed_ids([chunk_id for chunk_id, _ in rows])
             if not ids.any(axis=1).all():
-                raise ValueError("a chunk id that is no UUID")
+                raise ValueError("a chunk id is not a UUID")
             digests = packed_digests([digest for _, digest in rows])
             of_chunks = [np.atleast_2d(np.asarray(some, dtype=np.float32)) for some in vectors]
             self._put(new_records(ids, digests, of_chunks))
 
     def adopt(self, rows: Sequence[tuple[str, bytes]]) -> int:
-        """Give chunks the vectors that other chunks with the same text have; tells how many."""
+        """Copy vectors from other chunks with the same text; returns how many chunks got some."""
         if not rows:
             return 0
         view = self._view()
@@ -219,7 +218,7 @@ class MeaningStore:
         return len(known)
 
     def keep_only(self, chunk_ids: Sequence[NDArray[np.uint64]]) -> int:
-        """Remove the vectors of all chunks but these, given as `packed_ids`; tells of how many."""
+        """Remove the vectors of all chunks but these `packed_ids`; returns how many."""
         with self.writing():
             before = self.count()
             view = self._view()
@@ -231,23 +230,27 @@ class MeaningStore:
             return before - self.count()
 
     def remove_others(self) -> None:
-        """Remove the files of other models: the vectors of this one are complete."""
+        """Remove the files of other models, once this one's vectors are complete."""
         with self.writing(), contextlib.suppress(OSError):
             for file in self._folder.glob(f"*{_SUFFIX}"):
                 if file != self.file:
                     file.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the mapping; it is made again when needed."""
-        self._held = None
+        """Unmap the file; it is mapped again when needed."""
+        self._mapped = None
 
     def _view(self) -> View:
-        """The file as it is now; where records were only blanked, the mapping shows it."""
+        """The current file; blanked records show through an existing mapping."""
         now = stamp_of(self.file)
         with self._lock:
-            if self._held is None or self._held.stamp[:2] != now[:2] or self._held.header is None:
-                self._held = open_view(self.file, self.fingerprint)
-            return self._held
+            if (
+                self._mapped is None
+                or self._mapped.stamp[:2] != now[:2]
+                or self._mapped.header is None
+            ):
+                self._mapped = open_view(self.file, self.fingerprint)
+            return self._mapped
 
     def _put(self, records: Records) -> None:
         with self.writing():
@@ -258,7 +261,7 @@ class MeaningStore:
                 view = self._view()
             ids = np.unique(np.stack([records["key"], records["rest"]], axis=1), axis=0)
             self._blank(view.all_rows_of(ids))
-            with _told(self._folder), self.file.open("ab", buffering=0) as stream:
+            with _translate_errors(self._folder), self.file.open("ab", buffering=0) as stream:
                 _write(stream, records.tobytes())
             self._compact()
 
@@ -266,18 +269,18 @@ class MeaningStore:
         if not len(rows):
             return
         size = self._view().records.dtype.itemsize
-        with _told(self._folder), self.file.open("r+b", buffering=0) as stream:
+        with _translate_errors(self._folder), self.file.open("r+b", buffering=0) as stream:
             for row in rows:
                 stream.seek(HEADER_BYTES + int(row) * size)
                 stream.write(bytes(HEAD_BYTES))
-        self._counted = None
+        self._cached_count = None
 
     def _heal(self) -> None:
-        """Cut a torn record off, blank damaged ones, and remove what an interrupted copy left."""
-        with _told(self._folder):
+        """Truncate a torn record, blank damaged ones, remove leftovers of interrupted copies."""
+        with _translate_errors(self._folder):
             for part in self._folder.glob(f"*{_PART}"):
                 part.unlink(missing_ok=True)
-            self._held = self._counted = None
+            self._mapped = self._cached_count = None
             view = self._view()
             if view.header is None:
                 return
@@ -291,41 +294,41 @@ class MeaningStore:
         view = self._view()
         waste = len(view.records) - int(np.count_nonzero(view.is_there()))
         if view.header is not None and waste >= max(
-            _LEAST_WASTE, len(view.records) // _WASTE_SHARE
+            _MIN_WASTE_RECORDS, len(view.records) // _WASTE_SHARE
         ):
             self._replace(view.header, view.records[view.is_there()].tobytes())
 
     def _replace(self, header: Header, records: bytes) -> None:
-        """Put a new file in the place of the old one, at once."""
+        """Replace the file atomically."""
         part = self.file.with_suffix(_PART)
-        with _told(self._folder):
-            with open(part, "wb", buffering=0, opener=_private) as stream:
+        with _translate_errors(self._folder):
+            with open(part, "wb", buffering=0, opener=_open_private) as stream:
                 _write(stream, header.packed() + records)
                 os.fsync(stream.fileno())
-            self._held = None  # Windows replaces no file that is mapped
+            self._mapped = None  # Windows cannot replace a mapped file
             part.replace(self.file)
 
 
-def _scores(
+def _score(
     records: Records, question: NDArray[np.float32], rows: Rows | None
 ) -> NDArray[np.float32]:
-    """The cosine of each record, or of each of these; -inf for those without a vector."""
+    """The cosine of each record, or of the given rows; -inf for those without a vector."""
     total = len(records) if rows is None else len(rows)
     scores = np.empty(total, dtype=np.float32)
     scales = np.array(records["scale"]) if rows is None else records["scale"][rows]
     vectors = records["vector"]
 
     def multiply(first: int, last: int) -> None:
-        room = np.empty((min(_BLOCK, last - first), len(question)), dtype=np.float32)
-        for start in range(first, last, _BLOCK):
-            end = min(last, start + _BLOCK)
+        room = np.empty((min(_BLOCK_ROWS, last - first), len(question)), dtype=np.float32)
+        for start in range(first, last, _BLOCK_ROWS):
+            end = min(last, start + _BLOCK_ROWS)
             block = room[: end - start]
             block[:] = vectors[start:end] if rows is None else vectors[rows[start:end]]
             np.dot(block, question, out=scores[start:end])
 
-    if total < _MANY:
+    if total < _PARALLEL_FROM_ROWS:
         multiply(0, total)
-    else:  # numpy lets other threads work meanwhile
+    else:  # numpy releases the GIL here
         half = total // 2
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(multiply, (0, half), (half, total)))
@@ -336,16 +339,16 @@ def _scores(
     return scores
 
 
-def _best_first(scores: NDArray[np.float32], limit: int) -> Rows:
-    """Where the best scores stand, at most `limit` of them."""
+def _top_rows(scores: NDArray[np.float32], limit: int) -> Rows:
+    """Positions of the best scores, best first, at most `limit`."""
     if len(scores) <= limit:
         return np.argsort(-scores, kind="stable")
     best = np.argpartition(-scores, limit - 1)[:limit]
     return best[np.argsort(-scores[best], kind="stable")]
 
 
-def _unit(vector: NDArray[np.float32], view: View) -> NDArray[np.float32] | None:
-    """The question's vector at length one; None if it cannot be compared with what is there."""
+def _normalise(vector: NDArray[np.float32], view: View) -> NDArray[np.float32] | None:
+    """The query vector at length one; None if it cannot be compared with the records."""
     question = np.asarray(vector, dtype=np.float32)
     if view.header is None or not len(view.records) or question.shape != (view.header.width,):
         return None
@@ -357,7 +360,7 @@ def _present(rows: Rows) -> Rows:
     return rows[rows >= 0]
 
 
-def _private(name: str, flags: int) -> int:
+def _open_private(name: str, flags: int) -> int:
     return os.open(name, flags, 0o600)
 
 
@@ -368,7 +371,7 @@ def _write(stream: FileIO, content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _translate_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

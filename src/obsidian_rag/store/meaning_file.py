@@ -1,10 +1,10 @@
-"""The file of meaning vectors as bytes: a header, then records of one size.
+"""Format of the meaning vector file: a header, then records of fixed size.
 
 A record is the chunk's id, the digest of the embedded text, its place among the chunk's records,
 the vector's scale, a checksum, and the vector as int8. A chunk's record with place 0 is the vector
-of the whole text and says how many others there are: those of its parts. Readers map the file and
-trust nothing in it: a record whose scale no unit vector can have does not count, and a file whose
-header is wrong is empty.
+of the whole text and has the number of the others: those of its parts. Readers map the file and
+trust nothing in it: a record with an impossible scale is ignored, and a file with a bad header
+counts as empty.
 """
 
 import os
@@ -25,7 +25,7 @@ _MAGIC = b"ORAGMV\x00\x02"
 _HEADER = struct.Struct("<8s16sIq")
 HEADER_BYTES = 64
 HEAD_BYTES = 36
-_MOST_WIDE = 8192
+_MAX_WIDTH = 8192
 # A unit vector's largest value is at most 1, and the largest stored is 127.
 _LARGEST_SCALE = np.float32(1.001 / 127)
 
@@ -35,7 +35,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a file was made for."""
+    """The header: model, vector width and creation time."""
 
     model: bytes
     width: int
@@ -43,8 +43,8 @@ class Header:
 
     @classmethod
     def new(cls, fingerprint: str, width: int) -> "Header":
-        """The header of a file made now."""
-        return cls(_model(fingerprint), width, time.time_ns())
+        """The header for a new file."""
+        return cls(_model_digest(fingerprint), width, time.time_ns())
 
     def packed(self) -> bytes:
         """The header as it is written."""
@@ -53,18 +53,18 @@ class Header:
 
     @classmethod
     def read(cls, packed: bytes, fingerprint: str | None) -> "Header | None":
-        """The header, unless it is damaged or another model's; without one, of any model."""
+        """The header, unless damaged or another model's; any model if `fingerprint` is None."""
         if len(packed) < HEADER_BYTES:
             return None
         _, model, width, created_ns = _HEADER.unpack_from(packed)
         found = cls(model, width, created_ns)
-        if fingerprint is not None and model != _model(fingerprint):
+        if fingerprint is not None and model != _model_digest(fingerprint):
             return None
-        return found if 0 < width <= _MOST_WIDE and found.packed() == packed else None
+        return found if 0 < width <= _MAX_WIDTH and found.packed() == packed else None
 
 
 def record_type(width: int) -> np.dtype[np.void]:
-    """The shape of a record."""
+    """The data type of a record."""
     return np.dtype(
         [
             ("key", "<u8"),
@@ -81,7 +81,7 @@ def record_type(width: int) -> np.dtype[np.void]:
 
 @dataclass(frozen=True)
 class View:
-    """The whole records of a file at one moment; the mapping shows later changes in place."""
+    """The complete records of a file when mapped; later changes in place show through."""
 
     header: Header | None
     records: Records
@@ -89,17 +89,17 @@ class View:
 
     @cached_property
     def _firsts(self) -> tuple[Rows, NDArray[np.uint64]]:
-        return self._sorted("key", np.array(self.records["place"]) == 0)
+        return self._sort_by("key", np.array(self.records["place"]) == 0)
 
     @cached_property
     def _others(self) -> tuple[Rows, NDArray[np.uint64]]:
-        return self._sorted("key", np.array(self.records["place"]) != 0)
+        return self._sort_by("key", np.array(self.records["place"]) != 0)
 
     @cached_property
     def _digests(self) -> tuple[Rows, NDArray[np.uint64]]:
-        return self._sorted("digest", np.array(self.records["place"]) == 0)
+        return self._sort_by("digest", np.array(self.records["place"]) == 0)
 
-    def _sorted(self, name: str, chosen: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.uint64]]:
+    def _sort_by(self, name: str, chosen: NDArray[np.bool_]) -> tuple[Rows, NDArray[np.uint64]]:
         """The chosen rows in the order of a field, and that field."""
         rows = np.flatnonzero(chosen)
         values = self.records[name][rows]
@@ -115,7 +115,7 @@ class View:
         return int(np.count_nonzero(self.is_there() & (np.array(self.records["place"]) == 0)))
 
     def all_rows_of(self, ids: NDArray[np.uint64]) -> Rows:
-        """Where all records of these chunks stand, of the whole texts and of their parts."""
+        """Rows of all records of these chunks, of whole texts and parts."""
         order, keys = self._others
         starts = np.searchsorted(keys, ids[:, 0], side="left")
         counts = np.searchsorted(keys, ids[:, 0], side="right") - starts
@@ -128,9 +128,9 @@ class View:
         return np.concatenate([firsts[firsts >= 0], others])
 
     def rows_of(self, ids: NDArray[np.uint64]) -> Rows:
-        """Where the vectors of these whole chunks stand; -1 for those that are not there."""
+        """Rows of the whole-text vectors of these chunks; -1 if missing."""
         order, keys = self._firsts
-        rows = _found(order, keys, ids[:, 0])
+        rows = _find_last(order, keys, ids[:, 0])
         if (known := rows >= 0).any():
             records = self.records
             at = rows[known]
@@ -139,9 +139,9 @@ class View:
         return rows
 
     def rows_with(self, digests: NDArray[np.uint64]) -> Rows:
-        """Where vectors of whole texts with these digests stand; -1 where there is none."""
+        """Rows of whole-text vectors with these digests; -1 if missing."""
         order, sorted_digests = self._digests
-        rows = _found(order, sorted_digests, digests)
+        rows = _find_last(order, sorted_digests, digests)
         if (known := rows >= 0).any():
             at = rows[known]
             is_same = self.records["digest"][at] == digests[known]
@@ -149,9 +149,7 @@ class View:
         return rows
 
     def damaged(self) -> Rows:
-        """Records that are not as they were written, older ones of those that are there twice, and
-        those of chunks that lack one.
-        """
+        """Rows that are corrupt, older duplicates, or of chunks with incomplete records."""
         records = self.records
         heads = np.array(records["check"])
         is_bad = np.zeros(len(records), dtype=bool)
@@ -172,26 +170,26 @@ class View:
 
 
 def open_view(file: Path, fingerprint: str | None) -> View:
-    """Map a file; one that is missing, damaged or another model's is empty."""
+    """Map a file; a missing or damaged one, or another model's, gives an empty view."""
     try:
         with file.open("rb") as stream:
             found = os.fstat(stream.fileno())
             header = Header.read(stream.read(HEADER_BYTES), fingerprint)
             stamp = (found.st_ino, found.st_size, found.st_mtime_ns)
             if header is None:
-                return View(None, _none(1), stamp)
+                return View(None, _no_records(1), stamp)
             shape = record_type(header.width)
             whole = (found.st_size - HEADER_BYTES) // shape.itemsize
             if whole == 0:
-                return View(header, _none(header.width), stamp)
+                return View(header, _no_records(header.width), stamp)
             data = np.memmap(stream, np.uint8, "r", HEADER_BYTES, (whole * shape.itemsize,))
             return View(header, np.asarray(data).view(shape), stamp)
     except (OSError, ValueError):
-        return View(None, _none(1), (0, 0, 0))
+        return View(None, _no_records(1), (0, 0, 0))
 
 
 def stamp_of(file: Path) -> tuple[int, int, int]:
-    """What tells that a file is another one, or longer, or was written to."""
+    """Inode, size and mtime: changes if a file is replaced or written to."""
     try:
         found = file.stat()
     except OSError:
@@ -200,13 +198,13 @@ def stamp_of(file: Path) -> tuple[int, int, int]:
 
 
 def packed_ids(chunk_ids: Collection[str]) -> NDArray[np.uint64]:
-    """Chunk ids as pairs of numbers; what is no id becomes the pair that no chunk has."""
+    """Chunk ids as pairs of numbers; an invalid id becomes (0, 0), which no chunk has."""
     try:  # all at once takes a twentieth of the time
         packed = bytes.fromhex("".join(chunk_ids).replace("-", ""))
     except ValueError:
         packed = b""
     if len(packed) != 16 * len(chunk_ids):
-        packed = b"".join(_packed(chunk_id) for chunk_id in chunk_ids)
+        packed = b"".join(_pack_id(chunk_id) for chunk_id in chunk_ids)
     return np.frombuffer(packed, "<u8").reshape(-1, 2)
 
 
@@ -216,7 +214,7 @@ def packed_digests(digests: Sequence[bytes]) -> NDArray[np.uint64]:
 
 
 def id_of(record: Any) -> str | None:
-    """The chunk a record belongs to; None for one that was blanked meanwhile."""
+    """The chunk id of a record; None if it was blanked meanwhile."""
     pair = int(record["key"]), int(record["rest"])
     return str(uuid.UUID(bytes=struct.pack("<QQ", *pair))) if any(pair) else None
 
@@ -224,9 +222,9 @@ def id_of(record: Any) -> str | None:
 def new_records(
     ids: NDArray[np.uint64], digests: NDArray[np.uint64], of_chunks: Sequence[NDArray[np.float32]]
 ) -> Records:
-    """Records to be written: of each chunk the vectors of its parts, then that of the whole text.
+    """Build records: for each chunk those of its parts, then that of the whole text.
 
-    `of_chunks` has the whole text's vector first; one without a direction gets a fixed one.
+    `of_chunks` has the whole text's vector first; a zero or invalid vector gets a fixed direction.
     """
     counts = [len(some) for some in of_chunks]
     vectors = np.concatenate([some[::-1] for some in of_chunks])
@@ -251,25 +249,25 @@ def signed(records: Records) -> Records:
 
 
 def checksum(record: Records) -> int:
-    """Of one record, without the place of the checksum; never 0."""
+    """The checksum of one record, excluding the checksum field; never 0."""
     whole = record.tobytes()
     rest = whole[: HEAD_BYTES - 4] + whole[HEAD_BYTES:]
     return (xxhash.xxh3_64_intdigest(rest) & 0xFFFFFFFF) or 1
 
 
-def _model(fingerprint: str) -> bytes:
+def _model_digest(fingerprint: str) -> bytes:
     return xxhash.xxh3_128_digest(fingerprint.encode())
 
 
-def _packed(chunk_id: str) -> bytes:
+def _pack_id(chunk_id: str) -> bytes:
     try:
         return uuid.UUID(chunk_id).bytes
     except ValueError:
         return bytes(16)
 
 
-def _found(order: Rows, values: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> Rows:
-    """The last place of each wanted value, if it is there at all; -1 for 0, which is a blank."""
+def _find_last(order: Rows, values: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> Rows:
+    """Row of the last occurrence of each wanted value; -1 if missing, and for 0, a blank."""
     if not len(values):
         return np.full(len(wanted), -1, dtype=np.int64)
     places = np.searchsorted(values, wanted, side="right") - 1
@@ -278,10 +276,10 @@ def _found(order: Rows, values: NDArray[np.uint64], wanted: NDArray[np.uint64]) 
 
 
 def is_scale(scales: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which of these numbers a unit vector can have; NaN is none of them."""
+    """Which of these scales are possible for a unit vector; false for NaN."""
     with np.errstate(invalid="ignore"):
         return (scales > 0) & (scales <= _LARGEST_SCALE)
 
 
-def _none(width: int) -> Records:
+def _no_records(width: int) -> Records:
     return np.zeros(0, record_type(width))

@@ -1,7 +1,6 @@
-"""Facts the user asked us to remember: the only table that cannot be built again from the vault.
+"""Facts the user asked us to remember: the only table that cannot be rebuilt from the vault.
 
-A fact's vector is kept beside it with the fingerprint of the embedder that made it; it can always
-be made again.
+A fact's vector is stored beside it with its embedder's fingerprint; it can always be recomputed.
 """
 
 import re
@@ -23,7 +22,7 @@ class Fact:
     source: str
     created_at: str
     updated_at: str
-    # The vault of the note; None for facts from before there were several: the primary one.
+    # The note's vault; None for facts from before linked vaults: the primary one.
     link_id: str | None = None
 
     @property
@@ -39,7 +38,7 @@ class Memory:
         self._database = database
 
     def store(self, key: str, value: str, source: str, link_id: str | None = None) -> Fact:
-        """Remember a fact, replacing what was known under the same key."""
+        """Store a fact, replacing one with the same key."""
         at = now()
         with self._database.transaction():
             self._database.run(
@@ -65,24 +64,24 @@ class Memory:
         return [_fact(row) for row in rows]
 
     def search(self, query: str) -> list[tuple[Fact, float]]:
-        """Facts that share words with `query`, best first, with the share (0 to 1) they have."""
+        """Facts that share words with `query`, best first, with the share of its words (0 to 1)."""
         scored = [(fact, _word_overlap(query, fact)) for fact in self.all()]
         found = [(fact, share) for fact, share in scored if share > 0]
         return sorted(found, key=lambda pair: -pair[1])
 
     def forget(self, key: str) -> bool:
-        """Remove a fact; whether there was one."""
+        """Remove a fact; returns whether it existed."""
         return self._database.run("DELETE FROM memory WHERE key = ?", (key,)) > 0
 
     def vectors(self, embedder: str) -> dict[str, bytes]:
-        """The vectors an embedder, known by its fingerprint, has made so far, by key."""
+        """The vectors made by the embedder with this fingerprint, by key."""
         rows = self._database.rows(
             "SELECT key, vector FROM memory WHERE embedder = ? AND vector IS NOT NULL", (embedder,)
         )
         return {str(key): bytes(vector) for key, vector in rows}  # type: ignore[call-overload]  # a BLOB
 
     def keep_vectors(self, embedder: str, vectors: Iterable[tuple[Fact, bytes]]) -> None:
-        """Keep vectors of facts, unless a fact has changed since, or nothing can be written."""
+        """Store vectors of facts, unless a fact has changed since or the file is read-only."""
         if self._database.is_read_only:
             return
         with self._database.transaction():
@@ -101,13 +100,13 @@ def _word_overlap(query: str, fact: Fact) -> float:
         return 0.0
     text = fact.text.casefold()
     known = set(_WORD.findall(text))
-    # Scripts without spaces have no words to compare: there a part of the text counts.
+    # Scripts without spaces have no words to compare: match substrings instead.
     shared = sum(word in known or (not word.isascii() and word in text) for word in wanted)
     return shared / len(wanted)
 
 
 def _fact(row: tuple[object, ...]) -> Fact:
-    *told, link_id = row
-    key, value, source, created_at, updated_at = map(str, told)
+    *values, link_id = row
+    key, value, source, created_at, updated_at = map(str, values)
     of = None if link_id is None else str(link_id)
     return Fact(key, value, source, created_at, updated_at, of)

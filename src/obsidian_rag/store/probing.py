@@ -1,7 +1,7 @@
-"""Ask each search index a question whose answer is known from the table itself.
+"""Queries each search index for rows that are known to be in the table.
 
-A few rows are read without any index; then each index is asked for something of theirs. An index
-that does not find a row which the table has is damaged, whatever it says of itself.
+A few rows are read without any index; then each index is queried for their values. An index that
+does not find a row of the table is damaged, whatever its own metadata says.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from obsidian_rag.store.chunks import WORD_COLUMNS, ChunkStore, quoted
+from obsidian_rag.store.chunks import WORD_COLUMNS, WORD_INDEX, ChunkStore, quoted
 from obsidian_rag.store.lance import explained
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WORD = re.compile(r"[^\W_]+")
-# The word index knows longer words by nothing, and shorter ones stand everywhere.
-_LENGTHS = range(4, 31)
+# The word index drops longer words, and shorter ones are everywhere.
+_WORD_LENGTHS = range(4, 31)
 _COLUMNS = ("chunk_id", *WORD_COLUMNS, "source_file", "dates", "tag_keys", "vector")
-_FEW, _MANY = 3, 10
+_QUICK_SAMPLES, _DEEP_SAMPLES = 3, 10
 _PROBES = 16
 
 
@@ -35,7 +35,7 @@ class _Sample:
 
 
 def probe_indexes(chunks: ChunkStore, *, is_deep: bool = False) -> tuple[int, str | None]:
-    """How many questions were asked, and the column whose index gave a wrong answer, if any.
+    """Number of queries made, and the column whose index gave a wrong answer, if any.
 
     Raises:
         IndexNotFound: there is no table.
@@ -46,9 +46,9 @@ def probe_indexes(chunks: ChunkStore, *, is_deep: bool = False) -> tuple[int, st
         table = chunks.table
         indexed = {column for index in table.list_indices() for column in index.columns}
         missed = 0
-        samples = list(_samples(table, _MANY if is_deep else _FEW))
+        samples = list(_read_samples(table, _DEEP_SAMPLES if is_deep else _QUICK_SAMPLES))
         for sample in samples:
-            for column, found in _answers(table, indexed, sample):
+            for column, found in _probe(table, indexed, sample):
                 asked += 1
                 if found:
                     continue
@@ -60,7 +60,16 @@ def probe_indexes(chunks: ChunkStore, *, is_deep: bool = False) -> tuple[int, st
     return asked, None
 
 
-def _samples(table: Any, most: int) -> Iterator[_Sample]:
+def unindexed(chunks: ChunkStore) -> tuple[int, int]:
+    """Number of rows not yet in the word index, and of those in it. Cheap."""
+    with explained():
+        stats = chunks.table.index_stats(WORD_INDEX)
+        if stats is None:
+            return int(chunks.table.count_rows()), 0
+        return int(stats.num_unindexed_rows), int(stats.num_indexed_rows)
+
+
+def _read_samples(table: Any, most: int) -> Iterator[_Sample]:
     """Rows from all over the table, read without an index."""
     count = int(table.count_rows())
     places = sorted({position * count // most for position in range(most)} if count else ())
@@ -78,10 +87,10 @@ def _samples(table: Any, most: int) -> Iterator[_Sample]:
             )
 
 
-def _answers(table: Any, indexed: set[str], sample: _Sample) -> Iterator[tuple[str, bool]]:
+def _probe(table: Any, indexed: set[str], sample: _Sample) -> Iterator[tuple[str, bool]]:
     this = f"chunk_id = {quoted(sample.chunk_id)}"
     for column in WORD_COLUMNS:
-        word = _rare(sample.texts[column])
+        word = _rarest_word(sample.texts[column])
         if word is not None and column in indexed:
             yield column, _finds(_by_word(table, word, column), this)
     conditions = {"source_file": f"source_file = {quoted(sample.source_file)}"}
@@ -107,7 +116,7 @@ def _finds(query: Any, condition: str) -> bool:
     return bool(query.where(condition, prefilter=True).select(["chunk_id"]).limit(1).to_list())
 
 
-def _rare(text: str) -> str | None:
+def _rarest_word(text: str) -> str | None:
     """The longest word: a long one is a rare one."""
-    words = [word for word in _WORD.findall(text) if len(word) in _LENGTHS and word.isascii()]
+    words = [word for word in _WORD.findall(text) if len(word) in _WORD_LENGTHS and word.isascii()]
     return max(words, key=len, default=None)

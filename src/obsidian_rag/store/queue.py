@@ -1,13 +1,12 @@
-"""What we owe: one row per file and consumer that does not know of its change yet.
+"""The work queue: one row per file whose change is not yet in the index and the related notes.
 
-A row is written before any work starts and removed after the outcome is recorded, so a crash at
-any point leaves the row, and the next run takes it up: for this consumer, and for no other. What
-failed is tried again by the next runs, and after `MOST_ATTEMPTS` of them is `failed`: then only a
-change to the file, or a look at the whole vault, tries it once more.
+A row is written before any work starts and removed after the outcome is recorded, so it survives a
+crash at any point and the next run processes it. Failures are retried by later runs, and become
+`failed` after `MOST_ATTEMPTS`: then only a change to the file or a scan of the whole vault retries.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -28,16 +27,9 @@ class ChangeType(StrEnum):
 _CHANGE_TYPES = {one.value: one for one in ChangeType}
 
 
-class Consumer(StrEnum):
-    """What is made of parsed notes."""
-
-    CHUNKS = "chunks"
-    RELATIONS = "relations"
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file's owed work. `attempts` above zero means an earlier run may have half done it."""
+    """One file's pending work. If `attempts` is above zero it may be half done."""
 
     rel_path: str
     change_type: ChangeType
@@ -47,7 +39,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class QueuedFile:
-    """A row of the queue as it is shown: what waits, how often it was tried, and why it failed."""
+    """A queue row for display: the pending change, its attempts, and why it failed."""
 
     rel_path: str
     change_type: str
@@ -59,23 +51,22 @@ class QueuedFile:
 
 
 class Queue:
-    """The rows of `sync_queue` that are owed to one consumer."""
+    """The rows of `sync_queue`."""
 
-    def __init__(self, database: Database, consumer: Consumer = Consumer.CHUNKS) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._consumer = consumer.value
 
     def add(self, link_id: str, changes: Iterable[Change]) -> None:
-        """Owe these changes; a file that waits already waits once.
+        """Queue these changes, one row per file.
 
-        What waits tells what the store may still hold, so it is kept: a rename stays a rename,
-        and a file that came back before its deletion was processed is an update.
+        A pending change says what the store may still hold, so it is merged: a rename stays a
+        rename, and a file that came back before its deletion was processed becomes an update.
         """
         at = now()
         self._database.run_many(
             "INSERT INTO sync_queue"
-            " (link_id, rel_path, consumer, change_type, old_path, enqueued_at, updated_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)"
+            " (link_id, rel_path, change_type, old_path, enqueued_at, updated_at)"
+            " VALUES (?, ?, ?, ?, ?, ?)"
             " ON CONFLICT DO UPDATE SET"
             " change_type = CASE WHEN excluded.change_type IN ('delete', 'rename')"
             " THEN excluded.change_type WHEN change_type IN ('create', 'rename')"
@@ -84,137 +75,101 @@ class Queue:
             " status = 'queued', attempts = min(attempts, 1), reason = NULL,"
             " updated_at = excluded.updated_at",
             (
-                (
-                    link_id,
-                    change.rel_path,
-                    self._consumer,
-                    change.change_type.value,
-                    change.old_path,
-                    at,
-                    at,
-                )
+                (link_id, change.rel_path, change.change_type.value, change.old_path, at, at)
                 for change in changes
             ),
         )
 
     def split_renames(self, link_id: str) -> None:
-        """Turn renames an earlier run left behind into a removal and an update.
+        """Turn unprocessed renames of an earlier run into a removal and an update.
 
-        Either path may have been taken by another file since, so neither can be trusted to
-        describe the other.
+        Another file may have taken either path since, so the pair can no longer be trusted.
         """
         at = now()
+        if not self.size(link_id):
+            return
         with self._database.transaction():
             self._database.run(
                 "INSERT INTO sync_queue"
-                " (link_id, rel_path, consumer, change_type, attempts, enqueued_at, updated_at)"
-                " SELECT link_id, old_path, consumer, 'delete', attempts + 1, ?, ? FROM sync_queue"
-                " WHERE link_id = ? AND consumer = ? AND old_path IS NOT NULL"
+                " (link_id, rel_path, change_type, attempts, enqueued_at, updated_at)"
+                " SELECT link_id, old_path, 'delete', attempts + 1, ?, ? FROM sync_queue"
+                " WHERE link_id = ? AND old_path IS NOT NULL"
                 " ON CONFLICT DO UPDATE SET attempts = attempts + 1",
-                (at, at, link_id, self._consumer),
+                (at, at, link_id),
             )
             self._database.run(
                 "UPDATE sync_queue SET old_path = NULL, attempts = attempts + 1,"
                 " change_type = iif(change_type = 'rename', 'update', change_type)"
-                " WHERE link_id = ? AND consumer = ? AND old_path IS NOT NULL",
-                (link_id, self._consumer),
+                " WHERE link_id = ? AND old_path IS NOT NULL",
+                (link_id,),
             )
 
-    def owed_at(self, link_id: str, paths: Sequence[str]) -> list[Change]:
-        """The work not yet done for the files at these paths."""
-        condition = "rel_path IN (SELECT value FROM json_each(?))"
-        return [change for _, change in self._found(link_id, condition, (json.dumps(paths),))]
+    def pages(self, link_id: str, size: int, *, with_failed: bool = True) -> Iterator[list[Change]]:
+        """Pending work, oldest first, in pages of `size` files (-1: all).
 
-    def pages(
-        self, link_id: str, size: int, *, with_failed: bool = True, is_alone: bool = False
-    ) -> Iterator[list[Change]]:
-        """The work not yet done, oldest first, so many files at a time (-1: all).
-
-        Each file comes once, however it ends; what has failed too often only `with_failed`.
-        `is_alone` leaves out the files for which any other consumer waits too.
+        Each file is returned once, whatever its outcome; `failed` ones only `with_failed`.
         """
-        condition = "queue_id > ? AND (? OR status <> 'failed')"
-        if is_alone:
-            condition += (
-                " AND NOT EXISTS (SELECT 1 FROM sync_queue AS other WHERE"
-                " other.link_id = sync_queue.link_id AND other.rel_path = sync_queue.rel_path"
-                " AND other.consumer <> sync_queue.consumer)"
-            )
         last = 0
-        while page := self._found(
-            link_id, f"{condition} ORDER BY queue_id LIMIT ?", (last, with_failed, size)
-        ):
-            last = page[-1][0]
-            yield [change for _, change in page]
-
-    def _found(
-        self, link_id: str, condition: str, values: tuple[object, ...]
-    ) -> list[tuple[int, Change]]:
-        rows = self._database.rows(
+        while rows := self._database.rows(
             "SELECT queue_id, rel_path, change_type, old_path, attempts FROM sync_queue"
-            f" WHERE link_id = ? AND consumer = ? AND {condition}",
-            (link_id, self._consumer, *values),
-        )
-        with self._database.decoding():
-            return [
-                (
-                    int(str(number)),
+            " WHERE link_id = ? AND queue_id > ? AND (? OR status <> 'failed')"
+            " ORDER BY queue_id LIMIT ?",
+            (link_id, last, with_failed, size),
+        ):
+            with self._database.decoding():
+                last = int(str(rows[-1][0]))
+                page = [
                     Change(
                         str(path),
                         _CHANGE_TYPES[str(kind)],
                         None if old is None else str(old),
                         int(str(attempts)),
-                    ),
-                )
-                for number, path, kind, old, attempts in rows
-            ]
+                    )
+                    for _, path, kind, old, attempts in rows
+                ]
+            yield page
+            if len(page) < size or size < 0:
+                return
 
     def start(self, link_id: str, paths: Iterable[str]) -> None:
-        """Say that the store is about to be changed for these files."""
-        at = now()
-        self._database.run_many(
+        """Mark these files as being processed, before the store is changed."""
+        self._database.run(
             "UPDATE sync_queue SET status = 'processing', attempts = attempts + 1, updated_at = ?"
-            " WHERE link_id = ? AND rel_path = ? AND consumer = ?",
-            ((at, link_id, path, self._consumer) for path in paths),
+            " WHERE link_id = ? AND rel_path IN (SELECT value FROM json_each(?))",
+            (now(), link_id, json.dumps(list(paths))),
         )
 
     def finish(self, link_id: str, paths: Iterable[str]) -> None:
-        """Clear work that is done."""
+        """Remove finished work."""
         self._database.run_many(
-            "DELETE FROM sync_queue WHERE link_id = ? AND rel_path = ? AND consumer = ?",
-            ((link_id, path, self._consumer) for path in paths),
+            "DELETE FROM sync_queue WHERE link_id = ? AND rel_path = ?",
+            ((link_id, path) for path in paths),
         )
 
     def fail(self, link_id: str, path: str, reason: str) -> None:
-        """Keep work that may succeed next time, with the reason it did not."""
+        """Keep failed work for a retry, with the reason."""
         self._database.run(
             "UPDATE sync_queue SET status = iif(attempts >= ?, 'failed', 'queued'), reason = ?,"
-            " updated_at = ? WHERE link_id = ? AND rel_path = ? AND consumer = ?",
-            (MOST_ATTEMPTS, reason, now(), link_id, path, self._consumer),
+            " updated_at = ? WHERE link_id = ? AND rel_path = ?",
+            (MOST_ATTEMPTS, reason, now(), link_id, path),
         )
 
     def clear(self, link_id: str) -> None:
-        """Owe nothing to this consumer."""
-        self._database.run(
-            "DELETE FROM sync_queue WHERE link_id = ? AND consumer = ?", (link_id, self._consumer)
-        )
+        """Remove all work of a vault."""
+        self._database.run("DELETE FROM sync_queue WHERE link_id = ?", (link_id,))
 
     def size(self, link_id: str | None = None) -> int:
-        """How many files wait, of one vault or of all."""
+        """Number of queued files, of one vault or of all."""
         condition, values = of_link(link_id)
-        row = self._database.row(
-            f"SELECT count(*) FROM sync_queue WHERE consumer = ? AND {condition}",
-            (self._consumer, *values),
-        )
+        row = self._database.row(f"SELECT count(*) FROM sync_queue WHERE {condition}", values)
         return int(str(row[0])) if row else 0
 
     def rows(self, link_id: str, limit: int) -> list[QueuedFile]:
-        """The first rows of a vault, those in trouble before those that wait."""
+        """The first rows of a vault, failures first."""
         found = self._database.rows(
             "SELECT rel_path, change_type, status, attempts, reason, enqueued_at, updated_at"
-            " FROM sync_queue WHERE link_id = ? AND consumer = ?"
-            " ORDER BY reason IS NULL, queue_id LIMIT ?",
-            (link_id, self._consumer, limit),
+            " FROM sync_queue WHERE link_id = ? ORDER BY reason IS NULL, queue_id LIMIT ?",
+            (link_id, limit),
         )
         with self._database.decoding():
             return [
@@ -231,27 +186,26 @@ class Queue:
             ]
 
     def is_waiting(self, link_id: str | None = None) -> bool:
-        """Whether any file waits to be looked at; one that failed has been looked at."""
+        """Whether any file waits for its first attempt; failures do not count."""
         condition, values = of_link(link_id)
         found = self._database.row(
-            "SELECT 1 FROM sync_queue WHERE consumer = ? AND status <> 'failed' AND reason IS NULL"
+            "SELECT 1 FROM sync_queue WHERE status <> 'failed' AND reason IS NULL"
             f" AND {condition} LIMIT 1",
-            (self._consumer, *values),
+            values,
         )
         return found is not None
 
     def unsearchable(self) -> int:
-        """How many files that wait have never been searchable; of very many, a moment ago."""
-        return self._database.seldom(f"unsearchable {self._consumer}", self._unsearchable)
+        """Number of queued files that were never searchable; cached if slow to count."""
+        return self._database.seldom("unsearchable", self._count_unsearchable)
 
-    def _unsearchable(self) -> int:
+    def _count_unsearchable(self) -> int:
         row = self._database.row(
-            "SELECT count(*) FROM sync_queue AS owed WHERE consumer = ? AND status <> 'failed'"
+            "SELECT count(*) FROM sync_queue AS owed WHERE status <> 'failed'"
             " AND reason IS NULL AND change_type <> 'delete'"
-            # What is new, as most of an import is, needs no look.
+            # New files, the bulk of an import, need no lookup.
             " AND (change_type = 'create' OR NOT EXISTS (SELECT 1 FROM vault_file_index_state"
             " AS state WHERE state.link_id = owed.link_id AND embedding_status = 'indexed'"
-            " AND state.rel_path IN (owed.rel_path, owed.old_path)))",
-            (self._consumer,),
+            " AND state.rel_path IN (owed.rel_path, owed.old_path)))"
         )
         return int(str(row[0])) if row else 0

@@ -1,8 +1,8 @@
-"""Rows of the chunk table, on their way in and out.
+"""Rows of the chunk table, as written and as read.
 
-A hit shows a dozen small columns, and LanceDB reads and decodes each of them by itself: for the
-hundred rows that are ranked that took longer than finding them. So a row also carries them as one
-text, its card, and only the text and the card are fetched.
+A hit shows a dozen small columns, and LanceDB reads and decodes each one separately: for the
+hundred rows that are ranked that took longer than finding them. So a row also stores them as one
+JSON text, its card, and only the text and the card are fetched.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Any
 
 from obsidian_rag.notes import Chunk, shown_chars, shown_text
 
-# Whether there is text found by words only stands in the card after the tags and so many others.
-_UNREAD = 8
+# Fields in the card between the tags and the flag for text that only word search uses.
+_FIELDS_BEFORE_FLAG = 8
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 
@@ -50,12 +50,12 @@ class ChunkRow:
 
     @property
     def dates(self) -> tuple[str, ...]:
-        """The dates it belongs to: its own, or else the note's."""
+        """The chunk's own dates, or else the note's."""
         return self.chunk.dates or ((self.note.date,) if self.note.date else ())
 
     @property
     def names(self) -> str:
-        """All that it is called."""
+        """All names of the passage, one per line."""
         note, chunk = self.note, self.chunk
         return names(note.title, note.aliases, chunk.heading_path, chunk.text)
 
@@ -64,8 +64,7 @@ class ChunkRow:
 class FoundRow:
     """A chunk as it is stored, without its vector; `words_only` is empty unless asked for.
 
-    `names` is all that it is called, a name on each line. `layout` says where its code stands in
-    the text.
+    `names` has all names of the passage, one per line. `layout` says where code is in the text.
     """
 
     chunk_text: str
@@ -89,22 +88,22 @@ class FoundRow:
 
     @property
     def shown_chars(self) -> int:
-        """How long the shown text is at most."""
+        """Maximum length of the shown text."""
         return shown_chars(self.chunk_text, self.layout)
 
     def shown(self) -> str:
-        """The text as the note shows it, with its code, if that was asked for."""
+        """The text as in the note, with its code if `words_only` was fetched."""
         return shown_text(self.chunk_text, self.words_only, self.layout)
 
 
 def names(title: str, aliases: Sequence[str], heading_path: Sequence[str], text: str) -> str:
-    """What a passage is called: its note's title and aliases, and the headings above and in it."""
+    """A passage's names: its note's title and aliases, and the headings above and in it."""
     headings = _HEADING.findall(text) if "#" in text else ()
     return "\n".join(dict.fromkeys((title, *aliases, *heading_path, *headings)))
 
 
 def card(row: ChunkRow) -> str:
-    """What `found_row` makes a row of, beside its text."""
+    """The JSON from which `found_row` rebuilds a row, together with its text."""
     note, chunk = row.note, row.chunk
     values = (
         note.title,
@@ -127,10 +126,16 @@ def card(row: ChunkRow) -> str:
 
 
 def found_row(text: str, card: str, chunk_id: str, words_only: str = "") -> FoundRow:
-    """The row with this text and this card; one of an older program ends before its dates."""
+    """A row from its text and card; cards of older versions end before the dates."""
     title, aliases, path, tags, *others = json.loads(card)
     called = names(title, aliases, path, text)
-    dates, layout = others[_UNREAD + 1 :] or ((), ())
-    said: list[Any] = [title, tuple(aliases), tuple(path), tuple(tags), *others[:_UNREAD]]
+    dates, layout = others[_FIELDS_BEFORE_FLAG + 1 :] or ((), ())
+    said: list[Any] = [
+        title,
+        tuple(aliases),
+        tuple(path),
+        tuple(tags),
+        *others[:_FIELDS_BEFORE_FLAG],
+    ]
     said += [dates, layout, chunk_id]
     return FoundRow(text, words_only, called, *said)

@@ -1,9 +1,5 @@
-"""One function per tool, one envelope for every door.
+"""The tools: one function for each, and one envelope for every door."""
 
-The room `livesync` is published as it is: the command line uses its functions and types.
-"""
-
-from obsidian_rag import livesync
 from obsidian_rag.notes import Scope
 from obsidian_rag.relations import LinksFound, links_found
 from obsidian_rag.search import Evaluated, Outcome, Report, Weakness
@@ -15,6 +11,7 @@ from obsidian_rag.tools.dispatch import (
     Tool,
     call,
     find_tool,
+    for_agents,
     parse,
     register,
     run,
@@ -22,8 +19,8 @@ from obsidian_rag.tools.dispatch import (
 )
 from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure, success
 from obsidian_rag.tools.evaluation import Measurement, measure_search
-from obsidian_rag.tools.guard import AGENT, OWNER, Caller
-from obsidian_rag.tools.index import cancel, index, index_outcome
+from obsidian_rag.tools.guard import AGENT, OWNER, SCREENED, Caller
+from obsidian_rag.tools.index import cancel, index, index_outcome, status
 from obsidian_rag.tools.links import (
     link_add,
     link_list,
@@ -33,9 +30,9 @@ from obsidian_rag.tools.links import (
     sync_now,
 )
 from obsidian_rag.tools.memory import memory_forget, memory_list, memory_recall, memory_store
-from obsidian_rag.tools.next_step import for_agents
 from obsidian_rag.tools.note_view import (
     NoteView,
+    PrivatePart,
     filter_choices,
     note_attachment,
     note_view,
@@ -43,21 +40,19 @@ from obsidian_rag.tools.note_view import (
 )
 from obsidian_rag.tools.read import ReadParams, read
 from obsidian_rag.tools.related import add as add_relation
-from obsidian_rag.tools.related import related, suggest
-from obsidian_rag.tools.relation_settings import relation_settings
+from obsidian_rag.tools.related import related, relation_settings, suggest
 from obsidian_rag.tools.search import SearchParams, search
 from obsidian_rag.tools.sections import listed_notes, media_type
-from obsidian_rag.tools.status import status
-from obsidian_rag.tools.sync_care import (
+from obsidian_rag.tools.sync import (
     sync_conflict,
     sync_conflicts,
     sync_resolve,
     sync_restore,
+    sync_status,
     sync_trash,
 )
-from obsidian_rag.tools.sync_status import sync_status
 
-# Every tool there is: a new one is added here, and all doors have it.
+# All tools: one that is registered here is available at all doors.
 register(search, status, index, cancel, read, memory_store, memory_recall)
 register(related, suggest, add_relation)
 register(sync_status)
@@ -68,6 +63,7 @@ __all__ = [
     "AGENT",
     "ENVELOPE_SCHEMA",
     "OWNER",
+    "SCREENED",
     "TOOLS",
     "Caller",
     "Envelope",
@@ -78,6 +74,7 @@ __all__ = [
     "NoteView",
     "Outcome",
     "Params",
+    "PrivatePart",
     "ReadParams",
     "Report",
     "Scope",
@@ -93,7 +90,6 @@ __all__ = [
     "index_outcome",
     "links_found",
     "listed_notes",
-    "livesync",
     "measure_search",
     "media_type",
     "memory_forget",

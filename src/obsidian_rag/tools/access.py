@@ -1,8 +1,8 @@
-"""What a caller may do that is limited to some vaults and folders, or to reading.
+"""What callers may do that are limited to some vaults and folders, or to reading.
 
-Threat: an agent that works for one project learns of the user's other notes by counts, by times, by
-the text of a failure, or by a job that it starts for everybody. So what is about the installation
-as a whole is not told, and not done, for a limited caller.
+Threat: an agent that works for one project learns about the user's other notes from counts, times,
+the text of a failure, or a job that it starts for all vaults. So a limited caller can neither see
+nor change anything that concerns the installation as a whole.
 """
 
 from dataclasses import replace
@@ -20,8 +20,8 @@ from obsidian_rag.errors import (
 from obsidian_rag.tools.envelope import NO_META, Envelope, Meta
 from obsidian_rag.tools.guard import Caller
 
-# Failures of the call itself, which name only what the caller knows.
-_OF_THE_CALL = {
+# Errors of the call itself, which name only what the caller already knows.
+_CALL_ERRORS = {
     kind.code
     for kind in (
         Busy,
@@ -40,9 +40,9 @@ def check_may_call(tool: str, caller: Caller, is_read_only: bool, is_of_installa
     """Refuse a tool that the caller may not use, whatever its arguments.
 
     Raises:
-        ReadOnly: it would change something, and the caller may only read; or it would change more
-            than the part of the installation that the caller is limited to.
-        NotFound: it tells of the whole installation, and the caller is limited to a part.
+        ReadOnly: the tool would change something and the caller may only read, or it would change
+            the whole installation and the caller is limited to a part.
+        NotFound: the tool shows the whole installation, and the caller is limited to a part.
     """
     if caller.is_read_only and not is_read_only:
         raise ReadOnly(f"{tool} changes something, and you may only read.", _ASK_THE_USER)
@@ -55,12 +55,12 @@ def with_known_vaults(engine: Engine, caller: Caller) -> Caller:
     """The caller with a scope of link ids.
 
     Raises:
-        NotFound: none of its vaults is known, or none any more.
+        NotFound: none of its vaults is linked, or they no longer are.
     """
     if not caller.is_limited:
         return caller
     names = {vault.link_id: vault.name for vault in engine.vaults}
-    # A folder without a vault is one of the primary vault.
+    # A folder without a vault belongs to the primary vault.
     scope = (
         caller.scope
         if caller.scope.vaults is not None
@@ -73,7 +73,7 @@ def with_known_vaults(engine: Engine, caller: Caller) -> Caller:
 
 
 def without_installation(envelope: Envelope) -> Envelope:
-    """An answer without what it tells of the whole installation: when it changed, what fails."""
+    """Remove what an answer says about the whole installation: when it changed, what fails."""
     error, asked = envelope["error"], envelope["meta"]
     meta = Meta(
         query_time_ms=asked["query_time_ms"],
@@ -81,7 +81,7 @@ def without_installation(envelope: Envelope) -> Envelope:
         index_version=NO_META["index_version"],
         vault_mtime=NO_META["vault_mtime"],
     )
-    if error is not None and error["code"] not in _OF_THE_CALL:
+    if error is not None and error["code"] not in _CALL_ERRORS:
         error = {
             **error,
             "message": f"Search is {envelope['status']} ({error['code']}).",

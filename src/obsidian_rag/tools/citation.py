@@ -1,9 +1,9 @@
-"""From a name to a note, and from a note to the link that opens it in Obsidian.
+"""Finds a note by its name, and makes the link that opens it in Obsidian.
 
 Threat: an agent names a file outside the vault, in a folder the user denied, or a symlink into
-one. Both the path as written and the place it leads to must be readable by the rules; a denied
-path answers the same whether or not there is a file. A note that says `rag: false` answers an agent
-as no note does, and one that says `rag: private` is found by its path only.
+one. The rules must allow both the path as written and its target; a denied path gives the same
+answer whether or not a file exists. For an agent, a note that says `rag: false` does not exist, and
+one that says `rag: private` is found by its path only.
 """
 
 import contextlib
@@ -41,12 +41,12 @@ WHICH_VAULT: Any = Field(
 )
 CONFIRM_SENSITIVE: Any = Field(False, description="True once the user agreed to show private text")
 VaultNames = Annotated[tuple[VaultName, ...], Field(max_length=50)]
-_MOST_NAMED = 10
+_MAX_NAMED = 10
 _NEVER_INDEXED = "rag_false"
 
 
 class CitedVault(Protocol):
-    """What is told of a vault, and by what it is known."""
+    """What answers say about a vault."""
 
     @property
     def link_id(self) -> str: ...
@@ -61,7 +61,7 @@ class CitedVault(Protocol):
 
 
 def vault_fields(vault: CitedVault) -> dict[str, str]:
-    """Which vault something is from, as every answer tells it."""
+    """The fields of every answer that say which vault something is from."""
     return {"link_id": vault.link_id, "vault": vault.name, "vault_label": vault.label}
 
 
@@ -74,45 +74,64 @@ def obsidian_link(root: Path, path: str) -> str:
 def find_note(
     engine: Engine, name: str, caller: Caller, vault: str | None = None
 ) -> tuple[CitedVault, str]:
-    """Vault and path of the note called `name`: a path, or a unique end of one, .md or not.
+    """Find a note by its path or a unique end of one, with or without .md: its vault and path.
 
-    `vault` is a name or link id; without one, the primary vault is asked first, then the others.
+    `vault` is a name or link id; without one, the primary vault is searched first, then the others.
 
     Raises:
-        NotFound: there is none that the caller may know of, or no such vault.
-        InvalidArgument: there are several.
+        NotFound: there is no such note that the caller may know of, or no such vault.
+        InvalidArgument: several notes match.
         SecurityViolation: the path leaves the vault or is in a denied folder.
         SensitiveFiltered: it is a private note's path, and the user has not been asked.
     """
+    if not caller.is_limited:
+        return _find_note(engine, name, caller, vault)
+    # A limited caller gets the same answer for every path it may not know: a different one for
+    # paths outside the vault, or accepting absolute paths, would reveal where the vault is.
+    if not Path(name).is_absolute():
+        with contextlib.suppress(SecurityViolation):
+            return _find_note(engine, name, caller, vault)
+    raise _no_note(name)
+
+
+def _find_note(
+    engine: Engine, name: str, caller: Caller, vault: str | None
+) -> tuple[CitedVault, str]:
     asked = engine.vaults.one(vault, caller.scope)
     files = engine.vaults.files(asked.link_id, caller.scope)
     rel = files.path_of(name)
     named: list[tuple[CitedVault, str]] = [
-        (asked, path) for path in _called(engine, asked, rel, caller)
+        (asked, path) for path in _paths_called(engine, asked, rel, caller)
     ]
     if not named and vault is None:
         linked = [one for one in engine.vaults.within(caller.scope) if one.link_id != asked.link_id]
-        named = [(one, path) for one in linked for path in _called(engine, one, rel, caller)]
+        named = [(one, path) for one in linked for path in _paths_called(engine, one, rel, caller)]
     if len(named) == 1:
         found, path = named[0]
         engine.vaults.files(found.link_id, caller.scope).real_path(path)
         return found, path
     if named:
         raise InvalidArgument(
-            f"Several notes are called '{name}': {_listed(named)}.", "Name one by its path."
+            f"Several notes are called '{name}': {_join_paths(named)}.", "Name one by its path."
         )
     files.check_folder(rel, name)
-    raise NotFound(f"No note '{name}'.", "Search for it first.")
+    raise _no_note(name)
 
 
-def _called(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> list[str]:
-    found = next(_at(engine, vault, rel, caller), None)
-    return [found] if found else list(islice(_named(engine, vault, rel, caller), _MOST_NAMED + 1))
+def _no_note(name: str) -> NotFound:
+    return NotFound(f"No note '{name}'.", "Search for it first.")
 
 
-def _listed(named: Sequence[tuple[CitedVault, str]]) -> str:
+def _paths_called(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> list[str]:
+    found = next(_find_at(engine, vault, rel, caller), None)
+    return (
+        [found] if found else list(islice(_find_by_end(engine, vault, rel, caller), _MAX_NAMED + 1))
+    )
+
+
+def _join_paths(named: Sequence[tuple[CitedVault, str]]) -> str:
     is_one = len({vault.link_id for vault, _ in named}) == 1
-    some = named[:_MOST_NAMED]
+    some = named[:_MAX_NAMED]
     return ", ".join(f"'{path}'" + ("" if is_one else f" in {of.name}") for of, path in some)
 
 
@@ -131,10 +150,10 @@ def unconfirmed(path: str, why: str) -> SensitiveFiltered:
 
 
 def policy_of(engine: Engine, vault: CitedVault, path: str) -> RagPolicy:
-    """What a note's `rag:` property says now; a file that cannot be read says nothing.
+    """The `rag:` policy in a note's file now; the default if the file cannot be read.
 
     Raises:
-        NoteChanged: somebody keeps writing to it.
+        NoteChanged: the file keeps changing.
     """
     if not kind_of(path).has_frontmatter:
         return RagPolicy.INDEX
@@ -149,7 +168,7 @@ def policy_of(engine: Engine, vault: CitedVault, path: str) -> RagPolicy:
 def known_paths(
     engine: Engine, vault: CitedVault, paths: Iterable[str], caller: Caller
 ) -> Iterator[str]:
-    """Those paths of a vault that the caller may know of; not one that is just being written."""
+    """Those of these paths that the caller may know of, without files being written right now."""
     for path in paths:
         with contextlib.suppress(NoteChanged):
             if caller.knows_of(policy_of(engine, vault, path)):
@@ -159,34 +178,41 @@ def known_paths(
 def known_files(
     engine: Engine, entries: Iterable[Mapping[str, Any]], caller: Caller
 ) -> list[Mapping[str, Any]]:
-    """Those of these entries, each about a `file`, that the caller may know of.
+    """Those of these entries, each with a `file`, that the caller may know of.
 
-    Files that were skipped are not opened: some would first have to be fetched from elsewhere.
+    No file is opened: the policies come from the index. A file that could not be read is left out,
+    because its policy is unknown. A skipped file stays: a rule of the user excluded it.
     """
     if caller.is_owner:
-        return list(entries)
-    vaults = {vault.link_id: vault for vault in engine.vaults}
-    primary = engine.vaults.primary
-    shown = (
-        entry
-        for entry in entries
-        if entry.get("reason") != _NEVER_INDEXED
-        and caller.scope.admits(entry.get("link_id") or primary.link_id, entry["file"])
-    )
+        return [_without_quotes(one) for one in entries] if caller.is_screened else list(entries)
+    primary = engine.vaults.primary.link_id
+    known = {vault.link_id for vault in engine.vaults}
+    listed = [(entry, _link_of(entry, known, primary)) for entry in entries]
+    shown = [
+        (entry, link_id)
+        for entry, link_id in listed
+        if entry.get("reason") != _NEVER_INDEXED and caller.scope.admits(link_id, entry["file"])
+    ]
+    public = {
+        link_id: engine.vaults.files(link_id).public(
+            entry["file"] for entry, own in shown if own == link_id
+        )
+        for link_id in {link_id for _, link_id in shown}
+    }
     return [
         _without_quotes(entry)
-        for entry in shown
-        if entry.get("status") == "skipped"
-        or any(
-            known_paths(
-                engine, vaults.get(entry.get("link_id", ""), primary), [entry["file"]], caller
-            )
-        )
+        for entry, link_id in shown
+        if entry.get("status") == "skipped" or entry["file"] in public[link_id]
     ]
 
 
+def _link_of(entry: Mapping[str, Any], known: set[str], primary: str) -> str:
+    link_id = str(entry.get("link_id") or "")
+    return link_id if link_id in known else primary
+
+
 def without_files(data: Mapping[str, object]) -> dict[str, object]:
-    """An event for an agent: what happened, and to how many files, but not to which."""
+    """Remove file names from an event, for an agent; the number of files stays."""
     shown = dict(data)
     if "paths" in shown:
         shown["paths"] = []
@@ -200,12 +226,12 @@ def without_files(data: Mapping[str, object]) -> dict[str, object]:
 
 
 def _without_quotes(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is wrong with a note's properties may quote them after a colon."""
+    """Cut a reason at its colon: what follows may quote the note's properties."""
     head, colon, _ = str(entry.get("reason") or "").partition(": ")
     return {**entry, "reason": f"{head}."} if colon else entry
 
 
-def _at(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator[str]:
+def _find_at(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator[str]:
     """The note at exactly this path."""
     for path in exact_paths(rel):
         if engine.vaults.files(vault.link_id, caller.scope).is_there(path):
@@ -216,8 +242,8 @@ def _at(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator
                 raise unconfirmed(path, PRIVATE)
 
 
-def _named(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator[str]:
-    """Known notes whose path ends so, in any case, as Obsidian resolves `[[links]]`."""
+def _find_by_end(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator[str]:
+    """Known notes whose path ends like this, ignoring case, as Obsidian resolves `[[links]]`."""
     files = engine.vaults.files(vault.link_id, caller.scope)
     ends = sorted(notes_ending(rel, files.known()))
     return known_paths(engine, vault, (path for path in ends if files.is_there(path)), caller)

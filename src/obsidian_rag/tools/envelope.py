@@ -1,4 +1,4 @@
-"""The one shape of every answer, from every door."""
+"""The envelope: the shape of every answer, from every door."""
 
 from typing import TypedDict, get_args
 
@@ -6,7 +6,7 @@ from obsidian_rag.errors import ErrorBody, ObsidianRagError, Status
 
 
 class Meta(TypedDict):
-    """What an answer was made from."""
+    """How long an answer took, and which index it is from."""
 
     query_time_ms: float
     chunks_scanned: int
@@ -15,7 +15,7 @@ class Meta(TypedDict):
 
 
 class Envelope(TypedDict):
-    """Data, or an error, or both when the answer is degraded."""
+    """Data, an error, or both if the answer is degraded."""
 
     status: Status
     data: object | None
@@ -65,7 +65,7 @@ def success(
     trouble: ObsidianRagError | None = None,
     status: Status | None = None,
 ) -> Envelope:
-    """An answer; with `trouble` it is one with a caveat, unless `status` says worse."""
+    """An envelope with data; with `trouble` it is degraded, unless `status` is given."""
     return Envelope(
         status=status or ("degraded" if trouble else "healthy"),
         data=data,
@@ -75,5 +75,5 @@ def success(
 
 
 def failure(error: ObsidianRagError, meta: Meta = NO_META) -> Envelope:
-    """No answer, and why; `error.status` is the engine's health where that is known."""
+    """An envelope with an error; `error.status` is the engine's health if that is known."""
     return Envelope(status=error.status, data=None, error=error.body, meta=meta)

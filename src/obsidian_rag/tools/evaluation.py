@@ -1,6 +1,6 @@
-"""How well search does on the user's notes, by questions whose answers are known.
+"""Measures search on the user's notes, with questions whose answers are known.
 
-No tool for agents: `obsidian-rag eval` and the benchmarks ask for it.
+Not a tool for agents: `obsidian-rag eval` and the benchmarks use it.
 """
 
 import contextlib
@@ -26,17 +26,17 @@ from obsidian_rag.search import (
     read_golden,
 )
 
-_OWN_QUESTIONS = 100
-_AS_USUAL = EvalOptions()
+_DEFAULT_QUESTIONS = 100
+_DEFAULT_OPTIONS = EvalOptions()
 OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Which questions are asked: those of a golden file, or some made from the vault itself.
+    """Which questions to ask: those of a golden file, or generated from the vault.
 
-    `limit` is the most questions of the file, or of each kind; `without` names signals to leave
-    out; `vault`, a name or link id, is the vault that is asked, by default all are.
+    `limit` is the maximum number of questions from the file, or of each kind; `without` names
+    signals to leave out; `vault`, a name or link id, limits the search to one vault.
     """
 
     golden: Path | None = None
@@ -49,12 +49,12 @@ class Measurement:
 def measure_search(
     engine: Engine, wanted: Measurement, on_progress: OnProgress
 ) -> tuple[Report, tuple[str, ...]]:
-    """What came of the questions, and notes that a golden file names and the index has not.
+    """Measure search; returns the report, and notes in the golden file that are not indexed.
 
     Raises:
-        InvalidArgument: there is no such signal, no question in that half, or the file is wrong.
-        NotFound: there is no such file, or the vault makes no question.
-        IndexNotFound, IndexCorrupted: there is nothing to answer from.
+        InvalidArgument: unknown signal, no question in that half, or the file is malformed.
+        NotFound: there is no such file, or the vault yields no questions.
+        IndexNotFound, IndexCorrupted: there is no usable index.
     """
     if unknown_parts := sorted(wanted.without - set(PARTS)):
         raise InvalidArgument(
@@ -73,7 +73,7 @@ def _questions(engine: Engine, wanted: Measurement) -> tuple[Sequence[Question],
     if wanted.golden is not None:
         loaded = load_golden(engine, wanted.golden, wanted.vault)
         return loaded.questions, loaded.unknown
-    made = own_questions(engine, wanted.limit or _OWN_QUESTIONS, vault=wanted.vault)
+    made = own_questions(engine, wanted.limit or _DEFAULT_QUESTIONS, vault=wanted.vault)
     if not made:
         raise NotFound(
             "No question can be made from this vault: it has no title of two words or more,"
@@ -84,7 +84,7 @@ def _questions(engine: Engine, wanted: Measurement) -> tuple[Sequence[Question],
 
 
 def load_golden(engine: Engine, file: Path, vault: str | None = None) -> Golden:
-    """The questions of a golden file; see `read_golden`.
+    """Load the questions of a golden file; see `read_golden`.
 
     Raises:
         IndexNotFound: there is no index yet.
@@ -95,7 +95,7 @@ def load_golden(engine: Engine, file: Path, vault: str | None = None) -> Golden:
 def own_questions(
     engine: Engine, limit: int, seed: int = 0, vault: str | None = None
 ) -> list[Question]:
-    """Questions made from the vault itself; see `questions_from`.
+    """Generate questions from the vault; see `questions_from`.
 
     Raises:
         IndexNotFound: there is no index yet.
@@ -116,16 +116,16 @@ def own_questions(
 def evaluate(
     engine: Engine,
     questions: Sequence[Question],
-    options: EvalOptions = _AS_USUAL,
+    options: EvalOptions = _DEFAULT_OPTIONS,
     on_progress: OnProgress = lambda done, total: None,
     vault: str | None = None,
 ) -> Report:
-    """Ask every question of this engine, and say how many meaning vectors there were to help.
+    """Ask the engine every question, and count its meaning vectors.
 
-    With `vault`, only that one is asked.
+    With `vault`, only that one is searched.
 
     Raises:
-        IndexNotFound, IndexCorrupted: there is nothing to answer from.
+        IndexNotFound, IndexCorrupted: there is no usable index.
     """
 
     vaults = ((vault,),) if vault is not None else ()

@@ -1,8 +1,8 @@
-"""Who may see what: the one place that decides, and what is worth remembering. Pure.
+"""Decides who may see what, and which facts to offer for remembering.
 
-Threat: an agent shows or sends what its user meant to keep; words of a note may even ask it to.
-So the decision rests on settings and properties of the note, never on what the agent believes,
-and when two settings disagree the stricter one wins.
+Threat: an agent shows or sends what its user meant to keep private; a note may even ask it to.
+So the decision depends on settings and properties of the note, never on what the agent believes,
+and if two settings disagree, the stricter one wins.
 
 A passage is sensitive if it is
 
@@ -12,20 +12,27 @@ A passage is sensitive if it is
 - in, or under, a section of `security.sensitive_sections`, listed or not;
 - in a note that says `rag: private`, listed or not.
 
-Three things may stay back, each wholly:
+Three things can be withheld, each as a whole:
 
 - a note that says `rag: false`: for agents there is no such note, whatever they confirm;
-- a note that says `rag: private`, from agents without the user's consent: nothing of it decides
-  an answer. Only a caller that names its path is told that it needs consent;
+- a note that says `rag: private`, from agents without the user's consent: it has no influence on
+  answers. Only a caller that names its path learns that it needs consent;
 - with `security.sensitive_policy: withhold`, a sensitive section, from agents without consent. It
-  is judged as a whole (`sections`), and found ones are listed by file and lines alone.
+  is judged as a whole (`sections`), and hits in it are listed with file and lines only.
 
-A caller may be limited to some vaults and folders. For it there is nothing else, whatever it
-confirms: notes outside decide no answer, and nothing is told of the installation as a whole.
+What counts is the property in the file now (`CurrentPolicies`): before anything of a note goes to
+anybody but the owner, its file is checked with stat, and read if it has changed since it was
+indexed.
+
+A caller may be limited to some vaults and folders. It sees nothing else, whatever it confirms:
+other notes have no influence on answers, and the installation as a whole stays hidden.
+
+The owner sees everything, except while the privacy screen of the page is on: then everything
+sensitive is left out of the answer, whatever `sensitive_policy` says. File names stay.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TypedDict
@@ -33,14 +40,16 @@ from typing import TypedDict
 from obsidian_rag.engine import Engine
 from obsidian_rag.notes import EVERYTHING, RagPolicy, Scope, sensitive_categories
 
+# A note by link id and path.
+NoteKey = tuple[str, str]
 HEALTH = "health"
 RELATIONS = "relations"
 PRIVATE = "private"
-_CALLED = {"financial_debt": "financial"}
+_CATEGORY_ALIASES = {"financial_debt": "financial"}
 _MAX_VALUE_CHARS = 300
 _MAX_KEY_CHARS = 60
-_TELLING_WORDS = 3
-_SHORTEST_TELLING = 4
+_MAX_KEY_WORDS = 3
+_MIN_KEY_WORD_CHARS = 4
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|[\r\n]+")
 _MARKER = re.compile(r"^(?:[\s>]|[-*+]\s|\d{1,9}[.)]\s|\[.\]\s)+")
@@ -83,21 +92,23 @@ class Verdict:
 class Caller:
     """Who asks: the person whose notes these are, or an agent, perhaps with the user's consent.
 
-    Nothing outside of `scope` is there for it, and with `is_read_only` it changes nothing.
+    Nothing outside of `scope` is there for it, and with `is_read_only` it changes nothing. With
+    `is_screened` it is the owner, while other people may see the screen.
     """
 
     is_owner: bool = False
     has_consent: bool = False
     scope: Scope = EVERYTHING
     is_read_only: bool = False
+    is_screened: bool = False
 
     @property
     def is_limited(self) -> bool:
-        """Whether there may be notes that are not there for it."""
+        """Whether it may see only some of the notes."""
         return self.scope.is_limited
 
     def confirming(self, has_consent: bool) -> "Caller":
-        """The same in a call that says, or does not, that the user agreed."""
+        """The same caller, with or without the user's consent."""
         return replace(self, has_consent=has_consent)
 
     @property
@@ -106,23 +117,78 @@ class Caller:
         return self.is_owner or self.has_consent
 
     def misses(self, verdict: Verdict) -> bool:
-        """Whether a passage so judged stays back."""
+        """Whether a passage with this verdict is withheld."""
+        if self.is_screened:
+            return verdict.is_sensitive
         return verdict.is_withheld and not self.sees_private
 
+    def may_miss(self, settings: GuardSettings, *, is_private: bool = False) -> bool:
+        """Whether passages of a note can be withheld at all."""
+        if self.is_screened:
+            return True
+        return (is_private or settings.is_withholding) and not self.sees_private
+
     def knows_of(self, policy: RagPolicy) -> bool:
-        """Whether there is such a note at all, as far as the caller can tell."""
+        """Whether the caller may learn that a note with this policy exists."""
         if policy is RagPolicy.NEVER:
             return self.is_owner
         return policy is not RagPolicy.PRIVATE or self.sees_private
 
 
 OWNER = Caller(is_owner=True)
+SCREENED = Caller(is_owner=True, is_screened=True)
 AGENT = Caller()
+
+
+class CurrentPolicies:
+    """The current `rag` properties of indexed notes, for one answer to one caller.
+
+    The index may be older than a note's `rag` property. A note that has become hidden from the
+    caller is left out, and so is a deleted one. At most MOST_READ changed files are read for an
+    answer; further ones are left out too.
+    """
+
+    MOST_READ = 50
+    # How often a query is repeated without the notes that had to be left out.
+    MOST_ROUNDS = 10
+
+    def __init__(self, engine: Engine, caller: Caller) -> None:
+        self._engine = engine
+        self._caller = caller
+        self._seen: dict[NoteKey, RagPolicy | None] = {}
+        self._is_checked: set[NoteKey] = set()
+        self._read = 0
+
+    def left_out(self, notes: Iterable[NoteKey]) -> frozenset[NoteKey]:
+        """Those of these notes, by link id and path, that the caller may not know of."""
+        if self._caller.is_owner:
+            return frozenset()
+        wanted = dict.fromkeys(notes)
+        unchecked: dict[str, list[str]] = {}
+        for link_id, path in wanted:
+            if (link_id, path) not in self._is_checked:
+                unchecked.setdefault(link_id, []).append(path)
+        for link_id, paths in unchecked.items():
+            files = self._engine.vaults.files(link_id, self._caller.scope)
+            found = files.policies(paths, self.MOST_READ - self._read)
+            self._read += len(found)
+            self._seen |= {(link_id, path): policy for path, policy in found.items()}
+            self._is_checked |= {(link_id, path) for path in paths}
+        return frozenset(
+            note for note in wanted if note in self._seen and not self._is_visible(self._seen[note])
+        )
+
+    def is_private(self, note: NoteKey) -> bool:
+        """Whether a checked note has become private since it was indexed."""
+        return self._seen.get(note) is RagPolicy.PRIVATE
+
+    def _is_visible(self, policy: RagPolicy | None) -> bool:
+        return policy is not None and self._caller.knows_of(policy)
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A found passage as far as a suggestion needs it."""
+    """What a suggestion needs of a hit."""
 
     text: str
     source_file: str
@@ -143,7 +209,7 @@ def guard_settings(engine: Engine) -> GuardSettings:
     names = (name.strip().casefold() for name in security.require_confirmation_for)
     return GuardSettings(
         patterns=memory.patterns,
-        confirmed_categories=tuple(_CALLED.get(name, name) for name in names),
+        confirmed_categories=tuple(_CATEGORY_ALIASES.get(name, name) for name in names),
         sensitive_sections=security.sensitive_sections,
         is_withholding=security.sensitive_policy == "withhold",
         is_suggesting=memory.auto_suggest,
@@ -158,7 +224,7 @@ def judge(
     is_private: bool,
     settings: GuardSettings,
 ) -> Verdict:
-    """What is to be done with a passage; the headings above it are words of it too."""
+    """Judge a passage; the headings above it count as part of its text."""
     names = (*tags, *(f"#{name}" for name in heading_path))
     text = "\n".join((*heading_path, text)) if heading_path else text
     counted = {
@@ -189,16 +255,16 @@ def memory_suggestion(hits: Sequence[Passage], settings: GuardSettings) -> Memor
         return None
     category = next(name for name, words in settings.patterns.items() if matched[0] in words)
     return MemorySuggestion(
-        key=_key(category, best, matched), value=_shortened(best), source=hits[0].source_file
+        key=_key(category, best, matched), value=_shorten(best), source=hits[0].source_file
     )
 
 
 def _section_categories(
     text: str, section: str | None, names: Sequence[str], settings: GuardSettings
 ) -> Iterator[str]:
-    """Health or relations, for each sensitive section the passage stands in."""
+    """Health or relations, for each sensitive section that contains the passage."""
     sections = settings.sensitive_sections
-    # Only lines with a `#` can name a section; looking at no others keeps many hits quick.
+    # Only lines with a `#` can name a section; skipping the others is faster.
     text = "\n".join(line for line in text.split("\n") if "#" in line)
     if not sensitive_categories(text, section, names, {}, sections):
         return
@@ -210,17 +276,17 @@ def _section_categories(
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Sentences and lines that say something, without list and quote marks."""
+    """Sentences and lines with content, without list and quote marks."""
     for part in _SENTENCE_END.split(text):
         sentence = _EMPHASIS.sub("", _WIKILINK.sub(r"\1", _MARKER.sub("", part))).strip()
         words = [word for word in sentence.split() if not word.startswith("#")]
-        # A line that only names its section is no fact.
+        # A line that only names its section is not a fact.
         if not _HEADING.match(part) and (len(words) > 1 or not sentence.isascii()):
             yield sentence
 
 
 def _key(category: str, sentence: str, matched: Sequence[str]) -> str:
-    """`debt_to_<name>`, or the category and the words that tell most about the sentence."""
+    """`debt_to_<name>`, or the category and the most distinctive words of the sentence."""
     if owed := _OWED_TO.search(sentence):
         creditor = list(takewhile(lambda word: word[0].isupper(), owed[1].split()))
         if creditor:
@@ -228,9 +294,9 @@ def _key(category: str, sentence: str, matched: Sequence[str]) -> str:
     known = {word for pattern in matched for word in _WORD.findall(pattern.casefold())}
     words = [word for word in _WORD.findall(sentence) if word.casefold() not in known]
     names = [word for word in words[1:] if word[0].isupper() and len(word) > 1]
-    long = [word for word in words if len(word) >= _SHORTEST_TELLING and not word.isdigit()]
+    long = [word for word in words if len(word) >= _MIN_KEY_WORD_CHARS and not word.isdigit()]
     ranked = [*names, *sorted(long, key=len, reverse=True)]
-    chosen = list(dict.fromkeys(ranked))[:_TELLING_WORDS]
+    chosen = list(dict.fromkeys(ranked))[:_MAX_KEY_WORDS]
     return _slug(" ".join([category, *sorted(chosen, key=words.index)]))
 
 
@@ -238,7 +304,7 @@ def _slug(text: str) -> str:
     return "_".join(_WORD.findall(text.casefold()))[:_MAX_KEY_CHARS].rstrip("_")
 
 
-def _shortened(sentence: str) -> str:
+def _shorten(sentence: str) -> str:
     if len(sentence) <= _MAX_VALUE_CHARS:
         return sentence
     kept = sentence[: _MAX_VALUE_CHARS - 1]

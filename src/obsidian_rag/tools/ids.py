@@ -1,7 +1,7 @@
-"""Ids of notes, for the person whose notes these are: functions for the command line, and tools.
+"""Note ids, for the owner of the notes: functions for the command line, and tools.
 
-Agents have no such tools: whatever needs an id gets it by `obsidian_rag_add_relation`, one note at
-a time and after the user was asked.
+Agents have no such tools: `obsidian_rag_add_relation` gives a note an id where one is needed, one
+note at a time and after the user agreed.
 """
 
 from typing import Annotated
@@ -38,14 +38,14 @@ __all__ = [
     "similar_titles",
 ]
 
-_MOST_AT_ONCE = 500
+_MAX_NOTES = 500
 _NotePath = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
 class AddIdsParams(Params):
     """Which notes get an id."""
 
-    notes: Annotated[tuple[_NotePath, ...], Field(min_length=1, max_length=_MOST_AT_ONCE)] = Field(
+    notes: Annotated[tuple[_NotePath, ...], Field(min_length=1, max_length=_MAX_NOTES)] = Field(
         description="Paths in the vault; a note that has a good id keeps it"
     )
 
@@ -57,7 +57,7 @@ class AddIdsParams(Params):
     is_read_only=True,
 )
 def check(engine: Engine, _: NoParams, __: Caller) -> Found:
-    """Hold the ids of all notes against the rules."""
+    """Check the ids of all notes."""
     return Found(check_fields(check_note_ids(engine, engine.vaults.primary)))
 
 
@@ -74,20 +74,20 @@ def add(engine: Engine, params: AddIdsParams, _: Caller) -> Found:
 
 
 def added_fields(one: AddedId) -> dict[str, object]:
-    """What became of a note that should get an id."""
+    """The outcome for one note, as JSON."""
     fields: dict[str, object] = {"note": one.path, "outcome": one.outcome.value}
     return {**fields, "id": one.id or None, "error": one.error}
 
 
 def check_fields(found: IdCheck) -> dict[str, object]:
-    """What a check found."""
+    """The outcome of a check, as JSON."""
     report = found.report
     return {
         "is_clean": found.is_clean,
         "notes": report.notes,
         "missing": list(report.missing),
-        "invalid": [_bad(one) for one in report.invalid],
-        "not_lower_case": [_bad(one) for one in report.not_lower_case],
+        "invalid": [_bad_id(one) for one in report.invalid],
+        "not_lower_case": [_bad_id(one) for one in report.not_lower_case],
         "duplicates": [
             {"id": one.id, "kept": one.kept, "others": list(one.others)}
             for one in report.duplicates
@@ -99,5 +99,5 @@ def check_fields(found: IdCheck) -> dict[str, object]:
     }
 
 
-def _bad(one: FoundId) -> dict[str, object]:
+def _bad_id(one: FoundId) -> dict[str, object]:
     return {"note": one.path, "id": one.id.value, "field": one.id.field, "trouble": one.id.trouble}

@@ -1,8 +1,8 @@
-"""`obsidian_link_*` and `obsidian_sync_now`: vaults elsewhere that are searched where they are.
+"""`obsidian_link_*` and `obsidian_sync_now`: other vaults, searched in place.
 
-Threat: an agent is talked into linking a folder that it should not read. These tools say that they
-change something, so that clients ask the user first, and a limited caller cannot use them. A
-vault outside of the caller's scope counts as not linked.
+Threat: an agent is talked into linking a folder that it should not read. These tools are marked as
+changing something, so that clients ask the user first, and limited callers cannot use them. A vault
+outside the caller's scope counts as not linked.
 """
 
 from dataclasses import asdict
@@ -15,6 +15,7 @@ from obsidian_rag.engine import (
     Job,
     add_link,
     change_link,
+    health_of,
     link_status,
     remove_link,
     run_index,
@@ -75,14 +76,17 @@ class LinkSyncStatusParams(LinkParams):
     LinkAddParams,
     is_read_only=False,
     is_of_installation=True,
+    tells_health=True,
 )
 def link_add(engine: Engine, params: LinkAddParams, _: Caller) -> Found:
-    """Link a vault; a daemon begins to import it.
+    """Link a vault; a daemon starts to import it.
 
     Raises:
         InvalidArgument: the folder cannot be a linked vault.
-        ReadOnly: it should be written to.
+        ReadOnly: write access was requested.
     """
+    # Before the link is added: a new vault is not imported yet, and that is not a failure.
+    health = health_of(engine)
     link = add_link(
         engine,
         params.root_path,
@@ -91,9 +95,16 @@ def link_add(engine: Engine, params: LinkAddParams, _: Caller) -> Found:
         params.exclude or (),
         params.name,
     )
-    # Without a daemon, the caller has to ask for the import.
-    data = {**link.fields, "warnings": list(link.warnings), "importing": engine.live is not None}
-    return Found(data)
+    is_importing = engine.live.jobs is not None
+    call = "obsidian_link_sync_status" if is_importing else "obsidian_sync_now"
+    purpose = "shows how far the import is" if is_importing else "imports it"
+    data = {
+        **link.fields,
+        "warnings": list(link.warnings),
+        "importing": is_importing,
+        "next_step": f'{call} with link_id "{link.name}" {purpose}.',
+    }
+    return Found(data, health.error, health.state)
 
 
 @tool(
@@ -103,9 +114,9 @@ def link_add(engine: Engine, params: LinkAddParams, _: Caller) -> Found:
     is_read_only=True,
 )
 def link_list(engine: Engine, _: NoParams, caller: Caller) -> Found:
-    """Every vault that the caller may know of, the primary one first."""
+    """List the vaults that the caller may know of, the primary one first."""
     found = [
-        _told(link_status(engine, link.link_id, 0), caller)
+        _link_fields(link_status(engine, link.link_id, 0), caller)
         for link in engine.vaults.links_within(caller.scope)
     ]
     return Found({"links": found})
@@ -117,9 +128,10 @@ def link_list(engine: Engine, _: NoParams, caller: Caller) -> Found:
     LinkParams,
     is_read_only=False,
     is_of_installation=True,
+    is_destructive=True,
 )
 def link_remove(engine: Engine, params: LinkParams, caller: Caller) -> Found:
-    """Forget a linked vault; its files stay as they are.
+    """Remove a linked vault; its files stay as they are.
 
     Raises:
         NotFound: there is no such vault.
@@ -139,11 +151,11 @@ def link_remove(engine: Engine, params: LinkParams, caller: Caller) -> Found:
     is_of_installation=True,
 )
 def link_set_mode(engine: Engine, params: LinkModeParams, caller: Caller) -> Found:
-    """Change the mode of a linked vault, pause it or go on with it.
+    """Change the mode of a linked vault, pause it or resume it.
 
     Raises:
         NotFound: there is no such vault.
-        ReadOnly: it should be written to.
+        ReadOnly: write access was requested.
         InvalidArgument: it is the primary one.
     """
     link = engine.vaults.link(params.link_id, caller.scope)
@@ -159,7 +171,7 @@ def link_set_mode(engine: Engine, params: LinkModeParams, caller: Caller) -> Fou
     is_of_installation=True,
 )
 def sync_now(engine: Engine, params: SyncNowParams, caller: Caller) -> Found:
-    """Make the index agree with a vault, or with all of them, now.
+    """Sync the index with one vault, or with all of them, now.
 
     Raises:
         NotFound: there is no such vault.
@@ -168,7 +180,7 @@ def sync_now(engine: Engine, params: SyncNowParams, caller: Caller) -> Found:
     """
     if params.link_id is not None:
         done = sync_link(engine, engine.vaults.link(params.link_id, caller.scope).link_id)
-    elif engine.live is not None:
+    elif engine.live.jobs is not None:
         done = engine.live.jobs.request("sync")
     else:
         done = run_index(engine, "sync")
@@ -186,7 +198,7 @@ def sync_now(engine: Engine, params: SyncNowParams, caller: Caller) -> Found:
     is_read_only=True,
 )
 def link_sync_status(engine: Engine, params: LinkSyncStatusParams, caller: Caller) -> Found:
-    """How far the import of a vault is, and what waits or failed.
+    """Show how far the import of a vault is, and which files wait or failed.
 
     Raises:
         NotFound: there is no such vault.
@@ -194,11 +206,11 @@ def link_sync_status(engine: Engine, params: LinkSyncStatusParams, caller: Calle
     link = engine.vaults.link(params.link_id, caller.scope)
     found = link_status(engine, link.link_id, params.limit)
     waiting = [{**asdict(row), "file": row.rel_path} for row in found.queue]
-    return Found({**_told(found, caller), "queue": known_files(engine, waiting, caller)})
+    return Found({**_link_fields(found, caller), "queue": known_files(engine, waiting, caller)})
 
 
-def _told(found: Any, caller: Caller) -> dict[str, Any]:
-    """A vault and how far it is; a limited caller is told what it is, not how large or where."""
+def _link_fields(found: Any, caller: Caller) -> dict[str, Any]:
+    """A vault and its progress as JSON; a limited caller does not see its size or location."""
     link = found.link.fields
     if caller.is_limited:
         kept = ("link_id", "name", "mode", "is_primary")

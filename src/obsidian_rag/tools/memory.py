@@ -1,7 +1,7 @@
-"""`obsidian_rag_memory_store` and `_recall`: facts worth keeping, each with the note it is from.
+"""`obsidian_rag_memory_store` and `_recall`: remembered facts, each with its source note.
 
-Threat: a fact is a sentence of a note, and outlives it. So a fact is guarded as its note is, and by
-its own words; one whose note is gone, and cannot be judged any more, counts as private.
+Threat: a fact is a sentence from a note, and may outlive it. So a fact is judged like its note and
+by its own words; if the note is gone and cannot be judged any more, the fact counts as private.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ class MemoryRecallParams(Params):
     confirm_sensitive: bool = Field(False, description="True if the user agreed; see search")
 
     @model_validator(mode="after")
-    def _something_is_asked(self) -> "MemoryRecallParams":
+    def _check_something_given(self) -> "MemoryRecallParams":
         if self.query is None and self.key is None:
             raise ValueError("Parameter 'query' or parameter 'key' is needed")
         return self
@@ -63,7 +63,7 @@ class MemoryRecallParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A fact that was found, and what is to be done with it."""
+    """A fact that was found, and its verdict."""
 
     found: FoundFact
     verdict: Verdict
@@ -76,7 +76,7 @@ class _Judged:
     " Ask the user first. The same key again replaces it.",
     MemoryStoreParams,
     is_read_only=False,
-    # A key is everybody's: to take it would replace, or tell of, a fact from outside a scope.
+    # All callers share the keys: storing could replace, or reveal, a fact from outside a scope.
     is_of_installation=True,
 )
 def memory_store(engine: Engine, params: MemoryStoreParams, caller: Caller) -> Found:
@@ -100,28 +100,28 @@ def memory_store(engine: Engine, params: MemoryStoreParams, caller: Caller) -> F
     is_read_only=True,
 )
 def memory_recall(engine: Engine, params: MemoryRecallParams, caller: Caller) -> Found:
-    """The fact with this key, else the facts nearest to the query."""
+    """Find the fact with this key, else the facts nearest to the query."""
     caller = caller.confirming(params.confirm_sensitive)
     facts = engine.facts
     exact = facts.get(params.key) if params.key else None
-    judged = list(_known(engine, [exact] if exact else [], caller))
+    judged = list(_judge_known(engine, [exact] if exact else [], caller))
     trouble = None
     if not judged and params.query is not None:
         found, trouble = facts.nearest(params.query)
-        judged = list(islice(_known(engine, found, caller), params.limit))
+        judged = list(islice(_judge_known(engine, found, caller), params.limit))
     count = sum(1 for one in judged if one.is_withheld)
     data = {
-        "facts": [_recalled(engine, one) for one in judged],
+        "facts": [_recalled_fields(engine, one) for one in judged],
         "sensitive_detected": any(one.verdict.is_sensitive for one in judged),
     }
-    if trouble is None and count:
+    if trouble is None and count and not caller.is_screened:
         facts_are = "facts are" if count > 1 else "fact is"
         trouble = withheld(f"{count} remembered {facts_are} sensitive and withheld.")
     return Found(data, trouble)
 
 
-def _known(engine: Engine, found: Iterable[FoundFact], caller: Caller) -> Iterator[_Judged]:
-    """The facts that the caller may know of, in their order."""
+def _judge_known(engine: Engine, found: Iterable[FoundFact], caller: Caller) -> Iterator[_Judged]:
+    """Judge facts, and leave out those that the caller may not know of; keeps the order."""
     settings = guard_settings(engine)
     for one in found:
         own = judge(one.fact.text, None, (), (), False, settings)
@@ -134,12 +134,12 @@ def _known(engine: Engine, found: Iterable[FoundFact], caller: Caller) -> Iterat
 def _verdict_of_source(
     engine: Engine, one: FoundFact, settings: GuardSettings, caller: Caller
 ) -> Verdict | None:
-    """What is to be done with facts of a note; None if the caller may not know of it.
+    """Judge the source note of a fact; None if the caller may not know of it.
 
-    Which section a fact is from is not known, so it is guarded as the strictest one. Within a scope
-    there are the facts of notes that were in it when they were stored, and are now.
+    The section of a fact is unknown, so the strictest one counts. In a scope are the facts of notes
+    that were in it when they were stored and still are.
     """
-    found = _opened(engine, one)
+    found = _load_source(engine, one)
     if found is None:
         return Verdict((PRIVATE,), True) if caller.sees_private and not caller.is_limited else None
     link_id = one.fact.link_id or engine.vaults.primary.link_id
@@ -150,8 +150,8 @@ def _verdict_of_source(
     return sections_of_note(*found, settings, caller).whole()
 
 
-def _opened(engine: Engine, one: FoundFact) -> tuple[Note, str] | None:
-    """The note that a fact came from, also where it was moved; None if it cannot be found."""
+def _load_source(engine: Engine, one: FoundFact) -> tuple[Note, str] | None:
+    """Load the source note of a fact, even if it was moved; None if it cannot be found."""
     fact = one.fact
     for name in (fact.source, fact.source.rpartition("/")[2]):
         with contextlib.suppress(ObsidianRagError):
@@ -160,7 +160,7 @@ def _opened(engine: Engine, one: FoundFact) -> tuple[Note, str] | None:
     return None
 
 
-def _recalled(engine: Engine, one: _Judged) -> dict[str, object]:
+def _recalled_fields(engine: Engine, one: _Judged) -> dict[str, object]:
     shown = _fields(engine, one.found)
     if one.is_withheld:
         shown = dict.fromkeys(shown, "")
@@ -172,10 +172,15 @@ def _recalled(engine: Engine, one: _Judged) -> dict[str, object]:
     }
 
 
-def memory_list(engine: Engine) -> Envelope:
-    """Every fact, the latest first."""
+def memory_list(engine: Engine, caller: Caller = OWNER) -> Envelope:
+    """List every fact, the latest first; for the owner."""
     started = time.perf_counter()
-    facts = [_fields(engine, one) for one in engine.facts.all()]
+    found = engine.facts.all()
+    facts = (
+        [_recalled_fields(engine, one) for one in _judge_known(engine, found, caller)]
+        if caller.is_screened
+        else [_fields(engine, one) for one in found]
+    )
     return success({"facts": facts}, answer_meta(engine, started))
 
 
@@ -198,7 +203,7 @@ def _fields(engine: Engine, found: FoundFact) -> dict[str, object]:
         "key": fact.key,
         "value": fact.value,
         "source": fact.source,
-        # A vault that is linked no more is not known by a name.
+        # The name of a vault that is no longer linked is unknown.
         "vault": names.get(fact.link_id, "") if fact.link_id else engine.vaults.primary.name,
         "stored_at": fact.updated_at,
     }

@@ -1,9 +1,9 @@
-"""`obsidian_rag_read`: a note, a section or a range of lines, inside the boundary and guarded.
+"""`obsidian_rag_read`: a note, a section or a range of lines, checked by boundary and guard.
 
-Threat: an agent asks for a note the user keeps to himself, perhaps because another note told it
-to, whole or line by line. Agents pass every check; the owner of the notes, on the command line,
-only those about places. Every section that is touched is judged whole, and in a note of which a
-part is withheld, a heading that an agent may not see answers as one that does not exist.
+Threat: an agent asks for a note the user keeps private, perhaps because another note said so, as a
+whole or line by line. Agents pass every check; the owner, on the command line, only those on paths.
+Every section that is touched is judged as a whole. In a note with a withheld part, a heading that
+the agent may not see gives the same answer as one that does not exist.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from obsidian_rag.tools.sections import (
     split_note,
 )
 
-_MOST_NAMED = 10
+_MAX_NAMED = 10
 
 
 class ReadParams(Params):
@@ -56,7 +56,7 @@ class ReadParams(Params):
     confirm_sensitive: bool = CONFIRM_SENSITIVE
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> "ReadParams":
+    def _check_parts(self) -> "ReadParams":
         first, last = self.start_line, self.end_line
         if self.heading is not None and (first or last):
             raise ValueError("Parameter 'heading' excludes 'start_line' and 'end_line'")
@@ -67,7 +67,7 @@ class ReadParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Lines of a note, both included, and the path of the heading they were asked by."""
+    """Lines of a note, both included, and the path of the requested heading."""
 
     first: int
     last: int
@@ -83,7 +83,7 @@ class _Part:
     is_read_only=True,
 )
 def read(engine: Engine, params: ReadParams, caller: Caller) -> Found:
-    """The text of a note or a part of it, with what is needed to cite it.
+    """Read a note or a part of it, with what is needed to cite it.
 
     Raises:
         NotFound: there is no such note or heading.
@@ -96,11 +96,11 @@ def read(engine: Engine, params: ReadParams, caller: Caller) -> Found:
     note, whole = engine.vaults.files(vault.link_id).load(path)
     lines = split_note(whole)
     if not caller.knows_of(note.policy):
-        raise unconfirmed(path, PRIVATE)  # it says so since a moment ago
+        raise unconfirmed(path, PRIVATE)  # it has changed since `find_note` checked it
     view = sections_of_note(note, whole, guard_settings(engine), caller)
-    part = _part(view, note, params, len(lines))
+    part = _find_part(view, note, params, len(lines))
     wanted = "\n".join(lines[part.first - 1 : part.last])
-    text = wanted if caller.is_owner else _fitting(wanted, params.max_chars)
+    text = wanted if caller.is_owner else _cut_to_fit(wanted, params.max_chars)
     end = part.first + text.count("\n")
     verdict = view.verdict(part.first, end)
     if caller.misses(verdict):
@@ -117,11 +117,11 @@ def read(engine: Engine, params: ReadParams, caller: Caller) -> Found:
     return Found(data)
 
 
-def _part(view: NoteSections, note: Note, params: ReadParams, total: int) -> _Part:
+def _find_part(view: NoteSections, note: Note, params: ReadParams, total: int) -> _Part:
     first, last = params.start_line or 1, min(params.end_line or total, total)
     path: tuple[str, ...] = ()
     if params.heading is not None:
-        position = _heading(view, note, params.heading)
+        position = _find_heading(view, note, params.heading)
         path = path_to(note.headings, position)
         first = note.headings[position].line
         last = section_end(note.headings, position, total)
@@ -133,7 +133,7 @@ def _part(view: NoteSections, note: Note, params: ReadParams, total: int) -> _Pa
     return _Part(first, last, path)
 
 
-def _heading(view: NoteSections, note: Note, wanted: str) -> int:
+def _find_heading(view: NoteSections, note: Note, wanted: str) -> int:
     kind = kind_of(note.path)
     if not kind.is_plain_text:
         raise InvalidArgument(f"A {kind.name} has no headings.", "Read it whole or by lines.")
@@ -154,8 +154,8 @@ def _heading(view: NoteSections, note: Note, wanted: str) -> int:
 def _no_heading(
     view: NoteSections, note: Note, wanted: str, shown: list[str]
 ) -> NotFound | SensitiveFiltered:
-    """The same answer for a heading that is withheld and for one that does not exist."""
-    some = ", ".join(f"'{text}'" for text in shown[:_MOST_NAMED])
+    """The error for a missing heading; a withheld one must get the same."""
+    some = ", ".join(f"'{text}'" for text in shown[:_MAX_NAMED])
     if view.hides_any:
         others = f" Headings that may be read: {some}." if some else ""
         return SensitiveFiltered(
@@ -172,8 +172,8 @@ def _plain_heading(text: str) -> str:
     return " ".join(text.strip().lstrip("#").casefold().split())
 
 
-def _fitting(text: str, most: int) -> str:
-    """As many whole lines as fit; of a first line that is too long, its beginning."""
+def _cut_to_fit(text: str, most: int) -> str:
+    """Cut to whole lines; if the first line is too long, within that line."""
     if len(text) <= most:
         return text
     cut = text[:most]

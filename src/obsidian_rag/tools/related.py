@@ -1,14 +1,16 @@
 """`obsidian_rag_related`, `_suggest_relations`, `_add_relation`: which notes belong together.
 
-Threat: why two notes belong together quotes both of them. For an agent without the user's consent
-private notes are not compared with at all. A sensitive passage that is withheld stays back here as
-anywhere else, and with it the words, tags and names that a note may have from it. Words come from
-anywhere in a note: where sensitive passages are withheld, they are told only of notes that are
-known to have none.
+Threat: the reasons why two notes are related quote both of them. For an agent without the user's
+consent, private notes are not compared at all. A withheld passage is withheld here as anywhere
+else, together with the words, tags and names that a note may have from it. Shared words come from
+anywhere in a note: where sensitive passages are withheld, they are shown only for notes that are
+known to have no such passage.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, model_validator
@@ -22,7 +24,6 @@ from obsidian_rag.relations import (
     RelatedNote,
     add_relation,
     related_notes,
-    update_relations,
 )
 from obsidian_rag.tools.citation import (
     CONFIRM_SENSITIVE,
@@ -37,14 +38,47 @@ from obsidian_rag.tools.citation import (
     withheld,
 )
 from obsidian_rag.tools.dispatch import Found, Params, tool
-from obsidian_rag.tools.guard import PRIVATE, Caller, GuardSettings, Verdict, guard_settings
+from obsidian_rag.tools.guard import (
+    PRIVATE,
+    Caller,
+    CurrentPolicies,
+    GuardSettings,
+    NoteKey,
+    Verdict,
+    guard_settings,
+)
 from obsidian_rag.tools.sections import IndexedPassage, NoteSections, joined, sections_of_rows
+
+
+class RelationSettingsParams(Params):
+    """What shall change, if anything."""
+
+    changes: dict[str, Any] = Field(
+        {}, max_length=50, description="New values by name; null gives a setting its default"
+    )
+
+
+@tool(
+    "obsidian_rag_relation_settings",
+    "Show and change the settings about related notes.",
+    RelationSettingsParams,
+    is_read_only=False,
+)
+def relation_settings(engine: Engine, params: RelationSettingsParams, _: Caller) -> Found:
+    """Change settings of the section `relations`, and return all of them."""
+    if params.changes:
+        changes = {f"relations.{name[:60]}": value for name, value in params.changes.items()}
+        engine.settings_file.change(changes)
+        engine.follow_settings()
+    settings = engine.settings_file.config.settings.relations
+    return Found({"settings": settings.model_dump(mode="json")})
+
 
 Tags = Annotated[
     tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...],
     Field(max_length=50),
 ]
-_DIRECTLY = 2
+_DIRECT_PATH = 2
 _WHICH = "Path in the vault, or a unique file name"
 
 
@@ -63,7 +97,7 @@ class RelatedParams(Params):
     confirm_sensitive: bool = CONFIRM_SENSITIVE
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> "RelatedParams":
+    def _check_one_given(self) -> "RelatedParams":
         if (self.note is None) == (self.text is None):
             raise ValueError("Give either 'note' or 'text'")
         if self.text is not None and not self.text.strip():
@@ -103,7 +137,7 @@ class AddRelationParams(Params):
     is_read_only=True,
 )
 def related(engine: Engine, params: RelatedParams, caller: Caller) -> Found:
-    """The notes that belong to a note or a text, with reasons."""
+    """Find notes that are related to a note or a text, with reasons."""
     caller = caller.confirming(params.confirm_sensitive)
     vault, path = (
         find_note(engine, params.note, caller, params.vault)
@@ -111,19 +145,23 @@ def related(engine: Engine, params: RelatedParams, caller: Caller) -> Found:
         else (None, None)
     )
     among = [engine.vaults.one(name, caller.scope).link_id for name in params.vaults or ()]
-    answer = related_notes(
+    return _answer(
         engine,
-        note=path,
-        vault=vault.link_id if vault else None,
-        vaults=among or None,
-        text=params.text or "",
-        tags=params.tags or (),
-        limit=params.max_results,
-        hide_linked=params.hide_linked,
-        with_private=caller.sees_private,
-        scope=caller.scope,
+        caller,
+        partial(
+            related_notes,
+            engine,
+            note=path,
+            vault=vault.link_id if vault else None,
+            vaults=among or None,
+            text=params.text or "",
+            tags=params.tags or (),
+            limit=params.max_results,
+            hide_linked=params.hide_linked,
+            with_private=caller.sees_private,
+            scope=caller.scope,
+        ),
     )
-    return _answered(engine, answer, caller)
 
 
 @tool(
@@ -134,21 +172,25 @@ def related(engine: Engine, params: RelatedParams, caller: Caller) -> Found:
     is_read_only=True,
 )
 def suggest(engine: Engine, params: SuggestParams, caller: Caller) -> Found:
-    """Notes that could stand in a note's `related:` field and do not yet."""
+    """Suggest notes for a note's `related:` field."""
     caller = caller.confirming(params.confirm_sensitive)
     vault, path = find_note(engine, params.note, caller, params.vault)
-    # An id is known in its own vault only.
-    answer = related_notes(
+    # Ids are resolved only within a vault.
+    return _answer(
         engine,
-        note=path,
-        vault=vault.link_id,
-        vaults=[vault.link_id],
-        limit=params.max_results,
-        hide_linked=True,
-        with_private=caller.sees_private,
-        scope=caller.scope,
+        caller,
+        partial(
+            related_notes,
+            engine,
+            note=path,
+            vault=vault.link_id,
+            vaults=[vault.link_id],
+            limit=params.max_results,
+            hide_linked=True,
+            with_private=caller.sees_private,
+            scope=caller.scope,
+        ),
     )
-    return _answered(engine, answer, caller)
 
 
 @tool(
@@ -159,7 +201,7 @@ def suggest(engine: Engine, params: SuggestParams, caller: Caller) -> Found:
     is_read_only=False,
 )
 def add(engine: Engine, params: AddRelationParams, caller: Caller) -> Found:
-    """Write one relation into a note, and let the indexes know."""
+    """Write one relation into a note, and queue both notes for the index."""
     caller = caller.confirming(params.confirm_sensitive)
     vault = engine.vaults.writable(params.vault, caller.scope)
     source, target = (
@@ -175,9 +217,9 @@ def add(engine: Engine, params: AddRelationParams, caller: Caller) -> Found:
         may_add_id=params.add_missing_id,
         is_owner=caller.is_owner,
     )
-    # It is written; should the indexes fail now, the next sync takes it up.
+    # The note is written; if the index fails now, the next sync picks it up.
     with contextlib.suppress(ObsidianRagError):
-        update_relations(engine, [source, target], vault.link_id)
+        engine.relate_soon([source, target], vault.link_id)
     data = {
         "source": written.source,
         "target": written.target,
@@ -191,25 +233,55 @@ def add(engine: Engine, params: AddRelationParams, caller: Caller) -> Found:
 
 
 def _in_vault(engine: Engine, name: str, caller: Caller, vault: CitedVault) -> str:
-    """The path of a note that is to be written; one of another vault is not."""
+    """Find a note to write to; raises if it is in another vault."""
     found, path = find_note(engine, name, caller, vault.name if not vault.is_primary else None)
     if found.link_id != vault.link_id:
         engine.vaults.writable(found.link_id)
     return path
 
 
-def _answered(engine: Engine, answer: RelatedAnswer, caller: Caller) -> Found:
+def _compare_current(
+    engine: Engine, caller: Caller, ask: Callable[..., RelatedAnswer]
+) -> tuple[RelatedAnswer, CurrentPolicies]:
+    """Compare as if notes that were deleted or have become hidden did not exist."""
+    policies, without = CurrentPolicies(engine, caller), frozenset[NoteKey]()
+    for _ in range(policies.MOST_ROUNDS):
+        answer = ask(without=without)
+        hidden = policies.left_out(note for one in answer.notes for note in _named_notes(one))
+        if not hidden:
+            break
+        without |= hidden
+    shown = [one for one in answer.notes if hidden.isdisjoint(_named_notes(one))]
+    return replace(answer, notes=shown), policies
+
+
+def _named_notes(one: RelatedNote) -> Iterator[NoteKey]:
+    """The notes that a result names: the related one, and those on the path to it."""
+    yield one.found.card.key
+    for step in one.found.path:
+        yield step.key
+
+
+def _answer(engine: Engine, caller: Caller, ask: Callable[..., RelatedAnswer]) -> Found:
+    answer, policies = _compare_current(engine, caller, ask)
     settings = guard_settings(engine)
     source = (
         sections_of_rows(answer.text, answer.properties, settings, caller) if answer.text else None
     )
     vaults = {vault.link_id: vault for vault in engine.vaults}
     results = [
-        _ShownNote(answer, one, settings, caller, source).fields(vaults[one.found.card.link_id])
+        _ShownNote(
+            answer.is_private or any(map(policies.is_private, _named_notes(one))),
+            answer.source is not None,
+            one,
+            settings,
+            caller,
+            source,
+        ).fields(vaults[one.found.card.link_id])
         for one in answer.notes
     ]
     count = sum(1 for result in results if result["withheld"])
-    told = f"The text of {count} private note{'s' if count > 1 else ''} is withheld."
+    message = f"The text of {count} private note{'s' if count > 1 else ''} is withheld."
     data = {
         "note": answer.source,
         "vault": vaults[answer.link_id].name if answer.link_id in vaults else None,
@@ -221,18 +293,19 @@ def _answered(engine: Engine, answer: RelatedAnswer, caller: Caller) -> Found:
         "sensitive_detected": any(result["sensitive_categories"] for result in results),
         "untrusted": True,
     }
-    return Found(data, withheld(told) if count else None)
+    return Found(data, withheld(message) if count and not caller.is_screened else None)
 
 
 class _ShownNote:
-    """One related note, as far as the caller may be told of it and of what it was compared with.
+    """One related note, reduced to what the caller may see of it and of the source.
 
-    `source` is there if its text is known.
+    `source` is None if the source's text is not known.
     """
 
     def __init__(
         self,
-        answer: RelatedAnswer,
+        is_private: bool,
+        has_source: bool,
         one: RelatedNote,
         settings: GuardSettings,
         caller: Caller,
@@ -243,10 +316,10 @@ class _ShownNote:
             sections_of_rows(one.text, one.properties, settings, caller) if one.text else None
         )
         self._source = source
-        self._verdict = self._judged(answer.is_private)
+        self._verdict = self._judge(is_private)
         self._is_withheld = caller.misses(self._verdict)
-        self._is_careful = settings.is_withholding and not caller.sees_private
-        is_known = self._view is not None and (answer.source is None or source is not None)
+        self._is_careful = caller.may_miss(settings)
+        is_known = self._view is not None and (not has_source or source is not None)
         self._is_mute = self._is_withheld or (
             self._is_careful and (not is_known or self._is_partly_hidden)
         )
@@ -255,8 +328,8 @@ class _ShownNote:
     def _is_partly_hidden(self) -> bool:
         return any(view.hides_any for view in (self._view, self._source) if view is not None)
 
-    def _judged(self, is_private: bool) -> Verdict:
-        """Of the passages in which the notes meet, by the sections that they stand in."""
+    def _judge(self, is_private: bool) -> Verdict:
+        """Judge the matching passages, by the sections that contain them."""
         meeting = ((self._view, self._one.passage), (self._source, self._one.source_passage))
         verdicts = [
             view.verdict(row.start_line, row.end_line)
@@ -268,7 +341,7 @@ class _ShownNote:
         return joined(verdicts)
 
     def fields(self, vault: CitedVault) -> dict[str, Any]:
-        """The note as it is answered."""
+        """The note as JSON."""
         found, card = self._one.found, self._one.found.card
         passages = [row for row in (self._one.source_passage, self._one.passage) if row]
         return {
@@ -308,7 +381,7 @@ class _ShownNote:
         return self._view.open_title() if self._view else file_title(card.path)
 
     def _step(self, step: Card) -> str:
-        """A note on the way: where text is withheld, its title has not been judged."""
+        """Name a note on the path by its file if text is withheld: its title was not judged."""
         return file_title(step.path) if self._is_careful else step.title
 
     def _tags(self, tags: Sequence[str], *, with_source: bool = False) -> list[str]:
@@ -320,7 +393,7 @@ class _ShownNote:
         return shown
 
     def _reasons(self) -> Iterator[str]:
-        """Why, without words of text that the caller may not see."""
+        """The reasons, without words from text that the caller may not see."""
         quoting = ("rare words", "same tags", "linked by way") if self._is_careful else ()
         for reason in self._one.found.reasons:
             if not reason.startswith(quoting):
@@ -331,7 +404,7 @@ class _ShownNote:
             yield "same tags: " + ", ".join(f"#{tag}" for tag in tags)
         if not self._is_mute and self._one.found.shared_terms:
             yield "rare words in common: " + ", ".join(self._one.found.shared_terms)
-        if len(self._one.found.path) > _DIRECTLY:
+        if len(self._one.found.path) > _DIRECT_PATH:
             between = self._one.found.path[1:-1]
             yield "linked by way of " + " and ".join(self._step(step) for step in between)
 

@@ -1,20 +1,20 @@
 """`obsidian_rag_search`: passages that answer a question, cited, explained and guarded.
 
-Threat: an agent asks until the answers tell what they must not: by numbers (`prop:pin>=5000`), by
-phrases, by scores. For an agent without the user's consent a private note is not searched at all. A
-section that is withheld is found, so that the agent can ask the user, and listed by place alone.
+Threat: an agent probes hidden text with many questions: by numbers (`prop:pin>=5000`), by phrases,
+by scores. Without the user's consent private notes are not searched for an agent at all. A withheld
+section is found, so that the agent can ask the user, but only its file and lines are listed.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from obsidian_rag.engine import Engine, ask, known_folder
+from obsidian_rag.engine import Asked, Engine, ask, known_folder
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes import file_title, parse_date
 from obsidian_rag.search import (
@@ -39,7 +39,9 @@ from obsidian_rag.tools.citation import (
 from obsidian_rag.tools.dispatch import Found, Params, tool
 from obsidian_rag.tools.guard import (
     Caller,
+    CurrentPolicies,
     GuardSettings,
+    NoteKey,
     Passage,
     Verdict,
     guard_settings,
@@ -61,7 +63,7 @@ class DateRangeParams(Params):
 
     @field_validator("from_", "to")
     @classmethod
-    def _is_a_day(cls, value: str | None) -> str | None:
+    def _check_day(cls, value: str | None) -> str | None:
         if value is not None:
             if not _DAY.fullmatch(value):
                 raise ValueError("must be an ISO date such as 2025-01-31")
@@ -69,7 +71,7 @@ class DateRangeParams(Params):
         return value
 
     @model_validator(mode="after")
-    def _in_order(self) -> "DateRangeParams":
+    def _check_order(self) -> "DateRangeParams":
         if self.from_ and self.to and self.from_ > self.to:
             raise ValueError("'from' must not be after 'to'")
         return self
@@ -100,7 +102,7 @@ class SearchParams(Params):
 
     @field_validator("query")
     @classmethod
-    def _says_something(cls, value: str) -> str:
+    def _check_not_blank(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("must not be blank")
         return value
@@ -108,9 +110,9 @@ class SearchParams(Params):
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A hit, what is to be done with it, and its note as the caller may see it.
+    """A hit, its verdict, and its note as the caller may see it.
 
-    There is no `view` where nothing is withheld from the caller.
+    `view` is None if nothing is withheld from the caller.
     """
 
     hit: Hit
@@ -129,7 +131,7 @@ class _Judged:
     tells_health=True,
 )
 def search(engine: Engine, params: SearchParams, caller: Caller) -> Found:
-    """Answer a question; the person whose notes these are sees everything."""
+    """Answer a question; the owner of the notes sees everything."""
     caller = caller.confirming(params.confirm_sensitive)
     settings = guard_settings(engine)
     request = Request(
@@ -140,16 +142,18 @@ def search(engine: Engine, params: SearchParams, caller: Caller) -> Found:
         use_dates=params.suggest_dates,
         by_section=settings.is_withholding and not caller.sees_private,
     )
-    asked = ask(engine, request)
-    judged = _judged(engine, asked.answer.hits, params.query, settings, caller)
+    policies = CurrentPolicies(engine, caller)
+    asked, hits = _search_current(engine, request, policies, caller)
+    judged = _judge_hits(engine, hits, params.query, settings, caller)
     vaults = {vault.link_id: vault for vault in engine.vaults}
     results = [_result(one, vaults[one.hit.link_id]) for one in judged]
     count = sum(1 for one in judged if one.is_withheld)
+    is_exact = not count and len(hits) == len(asked.answer.hits)
     data: dict[str, Any] = {
         "results": results,
         "is_weak": asked.answer.is_weak or not results,
-        # As with a withheld score.
-        "confidence": round(asked.answer.confidence, 1 if count else 4),
+        # Rounded for the same reason as a withheld score.
+        "confidence": round(asked.answer.confidence, 4 if is_exact else 1),
         "sensitive_detected": any(one.verdict.is_sensitive for one in judged),
         "untrusted": True,
     }
@@ -163,16 +167,39 @@ def search(engine: Engine, params: SearchParams, caller: Caller) -> Found:
     passages = [Passage(one.hit.text, one.hit.source_file, one.is_withheld) for one in judged]
     if (remembered := memory_suggestion(passages, settings)) is not None:
         data["memory_suggestion"] = remembered
-    if asked.answer.corrected is not None:
+    # A correction is a word from the notes, perhaps from one behind the privacy screen.
+    if asked.answer.corrected is not None and not caller.is_screened:
         data["searched_for"] = asked.answer.corrected
     if asked.embedder_notice is not None:
         data["embedder_notice"] = asked.embedder_notice
     trouble, status = asked.trouble, asked.health.state
-    if trouble is None and count:
+    if trouble is None and count and not caller.is_screened:
         noun = "passages" if count > 1 else "passage"
         trouble = withheld(f"The text of {count} private {noun} is withheld.", "search")
         status = "degraded"
     return Found(data, trouble, status, chunks_scanned=asked.answer.chunks_scanned)
+
+
+def _search_current(
+    engine: Engine, request: Request, policies: CurrentPolicies, caller: Caller
+) -> tuple[Asked, list[Hit]]:
+    """Search as if notes that were deleted or have become hidden did not exist."""
+    filters = request.filters
+    for _ in range(policies.MOST_ROUNDS):
+        asked = ask(engine, replace(request, filters=filters))
+        hidden = policies.left_out((hit.link_id, hit.source_file) for hit in asked.answer.hits)
+        if not hidden:
+            break
+        filters = replace(filters, without=filters.without | hidden)
+    if filters.without:
+        for name in filters.directories:
+            _find_directory(engine, name, caller, filters.without)
+    hits = [
+        replace(hit, is_private=hit.is_private or policies.is_private(note))
+        for hit in asked.answer.hits
+        if (note := (hit.link_id, hit.source_file)) not in hidden
+    ]
+    return asked, hits
 
 
 def _filters(
@@ -181,26 +208,30 @@ def _filters(
     dates = params.date_range
     folders = params.directory_filter or ()
     return Filters(
-        directories=tuple(_directory(engine, name, caller) for name in folders),
+        directories=tuple(_find_directory(engine, name, caller) for name in folders),
         tags=(params.tags,) if params.tags else (),
         dates=DateRange(dates.from_, dates.to) if dates else None,
-        properties=tuple(_property(text) for text in params.properties or ()),
+        properties=tuple(_parse_property(text) for text in params.properties or ()),
         vaults=(params.vaults,) if params.vaults else (),
         with_private=caller.sees_private,
         scope=caller.scope,
-        may_tell=None if caller.sees_private else partial(_may_tell, settings=settings),
+        may_tell=None if caller.sees_private else partial(_may_filter_by, settings=settings),
     )
 
 
-def _may_tell(properties: str, settings: GuardSettings) -> bool:
-    """Whether properties are none that are withheld: a filter would tell them, by halving."""
+def _may_filter_by(properties: str, settings: GuardSettings) -> bool:
+    """Whether a filter may use these properties: withheld ones could be found by bisection."""
     return not judge(properties, None, (), (), False, settings).is_withheld
 
 
-def _directory(engine: Engine, name: str, caller: Caller) -> str:
-    """A folder that has notes; an unknown one is refused without saying which ones exist."""
+def _find_directory(
+    engine: Engine, name: str, caller: Caller, without: frozenset[NoteKey] = frozenset()
+) -> str:
+    """Find a folder with notes; an unknown one is refused without listing those that exist."""
     asked = name.strip().rstrip("/") or name
-    folder = known_folder(engine, asked, caller.scope, with_private=caller.sees_private)
+    folder = known_folder(
+        engine, asked, caller.scope, with_private=caller.sees_private, without=without
+    )
     if folder is None:
         raise InvalidArgument(
             f"Parameter 'directory_filter' names no indexed folder: '{name}'.",
@@ -209,7 +240,7 @@ def _directory(engine: Engine, name: str, caller: Caller) -> str:
     return folder
 
 
-def _property(text: str) -> Any:
+def _parse_property(text: str) -> Any:
     try:
         return parse_property(text)
     except ValueError as error:
@@ -218,19 +249,19 @@ def _property(text: str) -> Any:
         ) from None
 
 
-def _judged(
+def _judge_hits(
     engine: Engine,
     hits: Sequence[Hit],
     question: str,
     settings: GuardSettings,
     caller: Caller,
 ) -> list[_Judged]:
-    """Each hit with its verdict; where text is withheld, by the sections that it stands in."""
-    if caller.sees_private or not settings.is_withholding:
+    """Judge each hit; if text can be withheld, together with the sections that contain it."""
+    if not caller.may_miss(settings):
         return [
             _Judged(hit, _verdict(hit, settings))
             for hit in hits
-            # The search has left them out already; nothing else depends on it.
+            # The search has already left these out; this is a second safeguard.
             if caller.sees_private or not hit.is_private
         ]
     views = {
@@ -240,16 +271,25 @@ def _judged(
         ).items()
     }
     phrases = parse_query(question).phrases
-    judged = (_by_section(hit, views.get((hit.link_id, hit.source_file)), settings) for hit in hits)
-    return [one for one in judged if not one.is_withheld or _has_phrases(one, phrases)]
+    judged = (
+        _judge_by_section(hit, views.get((hit.link_id, hit.source_file)), settings, caller)
+        for hit in hits
+    )
+    return [
+        one
+        for one in judged
+        if caller.is_owner or not one.is_withheld or _has_phrases(one, phrases)
+    ]
 
 
-def _by_section(hit: Hit, view: NoteSections | None, settings: GuardSettings) -> _Judged:
+def _judge_by_section(
+    hit: Hit, view: NoteSections | None, settings: GuardSettings, caller: Caller
+) -> _Judged:
     verdict = _verdict(hit, settings)
     if view is not None:
         verdict = joined((verdict, view.verdict(hit.start_line, hit.end_line)))
-    # A note that vanished between two looks at the index is not known to be harmless.
-    return _Judged(hit, verdict, verdict.is_withheld or view is None, view)
+    # A note that left the index between two queries cannot be judged: withhold it.
+    return _Judged(hit, verdict, caller.misses(verdict) or view is None, view)
 
 
 def _verdict(hit: Hit, settings: GuardSettings) -> Verdict:
@@ -259,7 +299,7 @@ def _verdict(hit: Hit, settings: GuardSettings) -> Verdict:
 
 
 def _has_phrases(one: _Judged, phrases: Sequence[str]) -> bool:
-    """Whether withheld text has the phrases as whole words: parts would spell it out by letters."""
+    """Whether withheld text has the phrases as whole words: parts would leak it by letters."""
     return all(has_phrase(one.hit.text, phrase) for phrase in phrases)
 
 
@@ -287,10 +327,10 @@ def _result(one: _Judged, vault: CitedVault) -> dict[str, Any]:
 
 
 def _hidden_fields(one: _Judged) -> dict[str, Any]:
-    """What a withheld hit tells: where it is, and about how well it fits."""
+    """The fields of a withheld hit: where it is, and roughly how well it matches."""
     return {
         "chunk_text": "",
-        # An exact score would tell words of the text apart, letter by letter.
+        # An exact score would leak the text letter by letter.
         "score": round(one.hit.score, 1),
         "section": None,
         "date": parse_date(one.hit.source_file, {}),
@@ -302,7 +342,7 @@ def _hidden_fields(one: _Judged) -> dict[str, Any]:
 
 
 def _shown_fields(hit: Hit, view: NoteSections | None) -> dict[str, Any]:
-    """What a hit tells, without what belongs to withheld sections of the same note."""
+    """The fields of a hit, without anything from withheld sections of the same note."""
     terms = list(hit.why.terms)
     title, headings, tags, date = hit.title, list(hit.heading_path), list(hit.tags), hit.date
     if view is not None and view.hides_any:

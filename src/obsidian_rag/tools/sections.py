@@ -1,9 +1,9 @@
 """The sections of a note as its author marked them, and which of them a caller may see.
 
-Threat: an agent asks for a few lines, a heading or a word, and gets by slices what is withheld as a
-whole. So a section is judged with all its text, the headings above it and the note's own tags,
-however little of it is asked for. What a note shows elsewhere of a withheld section (its heading in
-a path, its tags, a title that was taken from it) stays back with it.
+Threat: an agent asks for a few lines, a heading or a word at a time, and collects a withheld text
+piece by piece. So a section is judged with all its text, the headings above it and the note's own
+tags, however little of it is requested. What other places show of a withheld section (its heading
+in a path, its tags, a title taken from it) is withheld too.
 """
 
 import re
@@ -16,8 +16,15 @@ from typing import Protocol
 from obsidian_rag.engine import Engine, list_notes
 from obsidian_rag.notes import MARKS, Heading, Note, RagPolicy, file_title, kind_of, parse_date
 from obsidian_rag.tools.access import with_known_vaults
-from obsidian_rag.tools.citation import known_paths
-from obsidian_rag.tools.guard import AGENT, Caller, GuardSettings, Verdict, guard_settings, judge
+from obsidian_rag.tools.guard import (
+    AGENT,
+    Caller,
+    CurrentPolicies,
+    GuardSettings,
+    Verdict,
+    guard_settings,
+    judge,
+)
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _TAG = re.compile(rf"#([\w{MARKS}\u200c\u200d/-]+)")
@@ -27,7 +34,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
 
 
 class IndexedPassage(Protocol):
-    """What a guard must know of a passage of the index."""
+    """What the guard needs of an indexed passage."""
 
     @property
     def source_file(self) -> str: ...
@@ -54,7 +61,7 @@ class IndexedPassage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Lines of a note under one head, both included; lines before any head are a section too."""
+    """Lines of a note under one heading, both included, or those before the first heading."""
 
     first: int
     last: int
@@ -74,11 +81,11 @@ class NoteSections:
     is_private: bool
     settings: GuardSettings
     caller: Caller
-    # Tags of the whole note, which every section has.
+    # Tags of the whole note; they count for every section.
     note_tags: tuple[str, ...] = field(default=())
 
     def verdict(self, first: int, last: int) -> Verdict:
-        """What is to be done with these lines: the strictest answer for a section they touch."""
+        """The strictest verdict of the sections that these lines touch."""
         return joined(
             self._judge(section)
             for section in self.sections
@@ -86,8 +93,8 @@ class NoteSections:
         )
 
     def whole(self) -> Verdict:
-        """The same for all of the note."""
-        return joined(verdict for _, verdict in self._judged)
+        """The verdict for the whole note."""
+        return joined(verdict for _, verdict in self._verdicts)
 
     def hides(self, first: int, last: int) -> bool:
         """Whether these lines are withheld from the caller."""
@@ -99,45 +106,45 @@ class NoteSections:
         return self._may_hide and self.caller.misses(self.whole())
 
     def open_headings(self, path: Sequence[str]) -> list[str]:
-        """The headings of a path without those of withheld sections."""
+        """A heading path without the headings of withheld sections."""
         steps = (tuple(path[:length]) for length in range(1, len(path) + 1))
         return [step[-1] for step in steps if step not in self._hidden_paths]
 
     def open_title(self) -> str:
-        """The title, or the file's name where the title may come from a withheld section."""
+        """The title, or the file name if the title may come from a withheld section."""
         if not self.hides_any:
             return self.title
         shown = {path[-1] for path in self._open_paths} - {path[-1] for path in self._hidden_paths}
-        for section, verdict in self._judged:
+        for section, verdict in self._verdicts:
             if not self.caller.misses(verdict):
                 shown |= set(_HEADING.findall(section.text))
         return self.title if self.title in shown else file_title(self.path)
 
     def open_tags(self, tags: Iterable[str]) -> list[str]:
-        """Those of these tags that stand in a part of the note that the caller may see."""
+        """Those of these tags that appear in a part of the note that the caller may see."""
         if not self.hides_any:
             return list(tags)
         own = {tag.casefold() for tag in self.note_tags}
         shown = {
             tag.casefold()
-            for section, verdict in self._judged
+            for section, verdict in self._verdicts
             if not self.caller.misses(verdict)
             for tag in section.tags
         }
-        shown = shown - own if self._hides_properties else shown | own
+        shown = shown - own if self.hides_properties else shown | own
         return [tag for tag in tags if f"#{tag.lstrip('#')}".casefold() in shown]
 
     def open_date(self, date: str | None) -> str | None:
-        """The note's date, unless it stands in withheld properties."""
-        return parse_date(self.path, {}) if self._hides_properties else date
+        """The note's date, unless it comes from withheld properties."""
+        return parse_date(self.path, {}) if self.hides_properties else date
 
     @cached_property
     def _may_hide(self) -> bool:
-        """Whether anything could be withheld; if not, no section is judged to find out."""
-        return (self.is_private or self.settings.is_withholding) and not self.caller.sees_private
+        """Whether anything could be withheld; if not, judging the sections is skipped."""
+        return self.caller.may_miss(self.settings, is_private=self.is_private)
 
     @cached_property
-    def _judged(self) -> tuple[tuple[Section, Verdict], ...]:
+    def _verdicts(self) -> tuple[tuple[Section, Verdict], ...]:
         return tuple((section, self._judge(section)) for section in self.sections)
 
     @cached_property
@@ -155,23 +162,23 @@ class NoteSections:
         )
 
     @cached_property
-    def _hides_properties(self) -> bool:
-        """Whether the first section is withheld, where properties stand."""
-        return bool(self._judged) and self.caller.misses(self._judged[0][1])
+    def hides_properties(self) -> bool:
+        """Whether the first section is withheld, which contains the properties."""
+        return bool(self._verdicts) and self.caller.misses(self._verdicts[0][1])
 
     @cached_property
     def _hidden_paths(self) -> frozenset[tuple[str, ...]]:
         if not self._may_hide:
             return frozenset()
-        judged = ((s, v) for s, v in self._judged if s.heading_path and self.caller.misses(v))
+        judged = ((s, v) for s, v in self._verdicts if s.heading_path and self.caller.misses(v))
         return frozenset(section.heading_path for section, _ in judged)
 
     @cached_property
     def _open_paths(self) -> frozenset[tuple[str, ...]]:
-        # Also those above: a heading without text of its own stands only in the paths below it.
+        # With the parents: a heading without text of its own appears only in the paths below it.
         paths = {
             section.heading_path[:depth]
-            for section, verdict in self._judged
+            for section, verdict in self._verdicts
             if not self.caller.misses(verdict)
             for depth in range(1, len(section.heading_path) + 1)
         }
@@ -179,7 +186,7 @@ class NoteSections:
 
 
 def joined(verdicts: Iterable[Verdict]) -> Verdict:
-    """All categories, withheld if any is."""
+    """Combine verdicts: all categories, withheld if any is."""
     listed = list(verdicts)
     categories = dict.fromkeys(name for verdict in listed for name in verdict.categories)
     return Verdict(tuple(categories), any(verdict.is_withheld for verdict in listed))
@@ -188,10 +195,10 @@ def joined(verdicts: Iterable[Verdict]) -> Verdict:
 def sections_of_note(
     note: Note, text: str, settings: GuardSettings, caller: Caller
 ) -> NoteSections:
-    """A note as it stands in its file with this text; properties are its first section."""
+    """The sections of a note from its file; the properties are the first one."""
     lines = split_note(text)
     is_plain_text = kind_of(note.path).is_plain_text
-    sections = tuple((_written if is_plain_text else _as_one)(note, lines))
+    sections = tuple((_split_at_headings if is_plain_text else _as_single_section)(note, lines))
     is_private = note.policy is not RagPolicy.INDEX
     own = note.frontmatter_tags
     return NoteSections(note.path, note.title, sections, is_private, settings, caller, own)
@@ -200,7 +207,7 @@ def sections_of_note(
 def sections_of_rows(
     rows: Sequence[IndexedPassage], properties: str, settings: GuardSettings, caller: Caller
 ) -> NoteSections:
-    """A note as it stands in the index: neighbouring chunks under one head are one section."""
+    """The sections of a note from the index: adjacent chunks under one heading are one."""
     groups: list[list[IndexedPassage]] = []
     for row in rows:
         is_same = groups and (
@@ -214,7 +221,7 @@ def sections_of_rows(
     return NoteSections(
         rows[0].source_file,
         rows[0].title,
-        (Section(0, 0, (), None, properties, ()), *(_grouped(group) for group in groups)),
+        (Section(0, 0, (), None, properties, ()), *(_merge_rows(group) for group in groups)),
         any(row.is_private for row in rows),
         settings,
         caller,
@@ -225,29 +232,32 @@ def sections_of_rows(
 def listed_notes(
     engine: Engine, after: str, limit: int, caller: Caller = AGENT, vault: str | None = None
 ) -> tuple[list[tuple[str, str]], str | None]:
-    """Path and name of the next notes of a vault, for agents: of those that they may know of.
+    """Path and name of the next notes of a vault that the caller may know of.
 
-    Also the path to go on after, if there are more. A title is text of the note: where sensitive
-    text is withheld, the file's name has to do.
+    Also the path after which to continue, if there are more. A title is text of the note: if
+    sensitive text is withheld, the file name is used instead.
     """
     caller = with_known_vaults(engine, caller)
     found = list_notes(engine, after, limit + 1, caller.scope, vault)
     titles = {note.path: note.title for note in found[:limit]}
     is_careful = guard_settings(engine).is_withholding
+    link_id = engine.vaults.one(vault, caller.scope).link_id
+    hidden = CurrentPolicies(engine, caller).left_out((link_id, path) for path in titles)
     names = [
-        (path, file_title(path) if is_careful else titles[path])
-        for path in known_paths(engine, engine.vaults.one(vault, caller.scope), titles, caller)
+        (path, file_title(path) if is_careful else title)
+        for path, title in titles.items()
+        if (link_id, path) not in hidden
     ]
     return names, found[limit - 1].path if len(found) > limit else None
 
 
 def media_type(path: str) -> str:
-    """What a program calls the kind of file that a note is."""
+    """The media type of a note's file."""
     return kind_of(path).media_type
 
 
 def split_note(text: str) -> list[str]:
-    """The lines of a note's file; the end of the last one begins no other."""
+    """The lines of a note's file; a final line end does not start another line."""
     lines = _LINE_END.split(text)
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
@@ -255,7 +265,7 @@ def split_note(text: str) -> list[str]:
 
 
 def path_to(headings: Sequence[Heading], position: int) -> tuple[str, ...]:
-    """The headings above one of them, outermost first, and itself; tag lines stand lowest."""
+    """The headings above one of them, outermost first, and itself; tag lines are the lowest."""
     path = [headings[position].text]
     level = headings[position].level or 7
     for head in reversed(headings[:position]):
@@ -266,9 +276,9 @@ def path_to(headings: Sequence[Heading], position: int) -> tuple[str, ...]:
 
 
 def section_end(headings: Sequence[Heading], position: int, total: int) -> int:
-    """The last line under a head: a heading reaches to the next of its level or above.
+    """The last line under a heading: up to the next one of its level or above.
 
-    A tag line reaches to the next head at all.
+    A section under a tag line ends at any heading.
     """
     level = headings[position].level
     for head in headings[position + 1 :]:
@@ -277,7 +287,7 @@ def section_end(headings: Sequence[Heading], position: int, total: int) -> int:
     return total
 
 
-def _written(note: Note, lines: Sequence[str]) -> Iterator[Section]:
+def _split_at_headings(note: Note, lines: Sequence[str]) -> Iterator[Section]:
     starts = [head.line for head in note.headings]
     if note.body_line > 1:
         yield Section(1, note.body_line - 1, (), None, "\n".join(lines[: note.body_line - 1]), ())
@@ -291,20 +301,20 @@ def _written(note: Note, lines: Sequence[str]) -> Iterator[Section]:
         yield Section(start, following - 1, path, path[-1], text, _tags(note, text))
 
 
-def _as_one(note: Note, lines: Sequence[str]) -> Iterator[Section]:
-    # Texts of a Canvas are JSON strings, where the end of a line would hide the word after it.
+def _as_single_section(note: Note, lines: Sequence[str]) -> Iterator[Section]:
+    # Canvas texts are JSON strings, where an escaped line end would hide the word after it.
     heads = tuple(head.text for head in note.headings)
     text = "\n".join((*heads, *lines)).replace("\\n", "\n")
     yield Section(1, max(1, len(lines)), (), None, text, (*note.tags, *(f"#{h}" for h in heads)))
 
 
 def _tags(note: Note, text: str) -> tuple[str, ...]:
-    """Those of the note's tags that stand in this text."""
+    """Those of the note's tags that appear in this text."""
     found = {tag.casefold() for tag in _TAG.findall(text)} if "#" in text else set()
     return tuple(tag for tag in note.tags if tag.lstrip("#").casefold() in found)
 
 
-def _grouped(rows: Sequence[IndexedPassage]) -> Section:
+def _merge_rows(rows: Sequence[IndexedPassage]) -> Section:
     first = rows[0]
     return Section(
         min(row.start_line for row in rows),

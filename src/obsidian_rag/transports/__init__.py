@@ -1,1 +1,1 @@
-"""The doors: each translates between the outside and the tools, and decides nothing."""
+"""The doors: command line, HTTP and MCP. They translate requests to tools and hold no rules."""

@@ -1,31 +1,32 @@
-"""A client of the running daemon; light, so that a command answers at once.
+"""A client of the running daemon, for tools and events; `light_client` finds the daemon.
 
-The daemon holds a lock for as long as it lives, so a `daemon.json` left behind by a crash is
-never believed, and neither a reused process id nor a reused port can mislead us.
+A command is answered by the daemon if one runs with the same settings, else by this process.
 """
 
 import http.client
 import json
-from collections.abc import Generator, Mapping
+import logging
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from filelock import FileLock, Timeout
-
-from obsidian_rag.config import DAEMON_FILE, DAEMON_LOCK
+from obsidian_rag import __version__
+from obsidian_rag.config import Config
 from obsidian_rag.errors import Busy, IndexerFailed
+from obsidian_rag.transports.light_client import daemon_facts
+from obsidian_rag.transports.light_client import is_locked as is_locked
 from obsidian_rag.transports.limits import LIMITS_HEADER
 
 _ANSWER_S = 120.0
 _CONNECT_S = 3.0
-# What the door says itself, before any tool is asked: too many requests or connections.
 _JSON = "application/json"
+# Statuses of the door itself: too many requests or connections.
 _OVERLOADED = {429, 503}
 
 
 class DaemonGone(Exception):
-    """The daemon does not answer, or has no time to: the caller goes on by itself."""
+    """The daemon does not answer or is overloaded: the caller works without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class RunningDaemon:
     config: str
     overrides: Mapping[str, str] = field(default_factory=dict)
     started_with: Mapping[str, object] = field(default_factory=dict)
+    while_used: bool = False
 
     @property
     def url(self) -> str:
@@ -53,10 +55,10 @@ class RunningDaemon:
         is_owner: bool = False,
         limits: str | None = None,
     ) -> Any:
-        """Ask a tool; the envelope as it came. `limits` are those of an agent, as its header.
+        """Call a tool and return its envelope. `limits` is the header with an agent's limits.
 
         Raises:
-            DaemonGone: it stopped before it answered.
+            DaemonGone: the daemon stopped before it answered.
         """
         return self.post(f"/tools/{tool}", arguments, is_owner=is_owner, limits=limits)
 
@@ -68,11 +70,11 @@ class RunningDaemon:
         is_owner: bool = False,
         limits: str | None = None,
     ) -> Any:
-        """The JSON that a path answers."""
+        """Send a POST request and return the JSON of the answer."""
         headers = {**self._headers(is_owner), "Content-Type": _JSON, "Accept": _JSON}
         if limits is not None:
             headers[LIMITS_HEADER] = limits
-        connection = self._connected()
+        connection = self._connect()
         try:
             connection.request("POST", path, json.dumps(body or {}), headers)
             response = connection.getresponse()
@@ -91,14 +93,14 @@ class RunningDaemon:
         return answer
 
     def events(self, after: int | None = None) -> Generator[tuple[str, dict[str, Any]], None, None]:
-        """What happens there, as (kind, data), until it ends; the first one is ("ready", {}).
+        """Yield the daemon's events as (kind, data) until it stops; the first is ("ready", {}).
 
-        With `after`, the remembered events with a higher number come next.
+        With `after`, remembered events with a higher number come next.
 
         Raises:
             DaemonGone: the connection broke.
         """
-        connection = self._connected()
+        connection = self._connect()
         try:
             headers = self._headers(is_owner=True)
             if after is not None:
@@ -116,8 +118,8 @@ class RunningDaemon:
         finally:
             connection.close()
 
-    def _connected(self) -> http.client.HTTPConnection:
-        """A connection; a daemon that takes none within a moment is as good as gone."""
+    def _connect(self) -> http.client.HTTPConnection:
+        """Connect; a daemon that does not accept within `_CONNECT_S` counts as gone."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_CONNECT_S)
         try:
             connection.connect()
@@ -128,15 +130,17 @@ class RunningDaemon:
 
     def _headers(self, is_owner: bool) -> dict[str, str]:
         headers = {"Authorization": f"Bearer {self.token}"}
-        # Names the caller and proves nothing: a program with the token can read the vault anyway.
+        # Not a proof: a program with the token can read the vault anyway.
         return {**headers, "X-Obsidian-Rag-Caller": "owner"} if is_owner else headers
 
 
 def find_daemon(home: Path) -> RunningDaemon | None:
     """The daemon that serves this data folder, if one does."""
+    found = daemon_facts(home)
+    if found is None:
+        return None
     try:
-        found = json.loads((home / DAEMON_FILE).read_text(encoding="utf-8"))
-        daemon = RunningDaemon(
+        return RunningDaemon(
             int(found["port"]),
             str(found["token"]),
             int(found["pid"]),
@@ -144,19 +148,46 @@ def find_daemon(home: Path) -> RunningDaemon | None:
             str(found["config"]),
             dict(found["overrides"]),
             dict(found["started_with"]),
+            bool(found.get("while_used")),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
-    return daemon if is_locked(home) else None
 
 
-def is_locked(home: Path) -> bool:
-    """Whether a daemon holds this data folder, ready or not."""
-    lock = FileLock(home / DAEMON_LOCK)
-    try:
-        with lock.acquire(timeout=0):
-            return False
-    except Timeout:
-        return True
-    except OSError:
-        return False
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+def daemon_or_here(
+    daemon: RunningDaemon | None, there: Callable[[RunningDaemon], T], here: Callable[[], T]
+) -> T:
+    """Ask the daemon, or do the work in this process if there is none or it went away."""
+    if daemon is not None:
+        try:
+            return there(daemon)
+        except DaemonGone:
+            _log.info("the daemon (process %d) is gone; answering here", daemon.pid)
+    return here()
+
+
+def usable_daemon(config: Config) -> tuple[RunningDaemon | None, str]:
+    """The daemon to ask instead of working here, or why a running one cannot be used.
+
+    A daemon follows the config file, so a command that reads the same file has the same settings,
+    unless the environment of one of them overrides some.
+    """
+    daemon = find_daemon(config.home)
+    if daemon is None:
+        return None, ""
+    if daemon.version != __version__:
+        differs = "is from another version"
+    elif daemon.config != str(config.file):
+        differs = f"has other settings (from {daemon.config})"
+    elif names := config.differing(daemon.overrides):
+        differs = f"has other settings from its environment ({', '.join(names)})"
+    else:
+        return daemon, ""
+    return None, (
+        f"The running daemon (process {daemon.pid}) {differs}, so it is not used;"
+        " `obsidian-rag serve --detach` restarts it."
+    )

@@ -1,7 +1,7 @@
 """The rooms behind the transports, loaded when they are first used.
 
-`--help` is quick and a command that asks the daemon answers at once, because neither loads what
-does the work. A command writes `engine.examine(...)`; naming a room costs nothing.
+`--help` and commands that the daemon answers are fast because they load none of these. A command
+writes `engine.examine(...)`; only that access imports the room.
 """
 
 import importlib
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["autostart", "engine", "ids", "livesync", "tools"]
 
 if TYPE_CHECKING:
-    from obsidian_rag import autostart, engine, tools
-    from obsidian_rag.tools import ids, livesync
+    from obsidian_rag import autostart, engine, livesync, tools
+    from obsidian_rag.tools import ids
 else:
 
     class _Room:
-        """A room that is imported when one of its names is asked for."""
+        """A room that is imported when one of its names is used."""
 
         def __init__(self, name: str) -> None:
             self._name = f"obsidian_rag.{name}"

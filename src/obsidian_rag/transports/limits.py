@@ -1,32 +1,48 @@
-"""What a server of ours is limited to, on its way from the command line to the daemon."""
+"""The limits of an agent's server, passed from the command line to the daemon."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.transports.lazy import tools
 
 if TYPE_CHECKING:
+    from obsidian_rag.engine import Engine
     from obsidian_rag.tools import Caller
 
 LIMITS_HEADER = "X-Obsidian-Rag-Limits"
+# The id of the process that connects a client; the client counts as connected while it lives.
+CLIENT_HEADER = "X-Obsidian-Rag-Client"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The vaults and folders that an agent may know of (None is all), and whether it may write."""
+    """The vaults and folders that an agent may see (None is all), and whether it may only read."""
 
     vaults: tuple[str, ...] | None = None
     folders: tuple[str, ...] | None = None
     is_read_only: bool = False
 
     @property
+    def told(self) -> dict[str, object]:
+        """These limits as JSON, for the daemon."""
+        return {"vaults": self.vaults, "folders": self.folders, "read_only": self.is_read_only}
+
+    @property
     def header(self) -> str | None:
-        """The value of the header that tells the daemon; None without limits."""
-        if self == NO_LIMITS:
-            return None
-        told = {"vaults": self.vaults, "folders": self.folders, "read_only": self.is_read_only}
-        return json.dumps(told)
+        """The value of the header for the daemon; None without limits."""
+        return None if self == NO_LIMITS else json.dumps(self.told)
+
+    def known_to(self, engine: "Engine") -> "Limits":
+        """Resolve the vaults to link ids, and the folders to their spelling in the index.
+
+        Raises:
+            ObsidianRagError: there is no such vault or folder.
+        """
+        if not self.vaults and not self.folders:
+            return self
+        scope = engine.vaults.scope_of(self.vaults, self.folders)
+        return replace(self, vaults=scope.vaults, folders=scope.folders)
 
     def caller(self) -> "Caller":
         """An agent within these limits."""
@@ -38,12 +54,20 @@ NO_LIMITS = Limits()
 
 
 def limits_from(header: str) -> Limits:
-    """The limits that a header tells.
+    """Parse the limits in a header.
 
     Raises:
         ValueError: they cannot be understood.
     """
-    told: Any = json.loads(header)
+    return limits_told(json.loads(header))
+
+
+def limits_told(told: Any) -> Limits:
+    """Parse the limits in a JSON object.
+
+    Raises:
+        ValueError: they cannot be understood.
+    """
     if not isinstance(told, dict) or set(told) != {"vaults", "folders", "read_only"}:
         raise ValueError("not the limits of a caller")
     if not isinstance(told["read_only"], bool):
@@ -51,9 +75,9 @@ def limits_from(header: str) -> Limits:
     return Limits(_names(told["vaults"]), _names(told["folders"]), told["read_only"])
 
 
-def _names(told: Any) -> tuple[str, ...] | None:
-    if told is None:
+def _names(value: Any) -> tuple[str, ...] | None:
+    if value is None:
         return None
-    if not isinstance(told, list) or not all(isinstance(name, str) for name in told):
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise ValueError("a list of names is needed")
-    return tuple(told)
+    return tuple(value)

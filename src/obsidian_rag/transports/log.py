@@ -1,4 +1,4 @@
-"""The logs of the doors that stay open: private, small, and without a word of anybody's notes."""
+"""Log files of long-running doors: private, small, and without text of notes."""
 
 import contextlib
 import logging
@@ -10,15 +10,15 @@ from pathlib import Path
 
 from obsidian_rag.process import DiscreetFormatter
 
-_MOST_BYTES = 1_000_000
-_KEPT = 3
+_MAX_BYTES = 1_000_000
+_BACKUPS = 3
 _LOGGERS = ("obsidian_rag", "uvicorn", "asyncio")
 _LINE = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 
 
 @contextlib.contextmanager
 def daemon_log(folder: Path) -> Iterator[None]:
-    """Write what we and uvicorn log to daemon.log in this folder, for a while."""
+    """Context manager that logs our messages and uvicorn's to daemon.log in this folder."""
     target = _private_log(folder / "daemon.log")
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
@@ -35,29 +35,25 @@ def daemon_log(folder: Path) -> Iterator[None]:
 
 
 def log_to(file: Path) -> None:
-    """Send every log record to `file`, and nothing to stderr; without a disk, nowhere."""
+    """Send every log record to `file`, or nowhere if it cannot be written; never to stderr."""
     handler: logging.Handler = logging.NullHandler()
     with contextlib.suppress(OSError):
         handler = _private_log(file)
-    # `force`: a handler that somebody else put there would write to stderr.
+    # `force` removes handlers of others, which would write to stderr.
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("obsidian_rag").setLevel(logging.INFO)
 
 
 def _private_log(file: Path) -> logging.Handler:
-    """Writes to `file`, which only its owner can read and which does not grow for ever.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """A handler for a file that only its owner can read, and that is rotated."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    target = _PrivateFile(file, maxBytes=_MOST_BYTES, backupCount=_KEPT)
+    target = _PrivateFile(file, maxBytes=_MAX_BYTES, backupCount=_BACKUPS)
     target.setFormatter(DiscreetFormatter(_LINE))
     return target
 
 
 class _PrivateFile(RotatingFileHandler):
-    """Each new file is for its owner only, whatever the umask."""
+    """Creates each file readable only by its owner, whatever the umask."""
 
     def _open(self) -> TextIOWrapper:
         def private(path: str, flags: int) -> int:

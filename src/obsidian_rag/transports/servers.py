@@ -1,16 +1,19 @@
-"""Starts the servers, HTTP and MCP, for the command line; each is loaded only when it is wanted."""
+"""Starts the HTTP and MCP servers for the command line; each is imported only when it is used."""
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from obsidian_rag.config import Config
 from obsidian_rag.transports.limits import NO_LIMITS, Limits
+from obsidian_rag.transports.mcp.bridge import bridge as bridge
+from obsidian_rag.transports.mcp.bridge import limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.types import Scope
 
+    from obsidian_rag.config import Config
     from obsidian_rag.engine import Engine
     from obsidian_rag.tools import Caller
     from obsidian_rag.transports.mcp.over_http import McpOverHttp
@@ -18,17 +21,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """How long a daemon stays; without `idle_exit_s` as the settings say."""
+    """How long a daemon stays; `idle_exit_s` overrides the setting.
+
+    With `while_used`, as for an agent, it stays while it is used, and a user's own replaces it.
+    """
 
     idle_exit_s: float | None = None
     parent_pid: int | None = None
+    while_used: bool = False
 
 
-def serve_http(config: Config, options: ServeOptions) -> int:
-    """Be the daemon until told to stop; returns the exit code."""
+def serve_http(config: "Config", options: ServeOptions) -> int:
+    """Run the daemon until it is stopped; returns the exit code."""
+    from obsidian_rag.transports.cli.answering import answer_command
     from obsidian_rag.transports.http import serve
 
-    return serve(config, options.idle_exit_s, options.parent_pid, _mcp_over_http)
+    return serve(config, options, _mcp_over_http, answer_command)
 
 
 def _mcp_over_http(engine: "Engine", caller_of: "Callable[[Scope], Caller]") -> "McpOverHttp":
@@ -37,8 +45,22 @@ def _mcp_over_http(engine: "Engine", caller_of: "Callable[[Scope], Caller]") -> 
     return McpOverHttp(engine, caller_of)
 
 
-def serve_mcp(config: Config, limits: Limits = NO_LIMITS) -> int:
-    """Speak MCP on stdin and stdout until the client goes; it sees what `limits` leave."""
-    from obsidian_rag.transports.mcp import speak
+def mcp_at_once(arguments: list[str]) -> int | None:
+    """Run the `mcp` bridge without heavy imports; None if the full command line is needed."""
+    limits = limits_of(arguments)
+    if limits is None:
+        return None
+    code = bridge(limits)
+    if code is None:
+        sys.argv.append("--no-daemon")  # the bridge tried, and has reported why it failed
+    return code
+
+
+def serve_mcp(config: "Config", limits: Limits = NO_LIMITS) -> int:
+    """Serve MCP on stdin and stdout until the client disconnects, without a daemon.
+
+    The client sees only what `limits` allow.
+    """
+    from obsidian_rag.transports.mcp.server import speak
 
     return speak(config, limits)

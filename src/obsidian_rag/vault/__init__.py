@@ -1,4 +1,4 @@
-"""The only door to user files: rules, boundary, scan, watch, read, atomic write, trash.
+"""All access to user files: rules, boundary, scan, watch, read, atomic write, trash.
 
 Nothing else in the program opens, lists or changes a file of a vault. Reading never writes.
 """
@@ -16,7 +16,7 @@ from obsidian_rag.vault.files import (
     rename_file,
     replace_file,
 )
-from obsidian_rag.vault.new_link import check_link_mode, linkable_root, oddities
+from obsidian_rag.vault.new_link import check_link_mode, check_link_texts, linkable_root, oddities
 from obsidian_rag.vault.read import NoteFile, content_hash, read_ignore_file, read_note
 from obsidian_rag.vault.readers import WORTH_A_PROCESS, read_beside
 from obsidian_rag.vault.rules import Rules
@@ -26,6 +26,7 @@ from obsidian_rag.vault.scan import (
     Scan,
     SkippedFile,
     find_files,
+    is_same_file,
     root_identity,
     scan,
     scan_paths,
@@ -53,6 +54,7 @@ __all__ = [
     "VaultMode",
     "Watcher",
     "check_link_mode",
+    "check_link_texts",
     "check_relative",
     "configured_vault",
     "content_hash",
@@ -61,6 +63,7 @@ __all__ = [
     "files_at",
     "find_files",
     "in_the_way",
+    "is_same_file",
     "keep_copy",
     "linkable_root",
     "make_root",

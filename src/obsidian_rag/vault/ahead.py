@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-# How soon it is noticed that nobody wants the rest.
-_LOOK_EVERY_S = 0.02
+# How often a blocked thread checks whether to stop.
+_CHECK_INTERVAL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class _Ended:
 class Ahead(Generic[T]):
     """Iterate with `with Ahead(...) as items`: leaving the block stops and joins the thread.
 
-    The iteration ends early when `stop` says so, also while it waits for an item.
+    The iteration ends early when `stop` returns true, also while it waits for an item.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Ahead(Generic[T]):
         self._stop = stop
         self._items = items
         self._ready: queue.Queue[T | _Ended] = queue.Queue(maxsize=depth)
-        self._left = threading.Event()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._fill, daemon=True)
 
     def __enter__(self) -> Iterator[T]:
@@ -36,11 +36,11 @@ class Ahead(Generic[T]):
         return self._drain()
 
     def __exit__(self, *_: object) -> None:
-        self._left.set()
+        self._closed.set()
         while self._thread.is_alive():
-            # The thread may be waiting for room: make some until it notices and ends.
+            # The thread may be blocked by a full queue: drain it until the thread ends.
             try:
-                self._ready.get(timeout=_LOOK_EVERY_S)
+                self._ready.get(timeout=_CHECK_INTERVAL_S)
             except queue.Empty:
                 continue
         self._thread.join()
@@ -50,7 +50,7 @@ class Ahead(Generic[T]):
         try:
             for item in self._items:
                 self._ready.put(item)
-                if self._left.is_set():
+                if self._closed.is_set():
                     return
         except BaseException as caught:  # noqa: BLE001  (handed to the consumer, who raises it)
             error = caught
@@ -72,7 +72,7 @@ class Ahead(Generic[T]):
             return self._ready.get()
         while not self._stop():
             try:
-                item = self._ready.get(timeout=_LOOK_EVERY_S)
+                item = self._ready.get(timeout=_CHECK_INTERVAL_S)
             except queue.Empty:
                 continue
             return None if self._stop() else item

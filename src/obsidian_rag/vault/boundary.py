@@ -1,11 +1,11 @@
-"""The fence around a vault: which paths may be touched at all.
+"""The boundary of a vault: which paths may be opened at all.
 
 Threat: a path arrives from an agent, a web page, a synced config or a note's own text and names
 something outside the vault (`../`, absolute, drive, UNC, percent-encoded, look-alike dots), or a
-device that blocks or does harm (CON, FIFO, /dev/…), or it looks harmless and runs through a
-symlink, perhaps one put there between our check and our open.
+device that blocks or does harm (a FIFO, /dev/…, on Windows CON), or it looks harmless and runs
+through a symlink, perhaps one created between our check and our open.
 
-So there are two fences. `check_relative` judges the words of a path without looking at the disk.
+So there are two checks. `check_relative` checks the text of a path without touching the disk.
 `resolve` follows every symlink and compares with the real root. Opening then walks from the real
 root one folder at a time and follows no link, so what is opened is what was checked.
 """
@@ -26,11 +26,11 @@ from obsidian_rag.errors import SecurityViolation
 
 _WINDOWS = os.name == "nt"
 _WALKS_BY_DESCRIPTOR = os.open in os.supports_dir_fd
-_SUGGESTION = "Use a path inside the vault, such as 'Journal/2024-01-15.md'."
+_USE_INSIDE_PATH = "Use a path inside the vault, such as 'Journal/2024-01-15.md'."
 _DECODE_ROUNDS = 3
 _SEPARATORS = re.compile(r"[/\\]")
 _DRIVE = re.compile(r"[A-Za-z]:(?:$|[/\\])")
-# Tab and newline are legal in POSIX names and harmless to us; the rest can drive a terminal.
+# Tab and newline are legal in POSIX names and harmless here; the rest can control a terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _DEVICE = re.compile(r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[1-9¹²³])", re.IGNORECASE)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -46,7 +46,7 @@ _PLACEHOLDER_BITS = {
 
 
 class _LinkOnTheWay(Exception):
-    """A walk that follows no links met one."""
+    """`_walk` does not follow links and found one."""
 
 
 class NotANote(OSError):
@@ -57,60 +57,63 @@ class NotANote(OSError):
         self.reason = reason
 
 
+def has_control_characters(text: str) -> bool:
+    """Whether a text has characters that paths and names may not have, such as NUL."""
+    return _CONTROL.search(text) is not None
+
+
 def check_relative(rel: str) -> str:
     """The canonical form (posix, no empty or '.' parts) of a path inside a vault.
 
     Raises:
         SecurityViolation: the path could mean something outside, or a device.
     """
-    if _CONTROL.search(rel):
+    if has_control_characters(rel):
         raise _violation(rel, "holds characters no note path may have")
     separated = rel.replace("\\", "/") if _WINDOWS else rel
     parts = [part for part in separated.split("/") if part not in ("", ".")]
     canonical = "/".join(parts)
-    # Both spellings: './C:' and './%2f' show what they are only without their './'.
-    for form in (*_decodings(rel), *_decodings(canonical)):
+    # Both spellings: './C:' and './%2f' are recognised only without their './'.
+    for form in (*_percent_decode(rel), *_percent_decode(canonical)):
         if form[:1] in ("/", "\\") or _DRIVE.match(form) or "\0" in form:
             raise _violation(rel, "is an absolute path")
-        if _climbs(form) or _climbs(unicodedata.normalize("NFKC", form)):
+        if _has_parent_part(form) or _has_parent_part(unicodedata.normalize("NFKC", form)):
             raise _violation(rel, "leaves the vault")
     if not parts:
         raise _violation(rel, "names no note")
-    if any(_is_special(part) for part in parts):
+    if any(_is_reserved(part) for part in parts):
         raise _violation(rel, "uses a name reserved by the system")
     return canonical
 
 
 def is_harmless(name: str) -> bool:
-    """A quick yes for most names that `check_relative` accepts in any place; no means: ask it."""
+    """A fast check that passes most safe names; if false, use `check_relative` to decide."""
     if "%" in name or "\\" in name or len(name) < 3 or not name.isprintable() or _WINDOWS:
         return False
-    if ".." in (name if name.isascii() else unicodedata.normalize("NFKC", name)):
-        return False
-    return "." in name or not _DEVICE.fullmatch(name)
+    return ".." not in (name if name.isascii() else unicodedata.normalize("NFKC", name))
 
 
 def resolve(root: Path, rel: str) -> Path:
-    """The real place of `rel`, existing or not, with every symlink followed.
+    """The real path of `rel`, existing or not, with every symlink followed.
 
     Raises:
-        SecurityViolation: that place is outside the real root, or `rel` is not acceptable.
+        SecurityViolation: the real path is outside the root, or `rel` is not acceptable.
     """
-    return Path(_resolved(root, rel)[1])
+    return Path(_resolve_paths(root, rel)[1])
 
 
 def relative_to_root(root: Path, path: str) -> str:
     """The canonical relative form of `path`, given relative or as an absolute path in `root`.
 
     Raises:
-        SecurityViolation: it does not lie in the vault.
+        SecurityViolation: it is not in the vault.
     """
     given = Path(path)
     if not given.is_absolute() or _CONTROL.search(path):
         return check_relative(path)
     absolute_root = Path(os.path.abspath(root))  # noqa: PTH100  (keeps symlinks)
     real_root = Path(os.path.realpath(root))
-    # The folder may have been reached through a link the root was not (/tmp on macOS).
+    # The path may run through a link that the root does not (/tmp on macOS).
     real_given = Path(os.path.realpath(given.parent), given.name)
     for start, place in (
         (absolute_root, given),
@@ -124,21 +127,21 @@ def relative_to_root(root: Path, path: str) -> str:
 
 @contextlib.contextmanager
 def folder_of(root: Path, rel: str, *, create: bool = False) -> Iterator[tuple[int | None, str]]:
-    """The folder that really holds `rel`, opened, and the name of `rel` in it.
+    """The real folder of `rel`, opened, and the name of `rel` in it.
 
-    Both go together into `os.open(name, …, dir_fd=…)`. Where the system cannot work relative to
-    a descriptor (Windows) the descriptor is None and the name is the full real path.
+    Pass both to `os.open(name, …, dir_fd=…)`. Where the system does not support `dir_fd` (Windows)
+    the descriptor is None and the name is the full real path.
     """
     if not _WALKS_BY_DESCRIPTOR:
-        real = _resolved(root, rel)[1]
+        real = _resolve_paths(root, rel)[1]
         if create:
             Path(real).parent.mkdir(parents=True, exist_ok=True)
         yield None, real
         return
-    # Most paths have no link in them, and then walking them is proof enough of where they end.
+    # Most paths contain no link; then the walk itself proves that they stay inside.
     opened = _walk(os.fspath(root), check_relative(rel), create)
     if opened is None:
-        real_root, real = _resolved(root, rel)
+        real_root, real = _resolve_paths(root, rel)
         if real == real_root:
             raise NotANote("not_a_file")
         opened = _walk(real_root, real[len(real_root) :].lstrip("/"), create)
@@ -152,7 +155,7 @@ def folder_of(root: Path, rel: str, *, create: bool = False) -> Iterator[tuple[i
 
 
 def open_inside(root: Path, rel: str) -> BinaryIO:
-    """Open the regular file at `rel` for reading. Never blocks, never follows a late symlink.
+    """Open the regular file at `rel` for reading; never blocks.
 
     Raises:
         SecurityViolation: it is outside, or became a symlink while being opened.
@@ -163,12 +166,12 @@ def open_inside(root: Path, rel: str) -> BinaryIO:
         before = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISLNK(before.st_mode):
             raise _violation(rel, "is a symlink that cannot be followed safely")
-        # Before opening: the mere opening of some devices does something.
+        # Before opening: some devices act on being opened.
         _check_is_note(before)
-        descriptor = _open_quietly(name, folder)
+        descriptor = _open_without_atime(name, folder)
         try:
             _check_is_note(os.fstat(descriptor))
-            if folder is None and not _is_still(root, rel, descriptor):
+            if folder is None and not _is_unchanged(root, rel, descriptor):
                 raise _violation(rel, "was replaced while being opened")
             return os.fdopen(descriptor, "rb")
         except BaseException:
@@ -177,13 +180,13 @@ def open_inside(root: Path, rel: str) -> BinaryIO:
 
 
 def is_within(real_root: str, real: str) -> bool:
-    """Whether one real path is, or lies below, another."""
+    """Whether `real` is `real_root` or below it."""
     inside, outer = os.path.normcase(real), os.path.normcase(real_root)
     return inside == outer or inside.startswith(outer.rstrip(os.sep) + os.sep)
 
 
 def is_placeholder(status: os.stat_result) -> bool:
-    """Whether a cloud service keeps the content elsewhere until someone reads it."""
+    """Whether a cloud service downloads the content only when the file is read."""
     if _PLACEHOLDER_BITS is None:
         return False
     attribute, bits = _PLACEHOLDER_BITS
@@ -191,10 +194,10 @@ def is_placeholder(status: os.stat_result) -> bool:
 
 
 def _violation(path: str, why: str) -> SecurityViolation:
-    return SecurityViolation(f"The path {path!r} {why}.", _SUGGESTION)
+    return SecurityViolation(f"The path {path!r} {why}.", _USE_INSIDE_PATH)
 
 
-def _decodings(rel: str) -> Iterator[str]:
+def _percent_decode(rel: str) -> Iterator[str]:
     yield rel
     form = rel
     for _ in range(_DECODE_ROUNDS):
@@ -205,21 +208,22 @@ def _decodings(rel: str) -> Iterator[str]:
         yield form
 
 
-def _climbs(form: str) -> bool:
+def _has_parent_part(form: str) -> bool:
     # Windows drops spaces around a name's end: '.. ' climbs there like '..'.
     return ".." in form and any(part.strip(" ") == ".." for part in _SEPARATORS.split(form))
 
 
-def _is_special(part: str) -> bool:
-    if part == "~" or _DEVICE.fullmatch(part):
+def _is_reserved(part: str) -> bool:
+    if part == "~":
         return True
+    # Only Windows reserves names such as `con`.
     if not _WINDOWS:
         return False
     stem = part.split(".", 1)[0].rstrip(" ")
     return ":" in part or part[-1] in " ." or _DEVICE.fullmatch(stem) is not None
 
 
-def _resolved(root: Path, rel: str) -> tuple[str, str]:
+def _resolve_paths(root: Path, rel: str) -> tuple[str, str]:
     real_root = os.path.realpath(root)
     real = os.path.realpath(os.path.join(real_root, check_relative(rel)))  # noqa: PTH118
     if not is_within(real_root, real):
@@ -228,7 +232,7 @@ def _resolved(root: Path, rel: str) -> tuple[str, str]:
 
 
 def _walk(top: str, rel: str, create: bool) -> tuple[int, str] | None:
-    """Open the folder of `rel`, step by step below `top`; None if a symlink is on the way."""
+    """Open the folder of `rel` step by step from `top`; None if the path contains a symlink."""
     *folders, name = rel.split("/")
     descriptor = os.open(top, _FOLDER_FLAGS)
     try:
@@ -264,9 +268,9 @@ def _enter(descriptor: int, folder: str, create: bool) -> int:
 
 
 def as_open_as(folder: os.stat_result, most: int) -> int:
-    """The mode of something new in a folder of the vault: as open to others as the folder is.
+    """The mode of a new file or folder in the vault: other users get the folder's own rights.
 
-    Our umask says nothing about it: that is for the data folder, which is nobody else's.
+    Our umask does not apply here: it is for the data folder, which is private.
     """
     return stat.S_IMODE(folder.st_mode) & most & ~stat.S_IWOTH | stat.S_IRUSR | stat.S_IWUSR
 
@@ -286,13 +290,13 @@ def _check_is_note(status: os.stat_result) -> None:
         raise NotANote("cloud_placeholder")
 
 
-def _open_quietly(name: str, folder: int | None) -> int:
-    # O_NOATIME is for the owner of a file only; others may read it all the same.
+def _open_without_atime(name: str, folder: int | None) -> int:
+    # Only the owner of a file may use O_NOATIME; others can still read it.
     if _NO_ATIME:
         with contextlib.suppress(PermissionError):
             return os.open(name, READ_FLAGS | _NO_ATIME, dir_fd=folder)
     return os.open(name, READ_FLAGS, dir_fd=folder)
 
 
-def _is_still(root: Path, rel: str, descriptor: int) -> bool:
+def _is_unchanged(root: Path, rel: str, descriptor: int) -> bool:
     return os.path.samestat(os.fstat(descriptor), resolve(root, rel).stat())

@@ -1,7 +1,7 @@
-"""Find the vaults that Obsidian itself knows on this machine, to offer them at first start.
+"""Find the vaults that Obsidian knows on this machine, to suggest them at first start.
 
-Obsidian lists them in `obsidian.json` in its own settings folder. We only read that file; one
-that is missing, foreign or broken means no suggestions, never an error.
+Obsidian lists them in `obsidian.json` in its settings folder. We only read that file; if it is
+missing or damaged there are no suggestions, never an error.
 """
 
 import json
@@ -12,13 +12,13 @@ _FILE = Path("obsidian") / "obsidian.json"
 
 
 def obsidian_vaults(environ: Mapping[str, str], platform: str) -> list[Path]:
-    """Vault folders that exist, open ones first, then the most recently used.
+    """The vault folders that exist: open ones first, then the most recently used.
 
     `platform` is `sys.platform`.
     """
     known: dict[Path, tuple[bool, float]] = {}
     for file in _settings_files(environ, platform):
-        for path, rank in _listed(file):
+        for path, rank in _read_vaults(file):
             known[path] = max(rank, known.get(path, rank))
     return sorted(known, key=lambda path: known[path], reverse=True)
 
@@ -44,7 +44,7 @@ def _settings_files(environ: Mapping[str, str], platform: str) -> Iterator[Path]
     yield home / "snap" / "obsidian" / "current" / ".config" / _FILE
 
 
-def _listed(file: Path) -> Iterator[tuple[Path, tuple[bool, float]]]:
+def _read_vaults(file: Path) -> Iterator[tuple[Path, tuple[bool, float]]]:
     try:
         tree = json.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError):

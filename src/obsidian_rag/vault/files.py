@@ -1,7 +1,7 @@
 """Any file of a vault, as bytes: read, create, replace, rename.
 
-Notes and attachments alike, but nothing hidden and nothing behind a symlink: such a file would
-have two paths, and whoever compares paths with a database would take one of them for deleted.
+Notes and attachments alike, but nothing hidden and nothing behind a symlink: a linked file would
+have two paths, and LiveSync would take one of them for deleted.
 """
 
 import contextlib
@@ -35,26 +35,26 @@ from obsidian_rag.vault.write import (
 )
 
 # File systems allow 255 bytes; a temporary file's name and a number must fit as well.
-_NAME_BYTES = 200
+_MAX_NAME_BYTES = 200
 
 
 def make_root(root: Path) -> None:
-    """Make the folder of a new vault, where somebody asked for one.
+    """Create the folder of a new vault.
 
     Raises:
-        ReadOnly, IndexerFailed: it cannot be made.
+        ReadOnly, IndexerFailed: it cannot be created.
     """
     with told_plainly(str(root)):
         root.mkdir(parents=True, exist_ok=True)
 
 
 def read_bytes(root: Path, rel: str) -> tuple[bytes, FileEntry]:
-    """A file's bytes at a single moment, and its facts at that moment.
+    """A file's bytes at a single moment, and its entry at that moment.
 
     Raises:
         NotFound: there is no such file.
-        NoteChanged: somebody keeps writing to it.
-        SecurityViolation: the path leaves the vault, or it is no regular file.
+        NoteChanged: another program keeps writing to it.
+        SecurityViolation: the path leaves the vault, or it is not a regular file.
         IndexerFailed: it cannot be read.
     """
     rel = own_path(root, rel)
@@ -73,7 +73,7 @@ def read_bytes(root: Path, rel: str) -> tuple[bytes, FileEntry]:
 
 
 def files_at(root: Path, paths: Iterable[str]) -> list[FileEntry] | None:
-    """The files at these paths; None if one is gone or no regular file: a walk tells more."""
+    """The files at these paths; None if one is missing or not regular: then a walk is needed."""
     found = []
     for rel in paths:
         try:
@@ -91,11 +91,11 @@ def replace_file(
 ) -> FileEntry:
     """Put `data` in place of the content whose hash is `expected_hash` (None: create the file).
 
-    The entry describes what was written, so that our own write is not taken for an edit, and an
-    edit made right after it is.
+    The entry describes what was written, so that our write is not taken for an edit, while an edit
+    made right after it is.
 
     Raises:
-        NoteChanged: the file is not, or no longer, what the caller thinks.
+        NoteChanged: the file does not have the expected content.
         ReadOnly: the file, its folder or the disk may not be written.
         SecurityViolation: the path leaves the vault, is hidden or runs through a link.
         IndexerFailed: the disk is full or failed; the file is as it was.
@@ -107,32 +107,32 @@ def replace_file(
 def create_beside(
     root: Path, rel: str, label: str, data: bytes, mtime_ns: int | None = None
 ) -> FileEntry:
-    """Create a file named like `rel` with `label` in parentheses, and a number if need be."""
+    """Create a file named like `rel` with `label` in parentheses, and a number if needed."""
     number = 1
     while True:
         beside = name_beside(rel, label if number == 1 else f"{label} {number}")
-        # Looked up first: only a taken name asks for another one, not every refusal.
+        # Checked first: only a taken name leads to the next one, not every refusal.
         if not os.path.lexists(os.path.join(root, check_relative(beside))):  # noqa: PTH118
             return replace_file(root, beside, None, data, mtime_ns)
         number += 1
 
 
 def name_beside(rel: str, label: str) -> str:
-    """The path of a file with `label` in parentheses after its name, which may be cut for that."""
+    """The path with `label` in parentheses after the name, which is shortened if needed."""
     folder, name = posixpath.split(rel)
     stem, suffix = posixpath.splitext(name)
     mark = f" ({label}){suffix}"
-    room = max(_NAME_BYTES - len(mark.encode()), 0)
+    room = max(_MAX_NAME_BYTES - len(mark.encode()), 0)
     return posixpath.join(folder, stem.encode()[:room].decode(errors="ignore") + mark)
 
 
 def rename_file(root: Path, old: str, new: str, expected_hash: str) -> FileEntry:
-    """Give the file with this content another path, perhaps one that differs in case only.
+    """Rename the file with this content; the new path may differ in case only.
 
     A disk that ignores case keeps the spelling of folders.
 
     Raises:
-        NoteChanged: it is not what the caller thinks, or another file has the new path.
+        NoteChanged: it does not have the expected content, or the new path is taken.
         ReadOnly, SecurityViolation, IndexerFailed: as for `replace_file`.
     """
     old, new = own_path(root, old), own_path(root, new)
@@ -140,16 +140,16 @@ def rename_file(root: Path, old: str, new: str, expected_hash: str) -> FileEntry
         status = check_content(source[1], source[0], old, expected_hash)
         assert status is not None
         with entered(root, new, create=True) as (folder, found):
-            # Where a system looks the name up (Windows) it may come back in its old case.
+            # On Windows the resolved name may come back in its old case.
             name = os.path.join(os.path.dirname(found), new.rpartition("/")[2])  # noqa: PTH118, PTH120
             there = status_of(name, folder)
             here, taken = as_on_disk(root, old), as_on_disk(root, new)
             if there is None:
                 move_to_free_name(source, (folder, name), new)
             elif here == taken:
-                _respell(root, source, (folder, name), new)
+                _rename_case(root, source, (folder, name), new)
             elif os.path.samestat(there, status) and status.st_nlink > 1:
-                # Two names of one file: a crash came between the halves of this rename.
+                # Two names of one file: a crash interrupted this rename.
                 os.unlink(source[1], dir_fd=source[0])
             else:
                 raise changed(new, "exists already")
@@ -160,10 +160,10 @@ def rename_file(root: Path, old: str, new: str, expected_hash: str) -> FileEntry
 
 
 def as_on_disk(root: Path, rel: str) -> str:
-    """The path in the spelling of the disk, which may ignore case; in NFC, as far as it exists.
+    """The path as the disk spells it, in NFC; parts that do not exist stay as they are.
 
-    Disks that ignore case may give a file another identity for each spelling, so only the
-    names in a folder tell which file a name leads to.
+    A disk that ignores case may report another file id for each spelling, so only listing the
+    folder shows which file a name belongs to.
     """
     place, parts = os.fspath(root), []
     for part in rel.split("/"):
@@ -177,7 +177,7 @@ def as_on_disk(root: Path, rel: str) -> str:
 
 
 def in_the_way(root: Path, rel: str) -> str | None:
-    """What keeps a file from being at `rel`: a file above it, or a folder; None if neither."""
+    """What blocks a file at `rel`: a file above it, or a folder there; None if neither."""
     parts = rel.split("/")
     place = os.fspath(root)
     with contextlib.suppress(OSError):
@@ -190,7 +190,7 @@ def in_the_way(root: Path, rel: str) -> str | None:
 
 
 def remove_empty_folders(root: Path, rel: str) -> None:
-    """Remove the folders above `rel` that hold nothing at all, nearest first; never the root."""
+    """Remove the folders above `rel` that are empty, nearest first; never the root."""
     folder = rel.rpartition("/")[0]
     with contextlib.suppress(OSError, SecurityViolation):
         while folder:
@@ -200,10 +200,10 @@ def remove_empty_folders(root: Path, rel: str) -> None:
 
 
 def own_path(root: Path, rel: str) -> str:
-    """The canonical form of the one path that a file has: not hidden, with no link in it.
+    """The canonical form of a file's own path: not hidden, without links.
 
     Raises:
-        SecurityViolation: it is another one, or not acceptable at all.
+        SecurityViolation: the path is hidden, runs through a link, or is not acceptable.
     """
     canonical = check_relative(rel)
     parts = canonical.split("/")
@@ -223,10 +223,10 @@ def own_path(root: Path, rel: str) -> str:
     return canonical
 
 
-def _respell(
+def _rename_case(
     root: Path, source: tuple[int | None, str], target: tuple[int | None, str], rel: str
 ) -> None:
-    """Change the case of a name on a disk that ignores it."""
+    """Change only the case of a name, on a disk that ignores case."""
     wanted = unicodedata.normalize("NFC", rel).rpartition("/")[2]
     if as_on_disk(root, rel).rpartition("/")[2] == wanted:
         return

@@ -1,63 +1,169 @@
-"""Events of the file system: raw events of the system in, changed paths of a vault out.
+"""Turns raw file system events into changed paths of a vault.
 
-An `FsEvents` watches one folder that stays what it is; `watcher` handles a vault that goes away.
-It has no thread of its own, and `take` never waits.
+An `FsEvents` watches one folder that stays in place; `watcher` handles a vault that disappears. It
+has no thread, and `take` never waits.
 """
 
 import contextlib
 import os
 import stat
 import sys
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from obsidian_rag.vault.folders import Folders, is_below, list_folders
 from obsidian_rag.vault.rules import Rules
+from obsidian_rag.vault.tree import is_gone, walk_folders
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """What a listing found; `places` maps a folder's real path to its path in the vault."""
+
+    places: dict[str, str] = field(default_factory=dict)
+    links: set[str] = field(default_factory=set)  # paths in the vault that lead elsewhere in it
+    unreadable: list[str] = field(default_factory=list)
+
+
+def list_folders(
+    root: str, rules: Rules, tops: Mapping[str, str], known: Container[str] = ()
+) -> Folders:
+    """List folders and all below them, also linked ones unless `known`; missing ones are skipped.
+
+    `root` is the vault's real path; `tops` has the form of `Folders.places`.
+    """
+    listing = _Listing(root, rules, known)
+    listing.todo += tops.items()
+    for _ in walk_folders(listing, listing.todo, listing.links):
+        pass
+    return listing.found
+
+
+def is_below(root: str, real: str) -> bool:
+    """Whether one real path lies below another."""
+    return real.startswith(root.rstrip(os.sep) + os.sep)
+
+
+class _Listing:
+    """The state of one listing, in the order of a scan: real folders first, then links."""
+
+    def __init__(self, root: str, rules: Rules, known: Container[str]) -> None:
+        self.found = Folders()
+        self._root = root
+        self._rules = rules
+        self._known = known
+        self.todo: list[tuple[str, str]] = []
+        self.links: list[tuple[str, str]] = []
+
+    def path(self, folder: tuple[str, str]) -> str | None:
+        """The folder's real path; None if it was listed already."""
+        return None if folder[0] in self.found.places else folder[0]
+
+    def entries(self, entries: "Iterator[os.DirEntry[str]]", folder: tuple[str, str]) -> None:
+        """Record the folder, and queue its subfolders."""
+        real, rel = folder
+        self.found.places[real] = rel
+        for entry in entries:
+            self._add_entry(entry, rel)
+
+    def lost(self, folder: tuple[str, str], error: OSError) -> None:
+        """A folder that cannot be read cannot be watched either."""
+        real, rel = folder
+        self.found.places.pop(real, None)
+        if not is_gone(error):
+            self.found.unreadable.append(rel)
+
+    def _add_entry(self, entry: "os.DirEntry[str]", rel: str) -> None:
+        if entry.name[0] == ".":
+            return
+        below = f"{rel}/{entry.name}" if rel else entry.name
+        if entry.is_symlink():
+            if _leads_to_folder(entry) and self._rules.admits_dir(below):
+                self.links.append((below, entry.path))
+        elif entry.is_dir(follow_symlinks=False) and self._is_admitted(below, entry.path):
+            self.todo.append((entry.path, below))
+
+    def _is_admitted(self, rel: str, real: str) -> bool:
+        if not rel.isascii() and not _is_utf8(rel):
+            return False
+        if not self._rules.admits_dir(rel):
+            return False
+        # Below a followed link the folder's real path may be denied even if this path is not.
+        real_rel = self._relative(real)
+        return rel == real_rel or not self._rules.denies_dir(real_rel)
+
+    def follow(self, rel: str, link: str) -> None:
+        """Queue a linked folder in the vault that no other path leads to."""
+        real = os.path.realpath(link)
+        if not is_below(self._root, real) or real in self._known or real in self.found.places:
+            return
+        if _is_utf8(rel + real) and not self._rules.denies_dir(self._relative(real)):
+            self.found.links.add(rel)
+            self.todo.append((real, rel))
+
+    def _relative(self, real: str) -> str:
+        return real[len(self._root.rstrip(os.sep)) + 1 :].replace(os.sep, "/")
+
+
+def _leads_to_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
 
 Raw = tuple[int, str]
 # As in watchfiles.Change.
 _ADDED: Final = 1
 _MODIFIED: Final = 2
 _DELETED: Final = 3
-# These systems watch a tree as one and follow no links.
+# These systems watch a whole tree at once and do not follow links.
 _HAS_TREES = sys.platform in ("darwin", "win32")
 _POLL_MS = 5000
-# Looking through a vault costs 20 µs per folder and its notes: a hundredth of the time at most.
+# Polling costs 20 µs per folder with its notes: this keeps it below a hundredth of the time.
 _POLL_MS_PER_FOLDER = 2
-# No other thread of the process runs while a part is made, at 20 to 100 µs per folder.
-_FOLDERS_IN_PART = 1024
-# A part takes one of the 128 or so inotify instances that a user may have, and a thread.
-_MOST_PARTS = 8
+# Creating a part blocks all other threads of the process, at 20 to 100 µs per folder.
+_MIN_FOLDERS_PER_PART = 1024
+# A part takes a thread, and one of the 128 or so inotify instances of a user.
+_MAX_PARTS = 8
 _TRIES = 3
 
 
-class _NothingNew(Exception):
-    """Ends a look at a part that has seen nothing."""
+class _NoEvents(Exception):
+    """Raised to leave `RustNotify.watch` when there are no events."""
 
 
 class _NoWait:
-    """Makes `RustNotify.watch` come back at once.
+    """Makes `RustNotify.watch` return at once.
 
-    It has no call that does not wait, and what arrives just when its own time-out strikes is
-    lost. It asks this object before every look; it needs two looks to hand out what is there.
+    It has no call that does not wait, and loses what arrives just when its own timeout expires. It
+    calls `is_set` before every check for events, and needs two checks to return those present.
     """
 
     def __init__(self) -> None:
-        self._looks = 0
+        self._checks = 0
 
     def is_set(self) -> bool:
-        self._looks += 1
-        if self._looks > 2:
-            raise _NothingNew
+        self._checks += 1
+        if self._checks > 2:
+            raise _NoEvents
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Paths to which something happened."""
+    """Paths that changed."""
 
     files: frozenset[str] = frozenset()
     folders: frozenset[str] = frozenset()  # each stands for all that is in it
@@ -65,7 +171,7 @@ class Changed:
 
 @dataclass(slots=True)
 class _Batch:
-    """What the events of one `take` come to."""
+    """What the events of one `take` amount to."""
 
     paths: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)  # those of the paths that stand for all below
@@ -75,9 +181,9 @@ class _Batch:
 
 
 class FsEvents:
-    """The watched folders of one vault, kept up to date as folders come and go.
+    """The watched folders of one vault, updated as folders come and go.
 
-    Once it is worn it misses events in new folders: it is time for a new one.
+    Once `is_worn` is set it misses events in new folders and must be replaced.
 
     Raises:
         FileNotFoundError: the vault's folder is not there or cannot be read.
@@ -94,27 +200,27 @@ class FsEvents:
         self._is_polling = is_polling
         self._is_tree = _HAS_TREES and not is_polling
         self._parts: list[RustNotify] = []
-        self._most_parts = _MOST_PARTS
+        self._max_parts = _MAX_PARTS
         self._places: dict[str, str] = {}
         self._links: set[str] = set()
-        self._overlooked: set[Raw] = set()
+        self._missed: set[Raw] = set()
         with contextlib.ExitStack() as undo:
             undo.callback(self.close)
             self._watch({root: ""})
             if not self._places:
                 raise FileNotFoundError(f"{root} cannot be read")
             undo.pop_all()
-        self._most_parts += len(self._parts)
+        self._max_parts += len(self._parts)
 
     def take(self) -> Changed:
-        """What has changed since the last time."""
-        raw, self._overlooked = self._overlooked, set()
+        """What has changed since the last call."""
+        raw, self._missed = self._missed, set()
         for part in self._parts:
-            raw |= _take(part)
+            raw |= _take_events(part)
         batch = _Batch()
         # Folders come before what is in them.
         for path, change in sorted((path, change) for change, path in raw):
-            self._judge(path, change, batch)
+            self._process_event(path, change, batch)
         if batch.gone:
             self._forget(batch.gone)
         if batch.new:
@@ -129,21 +235,21 @@ class FsEvents:
         while self._parts:
             self._parts.pop().close()
 
-    def _judge(self, path: str, change: int, batch: _Batch) -> None:
+    def _process_event(self, path: str, change: int, batch: _Batch) -> None:
         if not is_below(self._root, path):
-            # Another folder may be there by now, and even have the number of the old one.
+            # A new folder may be there by now, even with the same inode number.
             self.is_root_gone |= path == self._root and change == _DELETED
             return
         top = self._first_unknown(path)
         if top != path:
-            # Something in a folder that we have not heard of: the folder is what is new.
+            # Something in a folder that is not watched yet: treat the folder as new.
             change = _ADDED
         above, name = os.path.split(top)
         rel = f"{self._places[above]}/{name}".lstrip("/")
         if name[0] == "." or _is_in(rel, batch.folders):
             return
         if change == _MODIFIED:
-            # What happens to a folder happens in it; and a note needs no further look.
+            # A change of a folder comes with events for its content; a note needs no stat.
             if top in self._places:
                 return
             if self._rules.admits_file(rel):
@@ -152,8 +258,8 @@ class FsEvents:
         self._compare(top, rel, batch)
 
     def _compare(self, path: str, rel: str, batch: _Batch) -> None:
-        """Events may be late and out of order: what counts is what is there now."""
-        mode = _mode(path)
+        """Compare with the disk, because events may be late and out of order."""
+        mode = _read_mode(path)
         if stat.S_ISDIR(mode):
             if self._rules.admits_dir(rel):
                 batch.paths.add(rel)
@@ -177,7 +283,7 @@ class FsEvents:
         return path
 
     def _follow(self, real: str, rel: str) -> None:
-        """Enter a folder by a link, if no better path leads there."""
+        """Watch a linked folder, unless it is watched by another path."""
         if not is_below(self._root, real) or real in self._places:
             return
         if not self._rules.denies_dir(os.path.relpath(real, self._root).replace(os.sep, "/")):
@@ -185,18 +291,17 @@ class FsEvents:
             self._watch({real: rel})
 
     def _watch(self, tops: dict[str, str]) -> None:
-        """Watch folders and all below them."""
         for _ in range(_TRIES):
             found = self._list(tops)
             try:
                 self._open(found)
             except (FileNotFoundError, PermissionError):
-                # One of them went away, or was shut, since it was listed.
+                # A folder was removed, or became unreadable, since it was listed.
                 continue
-            self._learn(found)
-            # What was made after the listing and before the watch began gave no event.
+            self._remember(found)
+            # What was created between the listing and the watch caused no event.
             missed = self._list(tops).places.keys() - self._places
-            self._overlooked.update((_ADDED, real) for real in missed)
+            self._missed.update((_ADDED, real) for real in missed)
             return
         self.is_worn = True
 
@@ -206,18 +311,18 @@ class FsEvents:
         folders = [self._root] if self._is_tree else list(found.places)
         if self._is_polling and not self._parts:
             self.poll_ms = max(_POLL_MS, len(folders) * _POLL_MS_PER_FOLDER)
-        size = max(_FOLDERS_IN_PART, len(folders) // _MOST_PARTS + 1)
+        size = max(_MIN_FOLDERS_PER_PART, len(folders) // _MAX_PARTS + 1)
         with contextlib.ExitStack() as undo:
             parts = [
-                undo.enter_context(self._part(folders[start : start + size]))
+                undo.enter_context(self._open_part(folders[start : start + size]))
                 for start in range(0, len(folders), size)
             ]
             undo.pop_all()
         self._parts += parts
-        self.is_worn = len(self._parts) > self._most_parts
+        self.is_worn = len(self._parts) > self._max_parts
 
-    def _part(self, folders: list[str]) -> "RustNotify":
-        # Here and not above: it takes a while, and only a daemon needs it.
+    def _open_part(self, folders: list[str]) -> "RustNotify":
+        # Imported here because it is slow and only a daemon needs it.
         from watchfiles._rust_notify import RustNotify  # noqa: PLC0415
 
         polls = self.poll_ms is not None
@@ -226,7 +331,7 @@ class FsEvents:
     def _list(self, tops: dict[str, str]) -> Folders:
         return list_folders(self._root, self._rules, tops, self._places)
 
-    def _learn(self, found: Folders) -> None:
+    def _remember(self, found: Folders) -> None:
         self._places |= found.places
         self._links |= found.links
         self.unreadable.update(found.unreadable)
@@ -236,15 +341,15 @@ class FsEvents:
         self._links = {rel for rel in self._links if not _is_in(rel, gone)}
 
 
-def _take(part: "RustNotify") -> set[Raw]:
+def _take_events(part: "RustNotify") -> set[Raw]:
     try:
         seen = part.watch(0, 0, 0, _NoWait())
-    except _NothingNew:
+    except _NoEvents:
         return set()
     return seen if isinstance(seen, set) else set()
 
 
-def _mode(path: str) -> int:
+def _read_mode(path: str) -> int:
     try:
         return os.lstat(path).st_mode
     except OSError:

@@ -1,33 +1,42 @@
-"""Which folders may be linked as a vault, and what is odd about one that may."""
+"""Which folders may be linked as a vault, and warnings about one that may."""
 
 import contextlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from obsidian_rag.errors import InvalidArgument, NotFound, ReadOnly, VaultAway
+from obsidian_rag.errors import (
+    InvalidArgument,
+    NotFound,
+    ReadOnly,
+    SecurityViolation,
+    VaultAway,
+)
+from obsidian_rag.vault.boundary import check_relative, has_control_characters
 from obsidian_rag.vault.vault import Vault, VaultMode
 
-# How long a new folder is looked through for links that lead out of it; status tells the rest.
-_LOOK_S = 0.5
-_MOST_WARNINGS = 20
-_ODD = {
+# How long a new folder is searched for links that leave it; `status` reports the rest.
+_SCAN_LIMIT_S = 0.5
+_MAX_WARNINGS = 20
+# Virtual files of the kernel: endless, changing with every read, and never notes.
+_SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")
+_WARNINGS = {
     "outside_vault": "leads out of the vault and is not read",
     "symlink_loop": "leads in a circle and is not followed",
 }
 
 
 def check_link_mode(mode: str) -> None:
-    """Linked vaults are only read.
+    """Refuse any mode but read-only.
 
     Raises:
-        InvalidArgument: there is no such mode.
-        ReadOnly: it asks for writing.
+        InvalidArgument: the mode is unknown.
+        ReadOnly: the mode is read_write.
     """
     if mode not in tuple(VaultMode):
         raise InvalidArgument(
-            f"'{mode}' is no mode.", "Use read_only: linked vaults are never written to."
+            f"Unknown mode '{mode}'.", "Use read_only: linked vaults are never written to."
         )
     if mode == VaultMode.READ_WRITE:
         raise ReadOnly(
@@ -36,12 +45,38 @@ def check_link_mode(mode: str) -> None:
         )
 
 
+def check_link_texts(include: Sequence[str], exclude: Sequence[str], name: str | None) -> None:
+    """Check the folders to include and exclude, and the name.
+
+    Raises:
+        SecurityViolation: a folder could be outside the vault.
+        InvalidArgument: the name has control characters.
+    """
+    for parameter, folders in (("include", include), ("exclude", exclude)):
+        for folder in folders:
+            try:
+                check_relative(folder.strip("/"))
+            except SecurityViolation:
+                raise SecurityViolation(
+                    f"{folder!r} in {parameter} is not a folder of the vault.",
+                    "Give folders by their paths inside the vault, such as 'Journal/2024'.",
+                ) from None
+    if name is not None and has_control_characters(name):
+        raise InvalidArgument(
+            f"The name {name!r} has control characters.", "Use letters, digits and spaces."
+        )
+
+
 def linkable_root(root_path: str, vaults: Iterable[Vault], home: Path) -> Path:
-    """The folder that a user means, as one that lies apart from all vaults and the data folder.
+    """The folder to link, if it overlaps neither a vault nor the data folder.
 
     Raises:
         InvalidArgument: it cannot be a linked vault.
     """
+    if has_control_characters(root_path):
+        raise InvalidArgument(
+            f"The path {root_path!r} has control characters.", "Give the path of a folder."
+        )
     given = Path(os.path.expanduser(root_path))  # noqa: PTH111  (the text may be anything)
     if not given.is_absolute():
         raise InvalidArgument(f"'{root_path}' is not an absolute path.", "Give the whole path.")
@@ -56,9 +91,13 @@ def linkable_root(root_path: str, vaults: Iterable[Vault], home: Path) -> Path:
         raise InvalidArgument(f"'{root}' is not a folder.", "Name the vault's folder.")
     if not os.access(root, os.R_OK | os.X_OK):
         raise InvalidArgument(f"'{root}' may not be read.", "Give yourself the right to read it.")
+    if any(root.is_relative_to(folder) for folder in _SYSTEM_FOLDERS):
+        raise InvalidArgument(
+            f"'{root}' belongs to the system and has no notes.", "Name the vault's folder."
+        )
     for vault in vaults:
         _refuse_overlap(root, vault)
-    if _overlap(root, home.resolve()):
+    if _do_overlap(root, home.resolve()):
         raise InvalidArgument(
             f"'{root}' and the data folder ({home.resolve()}) lie in each other.",
             "Link another folder.",
@@ -74,7 +113,7 @@ def _refuse_overlap(root: Path, vault: Vault) -> None:
             f" {vault.link_id or 'none yet'}).",
             "`obsidian-rag link list` shows all of them.",
         )
-    if _overlap(root, other):
+    if _do_overlap(root, other):
         raise InvalidArgument(
             f"'{root}' and the vault '{vault.name}' ({other}) lie in each other.",
             "Link a folder that shares no files with another vault; include and exclude"
@@ -82,17 +121,17 @@ def _refuse_overlap(root: Path, vault: Vault) -> None:
         )
 
 
-def _overlap(one: Path, other: Path) -> bool:
+def _do_overlap(one: Path, other: Path) -> bool:
     return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 def oddities(vault: Vault) -> tuple[str, ...]:
-    """Links that lead out of a vault or in circles, as far as half a second tells."""
-    until = time.monotonic() + _LOOK_S
+    """Links that leave a vault or form a loop, as far as half a second of scanning finds them."""
+    until = time.monotonic() + _SCAN_LIMIT_S
     with contextlib.suppress(NotFound, VaultAway):
         found = vault.scan(lambda: time.monotonic() > until)
-        odd = [item for item in found.skipped if item.reason in _ODD]
-        told = [f"{item.rel_path} {_ODD[item.reason]}" for item in odd[:_MOST_WARNINGS]]
-        more = len(odd) - len(told)
-        return (*told, f"and {more} more") if more else tuple(told)
+        odd = [item for item in found.skipped if item.reason in _WARNINGS]
+        warnings = [f"{item.rel_path} {_WARNINGS[item.reason]}" for item in odd[:_MAX_WARNINGS]]
+        more = len(odd) - len(warnings)
+        return (*warnings, f"and {more} more") if more else tuple(warnings)
     return ()

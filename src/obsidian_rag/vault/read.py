@@ -1,10 +1,12 @@
-"""Read a file, whole and unmixed: the bytes of a single moment, and of a note its text.
+"""Read a file consistently: the bytes of a single moment, and for a note its text.
 
-Reading leaves no trace: modification times never change, access times only where the system
-insists. What cannot be read as a note is an ordinary outcome, returned with its reason.
+Reading never changes modification times, and access times only where O_NOATIME is not possible. A
+file that cannot be read as a note is an expected outcome, returned with its reason.
 """
 
+import codecs
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,18 +14,155 @@ import xxhash
 
 from obsidian_rag.errors import IndexerFailed, NoteChanged, SecurityViolation
 from obsidian_rag.vault.boundary import NotANote, check_relative, open_inside
-from obsidian_rag.vault.decode import decode, is_binary
 from obsidian_rag.vault.scan import FileEntry, SkippedFile, file_entry
 
+_BOMS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# Bytes that occur in no text of any code page: they distinguish a picture from a note.
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_MAX_CONTROL_SHARE = 0.001
+_NON_ASCII_RUN = re.compile(rb"[\x80-\xff]+")
+_DECLARED = re.compile(
+    rb"\A---[ \t]*\r?\n(?:(?!---).*\n)*?(?:encoding|charset)[ \t]*:[ \t]*[\"']?([\w.:-]+)", re.I
+)
+_DECLARATION_BYTES = 4000
+# The order of guesses where several encodings fit: the more common first.
+_LATIN = ("cp1252", "cp1250", "cp1254", "cp1257", "iso8859_2", "cp850", "mac_roman")
+_EAST_ASIAN = ("cp932", "gb18030", "euc_jp", "big5", "cp949")
+_OTHER_SCRIPTS = ("cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874")
+_LATIN_RUN_BYTES = 2.5
+_MIN_LETTERS = 3
+_MAX_MESS = 0.35
+_NAMES = {
+    "cp932": "Shift_JIS",
+    "cp949": "EUC-KR",
+    "cp874": "windows-874",
+    "cp850": "IBM850",
+    "mac_roman": "macintosh",
+    "iso8859_2": "ISO-8859-2",
+    "koi8_r": "KOI8-R",
+    "euc_jp": "EUC-JP",
+    "gb18030": "GB18030",
+    "big5": "Big5",
+}
+# Python lists these as text encodings, but no note is written in them.
+_UNUSED_ENCODINGS = (
+    "unicode_escape",
+    "raw_unicode_escape",
+    "idna",
+    "punycode",
+    "undefined",
+    "utf_7",
+)
+_SAMPLE_BYTES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The text of a note without a byte order mark; `encoding` is None for UTF-8."""
+
+    text: str
+    encoding: str | None = None
+
+
+def decode(data: bytes) -> Decoded | None:
+    """The text; None if the data is binary or its encoding cannot be detected."""
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return _decode_as(data, encoding, encoding.upper())
+    if b"\0" not in data:
+        try:
+            return Decoded(data.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
+        except UnicodeDecodeError:
+            pass
+    elif (wide := _decode_unmarked_utf16(data)) is not None:
+        return wide
+    return None if is_binary(data) else _decode_declared(data) or _decode_guessed(data)
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether these bytes cannot be text in any code page."""
+    return len(_CONTROL.findall(data)) > _MAX_CONTROL_SHARE * len(data)
+
+
+def _decode_unmarked_utf16(data: bytes) -> Decoded | None:
+    """UTF-16 without a byte order mark, as old Windows programs write it."""
+    if len(data) % 2:
+        return None
+    for zeros, others, encoding in (
+        (data[1::2], data[::2], "utf-16-le"),
+        (data[::2], data[1::2], "utf-16-be"),
+    ):
+        if 2 * zeros.count(0) >= len(zeros) and 0 not in others:
+            found = _decode_as(data, encoding, encoding.upper())
+            if found is not None and not _CONTROL.search(found.text.encode()):
+                return found
+    return None
+
+
+def _decode_declared(data: bytes) -> Decoded | None:
+    """Decode as the frontmatter declares: `encoding: shift_jis`."""
+    found = _DECLARED.match(data[:_DECLARATION_BYTES])
+    if found is None:
+        return None
+    name = found[1].decode("ascii", "replace")
+    try:
+        known = codecs.lookup(name)
+    except (LookupError, ValueError):
+        return None
+    is_text = (
+        getattr(known, "_is_text_encoding", True)
+        and known.name.replace("-", "_") not in _UNUSED_ENCODINGS
+    )
+    return _decode_as(data, known.name, name) if is_text else None
+
+
+def _decode_guessed(data: bytes) -> Decoded | None:
+    from charset_normalizer import from_bytes
+
+    runs = _NON_ASCII_RUN.findall(data[:_SAMPLE_BYTES])
+    is_latin = sum(map(len, runs)) < _LATIN_RUN_BYTES * len(runs)
+    order = (
+        (*_LATIN, *_EAST_ASIAN, *_OTHER_SCRIPTS)
+        if is_latin
+        else (*_EAST_ASIAN, *_OTHER_SCRIPTS, *_LATIN)
+    )
+    found = from_bytes(data, cp_isolation=list(order), threshold=_MAX_MESS)
+    guesses = []
+    for match in found:
+        # If several encodings give the same text, the match is named after any of them.
+        name = min((one for one in match.could_be_from_charset if one in order), key=order.index)
+        is_likely = (name in _LATIN) == is_latin
+        mess, sense = round(match.chaos, 2), round(match.coherence, 1)
+        guesses.append((not is_likely, mess, -sense, order.index(name), name))
+    for *_, name in sorted(guesses):
+        decoded = _decode_as(data, name, _NAMES.get(name) or name.replace("cp", "windows-"))
+        if decoded is not None:
+            return decoded if sum(map(str.isalpha, decoded.text)) >= _MIN_LETTERS else None
+    return None
+
+
+def _decode_as(data: bytes, encoding: str, name: str) -> Decoded | None:
+    try:
+        text = data.decode(encoding)
+    except UnicodeError:
+        return None
+    return Decoded(text.removeprefix("\ufeff"), name) if "\0" not in text else None
+
+
 _ATTEMPTS = 3
-_MOST_IGNORE_BYTES = 1 << 20
+_MAX_IGNORE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class NoteFile:
-    """A note as read: its bytes, its text without a byte order mark, and its file's facts.
+    """A note as read: its bytes, its text without a byte order mark, and its file entry.
 
-    `encoding` names what the bytes were read as; None is UTF-8.
+    `encoding` is None for UTF-8.
     """
 
     rel_path: str
@@ -39,11 +178,11 @@ def content_hash(data: bytes) -> str:
 
 
 def read_note(root: Path, rel: str, max_bytes: int) -> NoteFile | SkippedFile:
-    """Read a note, or say why it is none.
+    """Read a note, or return why it is skipped.
 
     Raises:
         SecurityViolation: the path leaves the vault.
-        NoteChanged: somebody keeps writing to it.
+        NoteChanged: another program keeps writing to it.
     """
     is_linked = os.path.islink(os.path.join(root, rel))  # noqa: PTH114, PTH118  (called often)
     try:
@@ -63,13 +202,13 @@ def read_note(root: Path, rel: str, max_bytes: int) -> NoteFile | SkippedFile:
 def read_steadily(
     root: Path, rel: str, max_bytes: int | None = None, *, is_linked: bool = False
 ) -> tuple[bytes, FileEntry]:
-    """A file's bytes at a single moment, and its facts at that moment.
+    """A file's bytes at a single moment, and its entry at that moment.
 
     Raises:
         SecurityViolation: the path leaves the vault.
-        NotANote: it is not a regular file, its content is elsewhere, or it is too large.
+        NotANote: it is not a regular file, its content is not on this disk, or it is too large.
         OSError: it is missing or may not be read.
-        NoteChanged: somebody keeps writing to it.
+        NoteChanged: another program keeps writing to it.
     """
     for _ in range(_ATTEMPTS):
         with open_inside(root, rel) as stream:
@@ -90,16 +229,16 @@ def read_ignore_file(root: Path, rel: str) -> str | None:
     """The text of an ignore file, which may be hidden (`.gitignore`); None if there is none.
 
     Raises:
-        IndexerFailed: it is there, but cannot be read.
+        IndexerFailed: it exists, but cannot be read.
     """
     try:
         with open_inside(root, check_relative(rel)) as stream:
-            data = stream.read(_MOST_IGNORE_BYTES + 1)
+            data = stream.read(_MAX_IGNORE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (NotANote, SecurityViolation, OSError) as error:
         raise _unreadable(rel) from error
-    if len(data) > _MOST_IGNORE_BYTES:
+    if len(data) > _MAX_IGNORE_BYTES:
         raise _unreadable(rel)
     return data.decode("utf-8", "replace")
 

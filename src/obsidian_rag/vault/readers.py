@@ -1,8 +1,8 @@
-"""Processes that read files beside this one, which works on what they found.
+"""Child processes that read and parse files while this one works on the results.
 
-Parsing is pure Python and holds the interpreter, so who reads many files has it done elsewhere.
-The readers speak pickles on their pipes and end when ours closes, however that happens; when one
-dies, its work is done here.
+Parsing is pure Python and holds the interpreter lock, so many files are read in other processes.
+The readers exchange pickles over pipes and exit when their pipe closes, whatever closed it. If one
+dies, this process does its work.
 """
 
 import os
@@ -19,13 +19,13 @@ from obsidian_rag.vault.ahead import Ahead
 S = TypeVar("S")
 R = TypeVar("R")
 A = TypeVar("A")
-# Made of a source, it answers requests.
+# Called with a source, it returns a function that answers requests.
 Make = Callable[[S], Callable[[R], A]]
 
 # Below this many files, starting a process takes longer than reading.
 WORTH_A_PROCESS = 300
 _REQUESTS_AHEAD = 3
-_MOST_READERS = 4
+_MAX_READERS = 4
 # Not `-m`: the classes must be this module's, not those of a module called __main__.
 _PROGRAM = "from obsidian_rag.vault.readers import serve; serve()"
 
@@ -35,7 +35,7 @@ def read_beside(make: Make[S, R, A], source: S, requests: Sequence[R], ahead: in
 
     `make` is a class or function of a module, so that the other processes find it too.
     """
-    # A pipe holds little: a thread empties it, or the reader would wait for us.
+    # A pipe buffers little: a thread drains it, or the readers would block.
     with Ahead(_answers(make, source, requests), ahead) as answers:
         yield from answers
 
@@ -62,17 +62,17 @@ def _answers(make: Make[S, R, A], source: S, requests: Sequence[R]) -> Iterator[
 
 
 def _reader_count() -> int:
-    """One core is ours."""
-    return max(1, min((os.cpu_count() or 2) - 1, _MOST_READERS))
+    # One core is for this process.
+    return max(1, min((os.cpu_count() or 2) - 1, _MAX_READERS))
 
 
 class _Reader(Generic[S, R, A]):
-    """A reader process; when it is gone, its work is done here."""
+    """A reader process; if it dies, this process answers instead."""
 
     def __init__(self, make: Make[S, R, A], source: S) -> None:
         self._make = make
         self._source = source
-        self._here: Callable[[R], A] | None = None
+        self._fallback: Callable[[R], A] | None = None
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _PROGRAM],
             stdin=subprocess.PIPE,
@@ -83,20 +83,20 @@ class _Reader(Generic[S, R, A]):
         self._send((make, source))
 
     def ask(self, request: R) -> None:
-        """Hand over a request."""
+        """Send a request."""
         self._send(request)
 
     def answer(self, request: R) -> A:
-        """The answer to the oldest open request, which was this one."""
+        """The answer to the oldest open request; `request` must be that one."""
         if self._is_alive:
             try:
                 assert self._process.stdout is not None
                 return cast("A", pickle.load(self._process.stdout))
             except (EOFError, pickle.UnpicklingError, OSError):
                 self._is_alive = False
-        if self._here is None:
-            self._here = self._make(self._source)
-        return self._here(request)
+        if self._fallback is None:
+            self._fallback = self._make(self._source)
+        return self._fallback(request)
 
     def close(self) -> None:
         """End the process."""

@@ -1,8 +1,7 @@
 """Which folders and files of a vault are read: the deny, allow and file-pattern settings.
 
-Pure: paths in, verdicts out. Names are compared without regard to case or Unicode composition,
-so a deny list written on one machine also holds on another. When a rule can be read two ways,
-the one that denies more wins.
+Pure. Names are compared without case and Unicode composition, so that a deny list works the same
+on every machine. If a rule can be read in two ways, the one that denies more wins.
 """
 
 import fnmatch
@@ -17,12 +16,12 @@ from obsidian_rag.config import IndexingSettings
 
 _SPECIAL = re.compile(r"[*?\[/]")
 _NOTHING = re.compile(r"(?!)")
-# Folders; a vault with one for each note has many.
-_REMEMBERED = 16_384
+# Folders whose access is cached; a vault with a folder per note has many.
+_CACHED_FOLDERS = 16_384
 
 
 class Access(IntEnum):
-    """What may be done with a folder."""
+    """Whether a folder is walked, and its files read."""
 
     CLOSED = 0
     PASSAGE = 1  # on the way to an allowed folder: walked, but its own files are not read
@@ -43,7 +42,7 @@ class Rules:
     allow_dirs: tuple[str, ...] = ()
     max_file_bytes: int = 10 * 1024 * 1024
 
-    # Rules remember what they were asked, so the same ones are used again.
+    # Cached, because each `Rules` has its own cache of folders.
     @classmethod
     @functools.lru_cache(maxsize=8)
     def from_settings(cls, settings: IndexingSettings) -> "Rules":
@@ -56,7 +55,7 @@ class Rules:
         )
 
     def access(self, rel: str) -> Access:
-        """What may be done with a folder (relative posix path, '' is the root)."""
+        """The access to a folder (relative posix path, '' is the root)."""
         return self._access(rel.strip("/"))
 
     def admits_dir(self, rel: str) -> bool:
@@ -74,49 +73,51 @@ class Rules:
             return False
         if name.endswith(self._suffixes):
             return True
-        plain = _plain(name)
+        plain = _fold(name)
         if plain.endswith(self._suffixes) or self._names.match(plain):
             return True
         return self._paths is not _NOTHING and bool(
-            self._paths.match(_plain(f"{folder}/{name}" if folder else name))
+            self._paths.match(_fold(f"{folder}/{name}" if folder else name))
         )
 
     def denies_dir(self, rel: str) -> bool:
-        """Whether a folder, or one above it, is hidden or on the deny list (allow aside)."""
+        """Whether a folder, or one above it, is hidden or denied, ignoring the allow list."""
         return any(self._denies(path) for path in _paths_down_to(rel))
 
     def access_below(self, above: Access, rel: str) -> Access:
-        """The access to a folder when that of the folder above is known."""
+        """The access to a folder, given that of its parent."""
         if above is Access.CLOSED or self._denies(rel):
             return Access.CLOSED
-        return above if above is Access.OPEN else self._allows(rel)
+        return above if above is Access.OPEN else self._match_allowed(rel)
 
     @functools.cached_property
     def root_access(self) -> Access:
         """The access to the vault's own top folder."""
-        return self._allows("") if self.allow_dirs else Access.OPEN
+        return self._match_allowed("") if self.allow_dirs else Access.OPEN
 
     @functools.cached_property
     def _access(self) -> Callable[[str], Access]:
-        # A watcher and questions ask about the same folders again and again.
-        return functools.lru_cache(maxsize=_REMEMBERED)(self._judge)
+        # The watcher and searches check the same folders again and again.
+        return functools.lru_cache(maxsize=_CACHED_FOLDERS)(self._compute_access)
 
-    def _judge(self, rel: str) -> Access:
+    def _compute_access(self, rel: str) -> Access:
         access = self.root_access
         for path in _paths_down_to(rel):
             access = self.access_below(access, path)
         return access
 
     def _denies(self, rel: str) -> bool:
-        plain = _plain(rel)
+        plain = _fold(rel)
         name = plain.rpartition("/")[2]
         if name[:1] == "." or self._denied_names.match(name):
             return True
         return self._denied_paths is not _NOTHING and bool(self._denied_paths.match(plain))
 
-    def _allows(self, rel: str) -> Access:
-        parts = _plain(rel).split("/") if rel else []
-        return max((_reach(parts, entry) for entry in self._allowed), default=Access.CLOSED)
+    def _match_allowed(self, rel: str) -> Access:
+        parts = _fold(rel).split("/") if rel else []
+        return max(
+            (_match_entry(parts, entry) for entry in self._allow_entries), default=Access.CLOSED
+        )
 
     @functools.cached_property
     def _suffixes(self) -> tuple[str, ...]:
@@ -132,7 +133,7 @@ class Rules:
 
     @functools.cached_property
     def _file_entries(self) -> tuple[str, ...]:
-        return tuple(_tidy(pattern) for pattern in self.file_patterns)
+        return tuple(_normalise(pattern) for pattern in self.file_patterns)
 
     @functools.cached_property
     def _denied_names(self) -> re.Pattern[str]:
@@ -144,15 +145,15 @@ class Rules:
 
     @functools.cached_property
     def _deny_entries(self) -> tuple[str, ...]:
-        return tuple(_whole_folder(_tidy(entry)) for entry in self.deny_dirs)
+        return tuple(_strip_wildcard(_normalise(entry)) for entry in self.deny_dirs)
 
     @functools.cached_property
-    def _allowed(self) -> tuple[tuple[re.Pattern[str], ...], ...]:
-        entries = (_tidy(entry).lstrip("/").removesuffix("/**") for entry in self.allow_dirs)
-        return tuple(_components(entry) for entry in entries if entry)
+    def _allow_entries(self) -> tuple[tuple[re.Pattern[str], ...], ...]:
+        entries = (_normalise(entry).lstrip("/").removesuffix("/**") for entry in self.allow_dirs)
+        return tuple(_compile_parts(entry) for entry in entries if entry)
 
 
-def _plain(name: str) -> str:
+def _fold(name: str) -> str:
     if name.isascii():
         return name.casefold()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
@@ -167,18 +168,18 @@ def _paths_down_to(rel: str) -> Iterator[str]:
         yield rel
 
 
-def _tidy(entry: str) -> str:
-    """One spelling for './a/', 'a\\b' and '**/a'; a blank entry becomes '' and matches nothing."""
-    plain = _plain(entry.strip().replace("\\", "/"))
+def _normalise(entry: str) -> str:
+    """Normalise './a/', 'a\\b' and '**/a'; a blank entry becomes '' and matches nothing."""
+    plain = _fold(entry.strip().replace("\\", "/"))
     if plain.strip("/") in (".", ""):
         return "." if plain else ""
     plain = plain.removeprefix("./").rstrip("/")
-    # 'Any folder, then this name' is what a bare name means already.
+    # A bare name already matches in any folder.
     return plain.removeprefix("**/") if plain.count("/") == 1 else plain
 
 
-def _whole_folder(entry: str) -> str:
-    # Denying all that is in a folder is denying the folder, including its own files.
+def _strip_wildcard(entry: str) -> str:
+    # Denying everything in a folder denies the folder itself.
     return entry.removesuffix("/**").removesuffix("/*") or entry
 
 
@@ -187,38 +188,38 @@ def _is_suffix(pattern: str) -> bool:
 
 
 def _names_regex(entries: Iterable[str]) -> re.Pattern[str]:
-    return _union(_translate(entry) for entry in entries if entry and "/" not in entry)
+    return _join_patterns(_translate(entry) for entry in entries if entry and "/" not in entry)
 
 
 def _paths_regex(entries: Iterable[str]) -> re.Pattern[str]:
-    return _union(_translate_path(entry) for entry in entries if "/" in entry)
+    return _join_patterns(_translate_path(entry) for entry in entries if "/" in entry)
 
 
 def _translate(entry: str) -> str:
-    # A folder may really be called '[Archive]': match the letters as well as the glob.
+    # A folder may be named '[Archive]': match the literal name as well as the glob.
     literal = f"|{re.escape(entry)}\\Z" if "[" in entry else ""
     return f"(?:{fnmatch.translate(entry)}{literal})"
 
 
 def _translate_path(entry: str) -> str:
-    """'*' also crosses '/', '**/' may stand for no folder at all, a leading '/' is the root."""
+    """'*' also matches '/', '**/' also matches no folder, a leading '/' is the root."""
     floating = "(?:.*/)?" if entry.startswith("**/") else ""
     rest = entry.removeprefix("**/").lstrip("/")
     return f"{floating}(?:{_translate(rest)}|{_translate(rest.replace('/**/', '/'))})"
 
 
-def _union(patterns: Iterable[str]) -> re.Pattern[str]:
+def _join_patterns(patterns: Iterable[str]) -> re.Pattern[str]:
     joined = "|".join(patterns)
     return re.compile(joined, re.DOTALL) if joined else _NOTHING
 
 
-def _components(entry: str) -> tuple[re.Pattern[str], ...]:
+def _compile_parts(entry: str) -> tuple[re.Pattern[str], ...]:
     if entry == ".":
         return ()
     return tuple(re.compile(_translate(part)) for part in entry.split("/"))
 
 
-def _reach(parts: list[str], entry: tuple[re.Pattern[str], ...]) -> Access:
+def _match_entry(parts: list[str], entry: tuple[re.Pattern[str], ...]) -> Access:
     if not all(pattern.match(part) for part, pattern in zip(parts, entry, strict=False)):
         return Access.CLOSED
     return Access.OPEN if len(parts) >= len(entry) else Access.PASSAGE

@@ -1,8 +1,8 @@
-"""Walk a vault: which notes are there, with the facts that tell a changed one.
+"""Walk a vault: which notes exist, with size, time and file id, which reveal a change.
 
-One pass, one stat per admitted file, no file is opened. What is left out and could surprise the
-user is reported with a reason; what the rules exclude is not. A folder that cannot be read is
-told apart from an empty one, so that nobody takes its notes for deleted.
+One pass, one stat per admitted file, no file is opened. A skipped file that the user may miss is
+reported with a reason; what the rules exclude is not. An unreadable folder is distinguished from
+an empty one, so that its notes are not taken for deleted.
 """
 
 import errno
@@ -29,7 +29,7 @@ from obsidian_rag.vault.tree import (
     walk_folders,
 )
 
-_COUNT_EVERY = 256
+_COUNT_INTERVAL_FILES = 256
 # Inode numbers are unsigned 64 bits, SQLite's integers signed.
 _FILE_ID_BITS = 0x7FFF_FFFF_FFFF_FFFF
 
@@ -51,7 +51,7 @@ class SkippedFile(NamedTuple):
 
 
 class RootIdentity(NamedTuple):
-    """The folder itself, whatever it is called: a mount point without its disk is another one."""
+    """Identifies the folder itself: a mount point without its disk is a different folder."""
 
     device: int
     inode: int
@@ -59,7 +59,7 @@ class RootIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a walk found. Only a complete one may be used to conclude that notes are gone."""
+    """What a walk found. Only a complete scan shows that notes are gone."""
 
     files: list[FileEntry]
     skipped: list[SkippedFile]
@@ -76,25 +76,25 @@ def scan(
     on_count: Callable[[int], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Scan:
-    """Walk the vault. `on_count` hears the number of notes now and then; `stop` ends it early.
+    """Walk the vault. `on_count` is called with the number of notes so far; `stop` ends it early.
 
     Raises:
-        NotFound: the vault's folder is missing, is no folder, cannot be read, or went away.
+        NotFound: the vault's folder is missing, is not a folder, is unreadable, or disappeared.
     """
     before = _root_status(root)
     walk = _Walk(os.path.realpath(root), rules)
     is_complete = True
     counted = 0
     for _ in walk_folders(walk, walk.todo, walk.links):
-        if on_count and len(walk.files) - counted >= _COUNT_EVERY:
+        if on_count and len(walk.files) - counted >= _COUNT_INTERVAL_FILES:
             counted = len(walk.files)
             on_count(counted)
         if stop and stop():
             is_complete = False
             break
-    # A disk pulled out during the walk looks like a vault without notes.
+    # A disk removed during the walk looks like a vault without notes.
     if not os.path.samestat(before, _root_status(root)):
-        raise _no_vault(root, "was replaced while it was being read")
+        raise _vault_error(root, "was replaced while it was being read")
     if on_count and len(walk.files) != counted:
         on_count(len(walk.files))
     return Scan(
@@ -108,9 +108,9 @@ def scan(
 
 
 def scan_paths(root: Path, rules: Rules, paths: Iterable[str]) -> Scan:
-    """Look at these files only, by listing their folders; the ones not there are left out.
+    """Scan these files only, by listing their folders; missing ones are left out.
 
-    A folder among them makes the scan incomplete: only a walk can tell what it holds.
+    A folder among them makes the scan incomplete: only a walk can list its notes.
 
     Raises:
         NotFound: the vault's folder is not there.
@@ -128,10 +128,10 @@ def scan_paths(root: Path, rules: Rules, paths: Iterable[str]) -> Scan:
 
 
 def file_entry(rel: str, status: os.stat_result, is_linked: bool = False) -> FileEntry:
-    """The entry for a file with this status; a scan and a read of the same file give the same.
+    """The entry for a file with this status, the same from a scan and from a read.
 
-    A symlinked file shares its identity with its target, so it has none of its own. Windows
-    tells the identity of an open file only, not while walking.
+    A symlinked file would share its target's id, so it has none. Windows reports the id of an open
+    file only, not while walking.
     """
     file_id = None if is_linked or WINDOWS else status.st_ino & _FILE_ID_BITS
     return FileEntry(rel, status.st_size, status.st_mtime_ns, file_id)
@@ -148,8 +148,17 @@ def root_identity(root: Path) -> RootIdentity | None:
     return RootIdentity(status.st_dev, status.st_ino)
 
 
+def is_same_file(root: Path, known: FileEntry) -> bool | None:
+    """Whether a file still has this entry, by one stat; None if it is gone."""
+    try:
+        status = os.stat(os.path.join(root, known.rel_path))  # noqa: PTH116, PTH118  (called often)
+    except OSError:
+        return None
+    return file_entry(known.rel_path, status, is_linked=known.file_id is None) == known
+
+
 def find_files(root: Path, paths: Iterable[str]) -> Mapping[str, FileEntry]:
-    """Those of a few files that are there; no folder is walked."""
+    """The entries of those files that exist; no folder is walked."""
     found = {}
     for path in paths:
         file = os.path.join(root, path)  # noqa: PTH118  (called often)
@@ -160,12 +169,12 @@ def find_files(root: Path, paths: Iterable[str]) -> Mapping[str, FileEntry]:
     return found
 
 
-# Its path as listed and as it really is, and what may be done with it.
+# Its path as listed, its real path, and the access to it.
 _Folder = tuple[str, str, Access]
 
 
 class _Walk:
-    """The state of one walk. A folder is known by two paths: as listed and as it really is."""
+    """The state of one walk. A folder has two paths: as listed, and its real one."""
 
     def __init__(self, real_root: str, rules: Rules) -> None:
         self.root = real_root
@@ -179,10 +188,10 @@ class _Walk:
         self._base = real_root.rstrip(os.sep) + "/"
         self.todo: list[_Folder] = [("", "", rules.root_access)]
         self.links: list[tuple[str, str]] = []
-        self._read: set[str] = set()
+        self._read_folders: set[str] = set()
 
     def one_folder(self, rel: str) -> None:
-        """List one folder, if the rules open it and it really lies in the vault."""
+        """List one folder, if the rules allow it and its real path is in the vault."""
         real = os.path.realpath(self._base + rel)
         access = self.rules.access(rel) if rel else self.rules.root_access
         if access is Access.OPEN and is_within(self.root, real):
@@ -191,29 +200,29 @@ class _Walk:
                 list_folder(self, (rel, real_rel, access))
 
     def path(self, folder: _Folder) -> str | None:
-        """A folder is read once, by whatever paths it is reached."""
+        """The folder's real path; None if it was read already, by another path."""
         _, real_rel, access = folder
         if access is Access.OPEN:
-            if real_rel in self._read:
+            if real_rel in self._read_folders:
                 return None
-            self._read.add(real_rel)
+            self._read_folders.add(real_rel)
         self.folders += 1
         return self._base + real_rel
 
     def lost(self, folder: _Folder, error: OSError) -> None:
-        """A folder that cannot be read is told; without the vault's own there is no scan."""
+        """Record an unreadable folder; if it is the vault's own, the scan fails."""
         rel = folder[0]
         if not rel:
             is_away = is_gone(error)
             unread = f"cannot be read ({error.strerror})"
             why = "went away while it was being read" if is_away else unread
-            raise _no_vault(Path(self.root), why) from None
+            raise _vault_error(Path(self.root), why) from None
         if not is_gone(error):
             self._skip(f"{rel}/", "unreadable")
             self.unreadable.append(rel)
 
     def entries(self, entries: "Iterator[os.DirEntry[str]]", folder: _Folder) -> None:
-        """Take the notes, and go on below."""
+        """Collect the notes, and queue the subfolders."""
         rel, real_rel, access = folder
         is_open = access is Access.OPEN
         prefix = f"{rel}/" if rel else ""
@@ -228,31 +237,33 @@ class _Walk:
                 elif is_temporary(name):
                     self.leftovers.append(real_prefix + name)
             elif entry.is_symlink() or (WINDOWS and is_link(entry.stat(follow_symlinks=False))):
-                self._link(entry, prefix + name, real_rel, is_open and admits_name(rel, name))
+                self._add_link(entry, prefix + name, real_rel, is_open and admits_name(rel, name))
             elif entry.is_dir(follow_symlinks=False):
                 below = access_below(access, prefix + name)
                 if below and (is_harmless(name) or self._is_safe(prefix + name, "/")):
-                    self._subfolder(prefix + name, real_prefix + name, below)
+                    self._add_subfolder(prefix + name, real_prefix + name, below)
             elif (
                 is_open
                 and admits_name(rel, name)
                 and (is_harmless(name) or self._is_safe(prefix + name))
             ):
-                self._file(entry, prefix + name)
+                self._add_file(entry, prefix + name)
 
-    def _subfolder(self, rel: str, real_rel: str, access: Access) -> None:
-        # Below a followed link the folder's own place may be denied though its name is not.
+    def _add_subfolder(self, rel: str, real_rel: str, access: Access) -> None:
+        # Below a followed link the folder's real path may be denied even if this path is not.
         if rel == real_rel or not self.rules.denies_dir(real_rel):
             self.todo.append((rel, real_rel, access))
 
-    def _file(self, entry: "os.DirEntry[str]", rel: str, is_linked: bool = False) -> None:
+    def _add_file(self, entry: "os.DirEntry[str]", rel: str, is_linked: bool = False) -> None:
         status = file_status(entry, follows=is_linked, max_bytes=self._max_bytes)
         if isinstance(status, str):
             self._skip(rel, status)
         elif status is not None:
             self.files.append(file_entry(rel, status, is_linked))
 
-    def _link(self, entry: "os.DirEntry[str]", rel: str, real_folder: str, is_wanted: bool) -> None:
+    def _add_link(
+        self, entry: "os.DirEntry[str]", rel: str, real_folder: str, is_wanted: bool
+    ) -> None:
         try:
             status = entry.stat()
         except OSError as error:
@@ -266,19 +277,19 @@ class _Walk:
             if self.rules.admits_dir(rel) and self._is_safe(rel, "/"):
                 self.links.append((rel, real_folder))
         elif is_wanted and self._is_safe(rel):
-            self._linked_file(entry, rel)
+            self._add_linked_file(entry, rel)
 
-    def _linked_file(self, entry: "os.DirEntry[str]", rel: str) -> None:
+    def _add_linked_file(self, entry: "os.DirEntry[str]", rel: str) -> None:
         real = os.path.realpath(entry.path)
         if not is_within(self.root, real):
             self._skip(rel, "outside_vault")
             return
         folder, _, name = self._relative(real).rpartition("/")
         if not name.startswith(".") and not self.rules.denies_dir(folder):
-            self._file(entry, rel, is_linked=True)
+            self._add_file(entry, rel, is_linked=True)
 
     def follow(self, rel: str, real_folder: str) -> None:
-        """Walk a linked folder that lies in the vault, unless it holds the link."""
+        """Queue a linked folder in the vault, unless it contains the link itself."""
         name = rel.rpartition("/")[2]
         place = self._base + (f"{real_folder}/{name}" if real_folder else name)
         real = os.path.realpath(place)
@@ -287,7 +298,7 @@ class _Walk:
         elif is_within(real, os.path.realpath(self._base + real_folder)):
             self._skip(f"{rel}/", "symlink_loop")
         elif not self.rules.denies_dir(self._relative(real)):
-            # Read already (by its own path, which is the better one) or reached only by a link.
+            # If it was read already by its own path, `path` skips it.
             self.todo.append((rel, self._relative(real), self.rules.access(rel)))
 
     def _relative(self, real: str) -> str:
@@ -307,13 +318,13 @@ def _root_status(root: Path) -> os.stat_result:
     try:
         status = root.stat()
     except OSError as error:
-        raise _no_vault(root, f"cannot be opened ({error.strerror})") from None
+        raise _vault_error(root, f"cannot be opened ({error.strerror})") from None
     if not stat.S_ISDIR(status.st_mode):
-        raise _no_vault(root, "is not a folder")
+        raise _vault_error(root, "is not a folder")
     return status
 
 
-def _no_vault(root: Path, why: str) -> NotFound:
+def _vault_error(root: Path, why: str) -> NotFound:
     return NotFound(
         f"The vault {root} {why}.",
         "Check that the disk is connected and the path is right; "

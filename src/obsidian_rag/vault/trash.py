@@ -1,7 +1,7 @@
-"""Take a file out of a vault, or put it back: the trash lies outside, and a copy comes first.
+"""Move a file to the trash outside the vault, or restore it.
 
-Threat: a deletion that arrives over the network and was a mistake, or a crash in the middle of
-one. So the bytes are on the disk twice before they are there once.
+Threat: a deletion that arrives over the network by mistake, or a crash in the middle of one. So
+the copy is on the disk before the file is removed.
 """
 
 import contextlib
@@ -34,15 +34,15 @@ _RESTORED = "restored"
 
 
 def remove_file(root: Path, rel: str, expected_hash: str, keep_at: Path) -> None:
-    """Move the file with this content to `keep_at`, then remove folders left with nothing.
+    """Move the file with this content to `keep_at`, then remove folders that became empty.
 
-    Asked again after a crash, with the same `keep_at`, it finishes what it began.
+    Called again after a crash, with the same `keep_at`, it finishes the move.
 
     Raises:
-        NoteChanged: the file is not, or no longer, what the caller thinks.
+        NoteChanged: the file does not have the expected content.
         ReadOnly: the file or its folder may not be changed.
-        SecurityViolation: the path leaves the vault, or `keep_at` lies in it.
-        IndexerFailed: the disk is full or failed, or `keep_at` holds something else.
+        SecurityViolation: the path leaves the vault, or `keep_at` is inside it.
+        IndexerFailed: the disk is full or failed, or another file is at `keep_at`.
     """
     _refuse_inside(root, keep_at)
     rel = own_path(root, rel)
@@ -57,11 +57,11 @@ def remove_file(root: Path, rel: str, expected_hash: str, keep_at: Path) -> None
 
 
 def keep_copy(root: Path, data: bytes, mtime_ns: int, keep_at: Path) -> None:
-    """Put a copy of some content into the trash; the vault stays as it is.
+    """Put a copy of some content into the trash, without changing the vault.
 
     Raises:
-        SecurityViolation: `keep_at` lies in the vault.
-        IndexerFailed: the disk is full or failed, or `keep_at` holds something else.
+        SecurityViolation: `keep_at` is in the vault.
+        IndexerFailed: the disk is full or failed, or another file is at `keep_at`.
     """
     _refuse_inside(root, keep_at)
     with told_plainly(str(keep_at)):
@@ -69,13 +69,13 @@ def keep_copy(root: Path, data: bytes, mtime_ns: int, keep_at: Path) -> None:
 
 
 def restore_file(root: Path, rel: str, kept_at: Path) -> FileEntry:
-    """Put a kept file back at `rel`, or at a free name beside it; `kept_at` stays as it is.
+    """Restore a kept file at `rel`, or at a free name beside it; the copy at `kept_at` stays.
 
-    It is as new as its return: with its old time, other devices could take it for what they
-    have deleted.
+    It gets the current time: with its old time, other devices could take it for the file that they
+    deleted.
 
     Raises:
-        NotFound: the trash does not have it any more.
+        NotFound: it is no longer in the trash.
         ReadOnly, SecurityViolation, IndexerFailed: as for `replace_file`.
     """
     try:
@@ -95,7 +95,7 @@ def restore_file(root: Path, rel: str, kept_at: Path) -> FileEntry:
 
 
 def discard_kept(kept_at: Path) -> None:
-    """Remove a file from the trash for good, and its folder if that was the last one in it."""
+    """Delete a file from the trash, and its folder if that is then empty."""
     with told_plainly(str(kept_at)):
         kept_at.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
@@ -120,7 +120,7 @@ def _read_expected(root: Path, rel: str, expected_hash: str) -> tuple[bytes, Fil
 
 
 def _keep(keep_at: Path, data: bytes, mtime_ns: int) -> None:
-    """Write a private copy that is whole, or not there at all, whenever the power fails."""
+    """Write a private copy atomically: after a power cut it is complete or missing."""
     if keep_at.exists():
         if keep_at.read_bytes() != data:
             raise IndexerFailed(
@@ -139,14 +139,14 @@ def _keep(keep_at: Path, data: bytes, mtime_ns: int) -> None:
             move_to_free_name((None, temporary), (None, str(keep_at)), str(keep_at))
         finally:
             Path(temporary).unlink(missing_ok=True)
-    _settle_path(keep_at.parent)
+    _sync_folder(keep_at.parent)
 
 
 def _make_private(folder: Path) -> None:
     missing = [above for above in (folder, *folder.parents) if not above.exists()]
     for above in reversed(missing):
         above.mkdir(mode=0o700, exist_ok=True)
-        _settle_path(above.parent)
+        _sync_folder(above.parent)
 
 
 def _write(temporary: str, data: bytes) -> None:
@@ -157,7 +157,7 @@ def _write(temporary: str, data: bytes) -> None:
         os.fsync(descriptor)
 
 
-def _settle_path(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     if os.name == "nt":
         return  # Windows opens no folders, and syncs their names itself
     descriptor = os.open(folder, os.O_RDONLY)

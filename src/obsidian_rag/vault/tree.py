@@ -1,7 +1,7 @@
-"""The one walk through a vault's folders, and what every walk says of a file or a name.
+"""The folder walk that all others share, and the checks of a file or a name that they need.
 
-What is looked for differs: notes (`scan`), every file that can be synced (`walk`), folders to watch
-(`folders`). Each of them is a visitor here and says what an entry means to it.
+There are three visitors: for notes (`scan`), for every file that can be synced (`walk`), and for
+folders to watch (`fs_events`). Each decides what to do with an entry.
 """
 
 import os
@@ -19,37 +19,37 @@ F = TypeVar("F", contravariant=True)
 
 
 class Visitor(Protocol[F]):
-    """What a walk is made for; a folder is whatever the visitor knows one by."""
+    """Receives what a walk finds; each visitor chooses its own type for a folder."""
 
     def path(self, folder: F) -> str | None:
-        """Where to list a folder; None if there is no need to."""
+        """The path at which to list a folder; None to skip it."""
 
     def entries(self, entries: "Iterator[os.DirEntry[str]]", folder: F) -> None:
-        """Take in what is in a folder, and add to what is to be walked."""
+        """Process the entries of a folder, and queue the folders to walk next."""
 
     def lost(self, folder: F, error: OSError) -> None:
-        """Hear of a folder that cannot be listed; `is_gone` tells one that is not there."""
+        """Handle a folder that cannot be listed; `is_gone` detects a missing one."""
 
     def follow(self, rel: str, place: str) -> None:
-        """See whether a link to a folder is to be walked; it is known by path and place."""
+        """Decide whether to walk a link to a folder, given by its path and its place."""
 
 
 def walk_folders(
     visitor: Visitor[F], folders: list[F], links: list[tuple[str, str]]
 ) -> Iterator[None]:
-    """List one folder per step: real folders first, then what only a link leads to."""
+    """List one folder per step: real folders first, then those reached only by a link."""
     while folders or links:
         if folders:
             list_folder(visitor, folders.pop())
             yield
         else:
-            # Of several links to one folder the same one must win each time.
+            # Sorted, so that of several links to one folder always the same one wins.
             links.sort(reverse=True)
             visitor.follow(*links.pop())
 
 
 def list_folder(visitor: Visitor[F], folder: F) -> None:
-    """List one folder."""
+    """Pass the entries of one folder to the visitor."""
     path = visitor.path(folder)
     if path is None:
         return
@@ -61,14 +61,14 @@ def list_folder(visitor: Visitor[F], folder: F) -> None:
 
 
 def is_gone(error: OSError) -> bool:
-    """Whether what was to be listed is not there, as against not to be read."""
+    """Whether the folder is missing, rather than unreadable."""
     return isinstance(error, FileNotFoundError | NotADirectoryError)
 
 
 def file_status(
     entry: "os.DirEntry[str]", *, follows: bool = False, max_bytes: int | None = None
 ) -> os.stat_result | str | None:
-    """The status of a regular file, why it is left out, or None if it is gone."""
+    """The status of a regular file, the reason why it is skipped, or None if it is gone."""
     try:
         status = entry.stat(follow_symlinks=follows)
     except FileNotFoundError:
@@ -85,12 +85,12 @@ def file_status(
 
 
 def in_the_cloud(name: str) -> str | None:
-    """The file of which this hidden one is what macOS leaves when it moves it to the cloud."""
+    """The original name, if this is the placeholder of a file that macOS moved to iCloud."""
     return name[1 : -len(_ICLOUD)] if name.endswith(_ICLOUD) else None
 
 
 def unsafe_name(rel: str) -> str | None:
-    """Why the boundary would not let this path in again when it is to be read."""
+    """Why the boundary would refuse to read this path; None if it would not."""
     try:
         rel.encode()
         check_relative(rel)
@@ -102,11 +102,11 @@ def unsafe_name(rel: str) -> str | None:
 
 
 def speakable(rel: str) -> str:
-    """A path that can be written down, whatever bytes the disk has for it."""
+    """A path with bytes that are not UTF-8 escaped, so that it can be printed and stored."""
     return rel.encode("utf-8", "backslashreplace").decode()
 
 
 def is_link(status: os.stat_result) -> bool:
-    """Whether this is a symlink or what Windows has in its place."""
+    """Whether this is a symlink or a Windows junction."""
     is_junction = _JUNCTION is not None and getattr(status, "st_reparse_tag", 0) == _JUNCTION
     return stat.S_ISLNK(status.st_mode) or is_junction

@@ -1,4 +1,4 @@
-"""One vault as a value: which it is, where it is, and what may be done with it."""
+"""One vault as a value: its identity, its folder, and whether it may be changed."""
 
 import contextlib
 from collections.abc import Callable
@@ -23,9 +23,9 @@ class VaultMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """One vault; the primary one has a link id once it was indexed, and an empty one until then.
+    """One vault; the link id of the primary one is empty until it has been indexed.
 
-    What stands on the disk is asked for at every call: a value keeps nothing that could change.
+    Every call reads the disk: the value caches nothing that could change.
     """
 
     root: Path
@@ -44,10 +44,10 @@ class Vault:
         return "Linked vault" + (" (read-only)" if self.mode is VaultMode.READ_ONLY else "")
 
     def must_be_writable(self) -> None:
-        """Every writer asks this first.
+        """Refuse a read-only vault; every writer calls this first.
 
         Raises:
-            ReadOnly: the vault is linked to be read only.
+            ReadOnly: the vault is linked as read-only.
         """
         if self.mode is not VaultMode.READ_WRITE:
             raise ReadOnly(
@@ -57,7 +57,7 @@ class Vault:
 
     @property
     def max_file_bytes(self) -> int:
-        """How large a note may be."""
+        """The size limit of a note."""
         return self.rules.max_file_bytes
 
     def scan(self, stop: Callable[[], bool] | None = None) -> Scan:
@@ -72,21 +72,21 @@ class Vault:
         """The note at this path.
 
         Raises:
-            NoteChanged: somebody keeps writing to it.
+            NoteChanged: another program keeps writing to it.
             SecurityViolation: the path leaves the vault.
         """
         return read_note(self.root, path, self.max_file_bytes)
 
     def relative(self, name: str) -> str:
-        """What a caller calls a note, as a path relative to the vault.
+        """A caller's path of a note, made relative to the vault.
 
         Raises:
-            SecurityViolation: it leads out of the vault.
+            SecurityViolation: it leaves the vault.
         """
         return relative_to_root(self.root, name)
 
     def has_note(self, path: str) -> bool:
-        """Whether there is a file at this path that the rules admit."""
+        """Whether the rules admit this path and there is a file at it."""
         if not self.rules.admits_file(path):
             return False
         with contextlib.suppress(OSError):  # a name may be longer than the disk allows
@@ -94,7 +94,7 @@ class Vault:
         return False
 
     def real_path(self, path: str) -> str:
-        """Where a note really is, relative to the vault, whatever links lead there.
+        """The path of a note relative to the vault, with symlinks resolved.
 
         Raises:
             SecurityViolation: it is outside the vault.
@@ -103,7 +103,7 @@ class Vault:
 
 
 def configured_vault(config: Config) -> Vault:
-    """The vault that the settings name, without what an index knows of it.
+    """The vault from the settings, without the link id that an index would add.
 
     Raises:
         ConfigInvalid: no vault is configured.

@@ -1,7 +1,7 @@
 """Walk a vault for every file that can be synced, without opening one.
 
-What is there but cannot be synced (a symlink, a folder that may not be read, a file that lives
-in the cloud) is named, so that nobody takes it, or what it may hold, for deleted.
+What exists but cannot be synced (a symlink, an unreadable folder, a file that is only in the
+cloud) is listed, so that it and its content are not taken for deleted.
 """
 
 import os
@@ -27,10 +27,10 @@ from obsidian_rag.vault.tree import (
 
 @dataclass(frozen=True, slots=True)
 class FileWalk:
-    """What a walk saw. A known file that is neither in `files` nor hidden by `unseen` is gone."""
+    """What a walk found. A known file that is neither in `files` nor hidden by `unseen` is gone."""
 
     files: list[FileEntry]
-    # Path of a file or folder that is there but was left out, and why; "" is the root itself.
+    # Path of a file or folder that exists but was left out, and why; "" is the root itself.
     unseen: Mapping[str, str]
     is_complete: bool
     is_empty: bool
@@ -44,7 +44,7 @@ class FileWalk:
         return "" not in self.unseen
 
     def may_hide(self, rel: str) -> bool:
-        """Whether this file may be there although it was not seen."""
+        """Whether this file may exist although the walk did not find it."""
         if not self.has_root:
             return True
         # Folded: the disk may spell a folder in another case than the database does.
@@ -55,7 +55,7 @@ class FileWalk:
 
 
 def walk_files(root: Path) -> FileWalk:
-    """Every regular file below `root` that is not hidden; a missing root is a finding too."""
+    """Every regular file below `root` that is not hidden; a missing root is not an error."""
     try:
         before = root.stat()
         walk = _Walk(os.path.realpath(root))
@@ -66,7 +66,7 @@ def walk_files(root: Path) -> FileWalk:
         return _without_root("missing")
     except OSError:
         return _without_root("unreadable")
-    # A disk pulled out during the walk looks like a vault without files.
+    # A disk removed during the walk looks like a vault without files.
     if not os.path.samestat(before, after):
         return _without_root("replaced")
     hiding = frozenset(map(folded, walk.unseen))
@@ -76,13 +76,11 @@ def walk_files(root: Path) -> FileWalk:
 
 
 def folded(rel: str) -> str:
-    """What two spellings of one path have in common on a disk that ignores case."""
+    """The key under which two spellings of a path are equal, on a disk that ignores case."""
     return unicodedata.normalize("NFC", rel).casefold()
 
 
 class _Walk:
-    """The state of one walk."""
-
     def __init__(self, real_root: str) -> None:
         self.files: list[FileEntry] = []
         self.unseen: dict[str, str] = {}
@@ -93,16 +91,16 @@ class _Walk:
         self.todo = [""]
 
     def path(self, folder: str) -> str:
-        """No folder is reached twice: links are not followed."""
+        """The folder's path; none is reached twice, because links are not followed."""
         return self._base + folder
 
     def entries(self, entries: "Iterator[os.DirEntry[str]]", folder: str) -> None:
-        """Take the files, and go on below."""
+        """Collect the files, and queue the subfolders."""
         for entry in entries:
-            self._entry(entry, f"{folder}/{entry.name}" if folder else entry.name)
+            self._add_entry(entry, f"{folder}/{entry.name}" if folder else entry.name)
 
     def lost(self, folder: str, error: OSError) -> None:
-        """What may be in a folder that cannot be read is not known."""
+        """Record an unreadable folder: its content is unknown."""
         if not folder:
             raise error
         if not is_gone(error):
@@ -110,9 +108,9 @@ class _Walk:
             self.is_complete = False
 
     def follow(self, rel: str, place: str) -> None:
-        """Never asked: links are left out."""
+        """Never called: links are left out."""
 
-    def _entry(self, entry: "os.DirEntry[str]", rel: str) -> None:
+    def _add_entry(self, entry: "os.DirEntry[str]", rel: str) -> None:
         name = entry.name
         if name[0] == ".":
             if (original := in_the_cloud(name)) is not None:
@@ -129,9 +127,9 @@ class _Walk:
             else:
                 self.todo.append(rel)
         else:
-            self._file(entry, rel)
+            self._add_file(entry, rel)
 
-    def _file(self, entry: "os.DirEntry[str]", rel: str) -> None:
+    def _add_file(self, entry: "os.DirEntry[str]", rel: str) -> None:
         status = file_status(entry)
         if isinstance(status, str):
             self._leave_out(rel, status)

@@ -2,7 +2,7 @@
 
 Threat: losing an edit the user made in Obsidian while we prepared ours, leaving half a note
 after a crash, and planting a file where programs look for code (`.obsidian/plugins`). So the new
-content is written beside the file, the file is compared once more, and only then replaced.
+content is written beside the file, the file is compared again, and only then replaced.
 """
 
 import contextlib
@@ -26,19 +26,19 @@ from obsidian_rag.vault.temporary import temporary_name
 
 _WINDOWS = os.name == "nt"
 CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
-# Some disks take times of the year 2400; SQLite has no number for their nanoseconds.
+# Some disks accept times up to the year 2400; their nanoseconds overflow an SQLite integer.
 _LAST_MTIME_NS = 2**63 - 1
 
 
 def replace_note(root: Path, rel: str, expected_hash: str | None, data: bytes) -> None:
     """Put `data` in place of the content whose hash is `expected_hash` (None: create the note).
 
-    Missing folders are made for a new note. A symlinked note stays a link; its target changes.
+    Missing folders are created for a new note. A symlinked note stays a link; its target changes.
 
     Raises:
-        NoteChanged: the note is not, or no longer, what the caller based the edit on.
+        NoteChanged: the note is not the one that the edit was based on.
         ReadOnly: the note, its folder or the disk may not be written.
         SecurityViolation: the path leaves the vault or is hidden.
         IndexerFailed: the disk is full or failed; the note is as it was.
@@ -49,9 +49,9 @@ def replace_note(root: Path, rel: str, expected_hash: str | None, data: bytes) -
 def swap(
     root: Path, rel: str, expected_hash: str | None, data: bytes, mtime_ns: int | None = None
 ) -> os.stat_result:
-    """Do what `replace_note` says, with any file; the status of the new file.
+    """Like `replace_note`, for any file; returns the status of the new file.
 
-    The status is that of what we wrote: nobody's later edit can be taken for ours.
+    The status is that of our own write, so that a later edit is not taken for ours.
     """
     with entered(root, rel, create=expected_hash is None) as (folder, name):
         status = check_content(name, folder, rel, expected_hash)
@@ -59,7 +59,7 @@ def swap(
         try:
             _write(temporary, folder, data, status)
             _copy_attributes(name, temporary, folder, status)
-            written = _dated(temporary, folder, mtime_ns)
+            written = _set_mtime(temporary, folder, mtime_ns)
             check_content(name, folder, rel, expected_hash)
             if expected_hash is None:
                 move_to_free_name((folder, temporary), (folder, name), rel)
@@ -74,7 +74,7 @@ def swap(
 
 @contextlib.contextmanager
 def entered(root: Path, rel: str, *, create: bool = False) -> Iterator[tuple[int | None, str]]:
-    """The folder of `rel`, opened for a change, as `folder_of` gives it; failures told plainly."""
+    """Like `folder_of`, for a change: refuses hidden paths and raises our errors."""
     _refuse_hidden(root, rel)
     with told_plainly(rel), folder_of(root, rel, create=create) as place:
         yield place
@@ -91,7 +91,7 @@ def _refuse_hidden(root: Path, rel: str) -> None:
 def check_content(
     name: str, folder: int | None, rel: str, expected_hash: str | None
 ) -> os.stat_result | None:
-    """The status of the file as expected; None when it is expected not to exist."""
+    """Check that the file has the expected content; its status, or None for a new file."""
     try:
         descriptor = os.open(name, READ_FLAGS, dir_fd=folder)
     except FileNotFoundError:
@@ -106,10 +106,10 @@ def check_content(
             raise NotANote("not_a_file")
         if content_hash(stream.read()) != expected_hash:
             raise changed(rel, "has been edited meanwhile")
-    # Reading a large file takes long enough for an edit.
+    # The file may have been edited while it was read.
     if not _is_same(status, status_of(name, folder)):
         raise changed(rel, "has been edited meanwhile")
-    # Replacing needs no right to the file itself, but the user's wish is plain.
+    # Replacing does not need write access to the file itself, but the user has protected it.
     if not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(errno.EACCES, "the file is write-protected")
     return status
@@ -122,7 +122,7 @@ def _is_same(one: os.stat_result, other: os.stat_result | None) -> bool:
 
 
 def status_of(name: str, folder: int | None) -> os.stat_result | None:
-    """The status of what has this name, without following a link; None if nothing has."""
+    """The status of this name, without following a link; None if it does not exist."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -136,7 +136,7 @@ def beside(name: str) -> str:
 
 
 def _write(temporary: str, folder: int | None, data: bytes, status: os.stat_result | None) -> None:
-    # A private note is never readable in between.
+    # 0600 at first, so that a private note is never readable by others.
     descriptor = os.open(temporary, CREATE_FLAGS, 0o600, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(data)
@@ -154,7 +154,7 @@ def _write(temporary: str, folder: int | None, data: bytes, status: os.stat_resu
 def _copy_attributes(
     name: str, temporary: str, folder: int | None, status: os.stat_result | None
 ) -> None:
-    """Keep extended attributes (labels, ACLs) where the system has and allows them."""
+    """Keep extended attributes (labels, ACLs) where the system supports them."""
     if status is None or folder is None or not hasattr(os, "listxattr"):
         return
     with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
@@ -167,8 +167,8 @@ def _copy_attributes(
                 os.setxattr(target, attribute, os.getxattr(source, attribute))
 
 
-def _dated(temporary: str, folder: int | None, mtime_ns: int | None) -> os.stat_result:
-    """Give the file its time, unless that is none the system can write; its status."""
+def _set_mtime(temporary: str, folder: int | None, mtime_ns: int | None) -> os.stat_result:
+    """Set the modification time, if the system can store it; returns the new status."""
     if mtime_ns is not None and abs(mtime_ns) <= _LAST_MTIME_NS:
         with contextlib.suppress(OverflowError, OSError):
             os.utime(temporary, ns=(mtime_ns, mtime_ns), dir_fd=folder)
@@ -178,10 +178,10 @@ def _dated(temporary: str, folder: int | None, mtime_ns: int | None) -> os.stat_
 def move_to_free_name(
     source: tuple[int | None, str], target: tuple[int | None, str], rel: str
 ) -> None:
-    """A rename, given as (folder, name) twice, that never overwrites: what appears now wins.
+    """Rename `source` to `target`, both as (folder, name), without ever overwriting.
 
     Raises:
-        NoteChanged: the name is not free; `rel` is what the user calls it.
+        NoteChanged: the name is taken; `rel` is its path for the message.
     """
     (old_folder, old), (new_folder, new) = source, target
     try:
@@ -192,46 +192,46 @@ def move_to_free_name(
     except FileExistsError:
         raise changed(rel, "exists already") from None
     except OSError as error:
-        # FAT and some network disks have no hard links; the caller looked a moment ago.
+        # FAT and some network disks have no hard links; the caller has just checked the name.
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
             raise
         os.replace(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
         return
-    # Somebody may have put another file under the old name meanwhile: that one is not ours.
+    # Another program may have put a file under the old name meanwhile: keep that one.
     moved, left = status_of(new, new_folder), status_of(old, old_folder)
     if moved and left and os.path.samestat(moved, left):
         os.unlink(old, dir_fd=old_folder)
 
 
 def settle(folder: int | None) -> None:
-    """Make the names in a folder survive a power cut."""
+    """Sync a folder, so that its names survive a power cut."""
     if folder is not None:
-        # Some network disks cannot sync a folder; the file itself is safe by now.
+        # Some network disks cannot sync a folder; the file itself is synced already.
         with contextlib.suppress(OSError):
             os.fsync(folder)
 
 
 def changed(rel: str, what: str) -> NoteChanged:
-    """The failure of a change whose file is not what it was based on."""
+    """The error if a file is not the one that a change was based on."""
     return NoteChanged(f"'{rel}' {what}; nothing was written.", "Read the note again and retry.")
 
 
 @contextlib.contextmanager
 def told_plainly(rel: str) -> Iterator[None]:
-    """Turn the system's failures to write into ours."""
+    """Translate OSErrors of writing into our errors."""
     try:
         yield
     except NotANote:
         raise SecurityViolation(f"'{rel}' is not a regular file.", "Choose a note.") from None
     except FileNotFoundError:
-        # Its folder, that is: a missing file alone was noticed before.
+        # Its folder: a missing file was found before.
         raise changed(rel, "is gone") from None
     except OSError as error:
         if error.errno in _DENIED:
             raise ReadOnly(
                 f"'{rel}' may not be written ({error.strerror}).", "Check its permissions."
             ) from error
-        if error.errno in _FULL:
+        if error.errno in _DISK_FULL:
             raise IndexerFailed(
                 f"The disk is full; '{rel}' is unchanged.", "Free some space and retry."
             ) from error

@@ -1,4 +1,4 @@
-"""Files as LiveSync keeps them, and back: to the byte what the other devices write."""
+"""Convert files to and from LiveSync's documents, byte for byte as other devices do."""
 
 from obsidian_rag.livesync.codec.documents import Codec, Encoded, MissingChunks
 from obsidian_rag.livesync.codec.entries import Entry

@@ -1,6 +1,6 @@
-"""The id of a chunk: a digest of its content, made the way the other devices make it.
+"""The id of a chunk: a digest of its content, computed as on the other devices.
 
-Equal ids let devices share chunks. A wrong id would do no harm but cost space.
+Equal ids let devices share chunks. A wrong id would only cost space.
 """
 
 import array
@@ -15,14 +15,14 @@ from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX, ENCRYPTED_CHUNK_P
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _MASK = 0xFFFFFFFF
-# LiveSync's own constants: what it puts before a passphrase, and how it seeds its hashes.
+# LiveSync's own constants: the prefix of a passphrase, and the seeds of its hashes.
 _PASSPHRASE_SALT = "a83hrf7f\u0003y7sa8g31"
 _PASSPHRASE_SEED = 0x12345678
 _MIX_SEED = 1
 
 
 class ChunkIds:
-    """Makes chunk ids by one algorithm; with a passphrase, the ids of encrypted chunks."""
+    """Computes chunk ids with one algorithm; with a passphrase, those of encrypted chunks."""
 
     def __init__(self, hash_alg: str, passphrase: str | None) -> None:
         self._algorithm = _ALGORITHMS.get(hash_alg, _xxhash32)
@@ -35,7 +35,7 @@ class ChunkIds:
 
 
 class HashedPassphrase:
-    """What of a passphrase goes into chunk ids, never the whole of it."""
+    """The hash of a part of the passphrase that goes into chunk ids."""
 
     __slots__ = ("number", "text")
 
@@ -57,7 +57,7 @@ def length16(text: str) -> int:
 
 
 def mix(text: str) -> str:
-    """LiveSync's hash without libraries: both halves of `mixed_hash`, as text."""
+    """LiveSync's pure-JavaScript hash: both halves of `mixed_hash`, as text."""
     murmur, fnv = mixed_hash(f"{length16(text)}{text}", _MIX_SEED)
     return _base36(murmur) + _base36(fnv)
 
@@ -79,7 +79,7 @@ def mixed_hash(text: str, seed: int) -> tuple[int, int]:
 def _scramble(unit: int) -> int:
     turned = _rotate(unit * 0xCC9E2D51 & _MASK, 15)
     signed = turned - (1 << 32) if turned >> 31 else turned
-    # JavaScript multiplies in floating point here; what it rounds away is part of the hash.
+    # JavaScript multiplies in floating point here; the rounding is part of the hash.
     return int(float(signed) * float(0x1B873593)) & _MASK
 
 
@@ -103,17 +103,17 @@ def _base36(number: int) -> str:
     return _DIGITS[number] + digits
 
 
-def _dashed(piece: str, passphrase: HashedPassphrase | None) -> bytes:
+def _hash_input(piece: str, passphrase: HashedPassphrase | None) -> bytes:
     secret = "" if passphrase is None else f"{passphrase.text}-"
     return f"{piece}-{secret}{length16(piece)}".encode()
 
 
 def _xxhash64(piece: str, passphrase: HashedPassphrase | None) -> str:
-    return _base36(xxhash.xxh64_intdigest(_dashed(piece, passphrase)))
+    return _base36(xxhash.xxh64_intdigest(_hash_input(piece, passphrase)))
 
 
 def _xxhash32(piece: str, passphrase: HashedPassphrase | None) -> str:
-    return _base36(xxhash.xxh32_intdigest(_dashed(piece, passphrase)))
+    return _base36(xxhash.xxh32_intdigest(_hash_input(piece, passphrase)))
 
 
 def _legacy(piece: str, passphrase: HashedPassphrase | None) -> str:
@@ -123,14 +123,14 @@ def _legacy(piece: str, passphrase: HashedPassphrase | None) -> str:
     return _base36(number - (1 << 32) if number >> 31 else number)
 
 
-def _mixed(piece: str, passphrase: HashedPassphrase | None) -> str:
+def _mixed_purejs(piece: str, passphrase: HashedPassphrase | None) -> str:
     if passphrase is None:
         return mix(f"{piece}-{length16(piece)}")
     return mix(f"{piece}{passphrase.text}{length16(piece)}")
 
 
 def _sha1(piece: str, passphrase: HashedPassphrase | None) -> str:
-    digest = hashlib.sha1(_dashed(piece, passphrase), usedforsecurity=False).digest()
+    digest = hashlib.sha1(_hash_input(piece, passphrase), usedforsecurity=False).digest()
     return base64.b64encode(digest).decode()
 
 
@@ -138,6 +138,6 @@ _ALGORITHMS = {
     "xxhash64": _xxhash64,
     "xxhash32": _xxhash32,
     "": _legacy,
-    "mixed-purejs": _mixed,
+    "mixed-purejs": _mixed_purejs,
     "sha1": _sha1,
 }

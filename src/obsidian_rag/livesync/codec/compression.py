@@ -1,6 +1,6 @@
 """The compressed form of chunk data: a marker, then deflated bytes as base64.
 
-Threat: a small chunk may claim to be gigabytes. What is expanded stops at a limit.
+Threat: a small chunk may expand to gigabytes. So expansion stops at a limit.
 """
 
 import base64
@@ -9,7 +9,7 @@ import zlib
 from obsidian_rag.errors import LivesyncUnreadable
 from obsidian_rag.livesync.codec.chunk_ids import length16
 
-# More than any device cuts: the largest pieces LiveSync knows have some 6 MB.
+# More than any device makes: LiveSync's largest pieces have about 6 MB.
 EXPANDED_LIMIT_BYTES = 64 << 20
 
 _MARKER = "\x0eLZ\x1d"
@@ -20,27 +20,27 @@ _RAW_DEFLATE = -zlib.MAX_WBITS
 
 
 def is_compressed(data: str) -> bool:
-    """Whether chunk data says that it is compressed."""
+    """Whether chunk data is marked as compressed."""
     return data.startswith(_MARKER)
 
 
 def compress(text: str) -> str:
-    """The compressed form of a piece, or the piece itself when that is not longer."""
+    """The compressed form of a piece, or the piece itself if that is not longer."""
     if text.startswith(_BOM):
-        return text  # LiveSync loses the mark when it expands such a piece, and then the file
+        return text  # LiveSync drops the BOM when it expands such a piece, which loses the file
     raw = _as_base64(text)
     deflated = _deflate(text.encode() if raw is None else raw)
     kind = "" if raw is None else _BASE64_MARKER
     stored = f"{_MARKER}{kind}{base64.b64encode(deflated).decode()}"
-    # A piece that looks compressed would be taken for it, so it must be.
+    # A piece that looks compressed must be compressed, or it would be expanded.
     return stored if is_compressed(text) or len(stored) < length16(text) else text
 
 
 def expand(data: str, limit_bytes: int = EXPANDED_LIMIT_BYTES) -> str:
-    """The piece that chunk data stands for, compressed or not.
+    """The piece in chunk data, compressed or not.
 
     Raises:
-        LivesyncUnreadable: it is damaged, or would grow beyond the limit.
+        LivesyncUnreadable: it is damaged, or would exceed the limit.
     """
     if not is_compressed(data):
         return data
@@ -57,7 +57,7 @@ def expand(data: str, limit_bytes: int = EXPANDED_LIMIT_BYTES) -> str:
 
 
 def _as_base64(text: str) -> bytes | None:
-    """The bytes a text encodes, if encoding them again gives the same text."""
+    """The bytes that a text encodes, if encoding them gives the same text again."""
     try:
         raw = base64.b64decode(text, validate=True)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The bytes of a file and the pieces of text that chunks hold, both ways."""
+"""Convert a file's bytes to and from the pieces of text in chunks."""
 
 import base64
 from collections.abc import Callable
@@ -11,10 +11,10 @@ from obsidian_rag.livesync.codec.splitter import split
 from obsidian_rag.livesync.codec.tweaks import Tweaks
 
 _BOM = b"\xef\xbb\xbf"
-# An entry may say size 0 of a file that is not empty; then no more than this is put together.
+# Limit for entries of unknown size: size 0 may also be a file that is not empty.
 LARGEST_UNTOLD = 256 * 2**20
-_OBSOLETE_MARK = "%"
-_OBSOLETE = {chr(0xC0 + byte): byte for byte in range(256)} | {
+_OBSOLETE_PREFIX = "%"
+_OBSOLETE_BYTES = {chr(0xC0 + byte): byte for byte in range(256)} | {
     chr(code): code for code in range(0x26, 0x7F) if chr(code) != ":"
 }
 
@@ -23,7 +23,7 @@ def pieces_of(path: str, data: bytes, tweaks: Tweaks) -> list[str]:
     """The pieces of a file in order, before compression and encryption.
 
     Raises:
-        LivesyncUnreadable: LiveSync keeps such files as UTF-8 text, and this is none.
+        LivesyncUnreadable: LiveSync stores such files as UTF-8 text, and this one is not.
     """
     is_text_file = is_text(path)
     if is_text_file:
@@ -41,22 +41,22 @@ def pieces_of(path: str, data: bytes, tweaks: Tweaks) -> list[str]:
 
 
 def join_pieces(entry: Entry, piece_of: Callable[[str], str]) -> bytes:
-    """The bytes of a file whose pieces are had by their ids.
+    """The bytes of a file; `piece_of` returns a piece by its id.
 
     Raises:
-        LivesyncUnreadable: the pieces do not make the file that the entry speaks of.
+        LivesyncUnreadable: the pieces do not make up the file that the entry describes.
     """
-    data = _joined(entry, piece_of) if entry.inline is None else _inline(entry)
+    data = _join(entry, piece_of) if entry.inline is None else _decode_inline(entry)
     if entry.size in (0, len(data)):
         return data
-    # Some versions of LiveSync drop a byte order mark and still count it.
+    # Some versions of LiveSync drop a byte order mark but still count it.
     if entry.is_text and entry.size == len(data) + len(_BOM) and not data.startswith(_BOM):
         return data
-    raise _wrong_size(entry)
+    raise _wrong_size_error(entry)
 
 
-def _joined(entry: Entry, piece_of: Callable[[str], str]) -> bytes:
-    """Put pieces together, and stop as soon as there is too much: a chunk may come very often."""
+def _join(entry: Entry, piece_of: Callable[[str], str]) -> bytes:
+    """Join the pieces, and stop at the size limit: a chunk may repeat very often."""
     limit = entry.size or LARGEST_UNTOLD
     known: dict[str, bytes] = {}
     parts: list[bytes] = []
@@ -70,11 +70,11 @@ def _joined(entry: Entry, piece_of: Callable[[str], str]) -> bytes:
         parts.append(known[child])
         total += len(known[child])
         if total > limit:
-            raise _wrong_size(entry)
+            raise _wrong_size_error(entry)
     return b"".join(parts)
 
 
-def _inline(entry: Entry) -> bytes:
+def _decode_inline(entry: Entry) -> bytes:
     assert entry.inline is not None
     return _decoder(entry, entry.inline)(entry.inline)
 
@@ -82,13 +82,13 @@ def _inline(entry: Entry) -> bytes:
 def _decoder(entry: Entry, first_piece: str) -> Callable[[str], bytes]:
     if entry.is_text:
         return text_bytes
-    return _from_obsolete if first_piece.startswith(_OBSOLETE_MARK) else from_base64
+    return _decode_obsolete if first_piece.startswith(_OBSOLETE_PREFIX) else from_base64
 
 
-def _from_obsolete(piece: str) -> bytes:
-    """Bytes from the form before base64: one character each, moved where it was not harmless."""
+def _decode_obsolete(piece: str) -> bytes:
+    """Decode the form before base64: one character per byte, unsafe ones shifted."""
     try:
-        return bytes(_OBSOLETE[letter] for letter in piece.removeprefix(_OBSOLETE_MARK))
+        return bytes(_OBSOLETE_BYTES[letter] for letter in piece.removeprefix(_OBSOLETE_PREFIX))
     except KeyError:
         raise LivesyncUnreadable("A piece of a file is in a form we do not know.") from None
 
@@ -103,7 +103,7 @@ def _check_utf8(path: str, data: bytes) -> None:
         ) from None
 
 
-def _wrong_size(entry: Entry) -> LivesyncUnreadable:
+def _wrong_size_error(entry: Entry) -> LivesyncUnreadable:
     return LivesyncUnreadable(
         f"What the database holds of {entry.path!r} has not the size it should have.",
         "Save the file again on a device that has it.",

@@ -1,7 +1,7 @@
 """Encrypt and decrypt whole documents: chunk data, hidden paths and metadata, and eden.
 
-Which documents are encrypted their ids tell: `h:+…` and `syncinfo` hold encrypted data, `f:…`
-hide their path. Reading goes by what is found, as old devices leave old forms behind.
+The id shows what is encrypted: `h:+…` and `syncinfo` hold encrypted data, `f:…` hide their path.
+Reading accepts every form, as old devices leave old forms behind.
 """
 
 import json
@@ -25,7 +25,7 @@ _EDEN_EPOCH = 999999
 
 
 class DocumentCipher:
-    """Documents of one database, with the passphrase and the salt of that database."""
+    """Encrypts and decrypts the documents of one database."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class DocumentCipher:
         *,
         draw: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        """Prepare; nothing slow happens before the first document.
+        """Check the settings; keys are derived later, with the first document.
 
         Raises:
             LivesyncIncompatible: V2 needs the database's salt to write, and there is none.
-            LivesyncPassphrase: the passphrase is no text.
+            LivesyncPassphrase: the passphrase is not valid text.
         """
         encryption.passphrase_bytes(passphrase)
         self._writes_v2 = tweaks.e2ee_algorithm == V2
@@ -57,23 +57,23 @@ class DocumentCipher:
         )
 
     def encrypt(self, document: Document) -> dict[str, object]:
-        """The document as this database wants it written.
+        """The document, encrypted as the database's settings say.
 
         Raises:
-            LivesyncUnreadable: it has text that cannot be written.
+            LivesyncUnreadable: it has text that cannot be encoded.
         """
         doc_id = str(document["_id"])
         found = dict(document)
         if doc_id.startswith(ENCRYPTED_CHUNK_PREFIX) or doc_id == _SYNC_INFO:
-            found |= {"data": self._encrypted(str(document["data"])), "e_": True}
+            found |= {"data": self._encrypt(str(document["data"])), "e_": True}
         if "eden" in found:
-            found["eden"] = self._encrypted_eden(found["eden"])
+            found["eden"] = self._encrypt_eden(found["eden"])
         if doc_id.startswith(OBFUSCATED_PREFIX):
-            found |= self._hidden(document)
+            found |= self._hide_path(document)
         return found
 
     def decrypt(self, document: Document) -> dict[str, object]:
-        """The document as it was before, whichever device wrote it.
+        """The decrypted document, whichever device wrote it.
 
         Raises:
             LivesyncPassphrase: it was encrypted with another passphrase or salt.
@@ -81,18 +81,18 @@ class DocumentCipher:
         """
         found = dict(document)
         if found.get("e_") is True:
-            found["data"] = self._decrypted(_text(found.get("data")))
+            found["data"] = self._decrypt(_text(found.get("data")))
             del found["e_"]
         if str(found.get("_id")).startswith(OBFUSCATED_PREFIX):
-            found |= self._shown(_text(found.get("path")))
+            found |= self._reveal_path(_text(found.get("path")))
         if isinstance(eden := found.get("eden"), Mapping):
-            found["eden"] = self._decrypted_eden(eden)
+            found["eden"] = self._decrypt_eden(eden)
         return found
 
     def decrypt_again(self, text: str) -> str:
-        """What is inside a decrypted text that is still encrypted; else the text.
+        """Decrypt a decrypted text once more if it is still encrypted.
 
-        Some versions of LiveSync encrypt an old chunk a second time when they write it anew.
+        Some versions of LiveSync encrypt an old chunk a second time when they rewrite it.
         """
         if not is_encrypted(text):
             return text
@@ -101,18 +101,18 @@ class DocumentCipher:
         except (LivesyncPassphrase, LivesyncUnreadable):
             return text
 
-    def _encrypted(self, text: str) -> str:
+    def _encrypt(self, text: str) -> str:
         if not self._writes_v2:
             return self._legacy.encrypt(text)
         iv, salt = self._draw(encryption.IV_BYTES), self._draw(encryption.SALT_BYTES)
-        return encryption.encrypt(text, self._master(), iv=iv, salt=salt)
+        return encryption.encrypt(text, self._master_key(), iv=iv, salt=salt)
 
-    def _decrypted(self, text: str) -> str:
+    def _decrypt(self, text: str) -> str:
         if self._reads_v2 and text.startswith(encryption.PREFIX):
-            return encryption.decrypt(text, self._master())
+            return encryption.decrypt(text, self._master_key())
         return self._legacy.decrypt(text)
 
-    def _master(self) -> bytes:
+    def _master_key(self) -> bytes:
         if self._salt is None:
             raise LivesyncPassphrase(
                 "The database has no salt for its encryption.",
@@ -120,7 +120,7 @@ class DocumentCipher:
             )
         return encryption.master_key(self._passphrase, self._salt)
 
-    def _hidden(self, document: Document) -> dict[str, object]:
+    def _hide_path(self, document: Document) -> dict[str, object]:
         path = str(document["path"])
         if not self._writes_v2:
             return {"path": self._legacy.encrypt_path(path)}
@@ -128,21 +128,21 @@ class DocumentCipher:
         hidden: dict[str, object] = {"mtime": 0, "ctime": 0, "size": 0}
         if "children" in document:
             hidden["children"] = []
-        return hidden | {"path": _METADATA_PREFIX + self._encrypted(_json(metadata))}
+        return hidden | {"path": _METADATA_PREFIX + self._encrypt(_json(metadata))}
 
-    def _shown(self, path: str) -> dict[str, object]:
+    def _reveal_path(self, path: str) -> dict[str, object]:
         if self._reads_v2 and path.startswith(_METADATA_PREFIX):
-            metadata = _parsed(self._decrypted(path.removeprefix(_METADATA_PREFIX)))
+            metadata = _parse_object(self._decrypt(path.removeprefix(_METADATA_PREFIX)))
             return {key: metadata[key] for key in _METADATA if key in metadata}
         return {"path": self._legacy.decrypt(path)} if is_encrypted(path) else {}
 
-    def _encrypted_eden(self, eden: object) -> object:
+    def _encrypt_eden(self, eden: object) -> object:
         if self._writes_v2 and not eden:
             return eden
         key = _EDEN_V2 if self._writes_v2 else _EDEN_V1
-        return {key: {"data": self._encrypted(_json(eden)), "epoch": _EDEN_EPOCH}}
+        return {key: {"data": self._encrypt(_json(eden)), "epoch": _EDEN_EPOCH}}
 
-    def _decrypted_eden(self, eden: Mapping[str, object]) -> dict[str, object]:
+    def _decrypt_eden(self, eden: Mapping[str, object]) -> dict[str, object]:
         kinds = [key for key in (_EDEN_V1, _EDEN_V2) if key in eden]
         if not kinds:
             return dict(eden)
@@ -150,7 +150,7 @@ class DocumentCipher:
         for key in kinds:
             kept = eden[key]
             data = kept.get("data") if isinstance(kept, Mapping) else None
-            opened |= _parsed(self._decrypted(_text(data)))
+            opened |= _parse_object(self._decrypt(_text(data)))
         return opened
 
 
@@ -165,7 +165,7 @@ def looks_encrypted(document: Document) -> bool:
 
 
 def needs_salt(document: Document) -> bool:
-    """Whether a document was encrypted in the way that needs the salt of its database."""
+    """Whether a document's encryption (V2) needs the salt of its database."""
     return any(
         isinstance(value, str)
         and value.removeprefix(_METADATA_PREFIX).startswith(encryption.PREFIX)
@@ -183,11 +183,11 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _parsed(text: str) -> dict[str, object]:
+def _parse_object(text: str) -> dict[str, object]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise LivesyncUnreadable("What was encrypted is no part of a document.")
+        raise LivesyncUnreadable("What was encrypted is not part of a document.")
     return value

@@ -1,4 +1,4 @@
-"""A file as LiveSync keeps it: one entry document and the chunks it names, both ways."""
+"""Convert a file to and from LiveSync's documents: one entry and the chunks it names."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _CHUNK = "leaf"
 
 
 class MissingChunks(LivesyncUnreadable):
-    """Chunks of a file are not there, or not yet."""
+    """Chunks of a file are missing; they may still arrive."""
 
     def __init__(self, path: str, ids: tuple[str, ...]) -> None:
         super().__init__(
@@ -40,13 +40,13 @@ class Encoded:
 
 
 class Codec:
-    """Files and documents of one database."""
+    """Converts between files and documents for one database."""
 
     def __init__(self, tweaks: Tweaks, passphrase: str | None, salt: bytes | None) -> None:
         """Follow the settings of a database.
 
         Raises:
-            LivesyncIncompatible: they are unknown to us, or the salt is missing.
+            LivesyncIncompatible: we do not support them, or the salt is missing.
             LivesyncPassphrase: the database is encrypted, and the passphrase is missing.
         """
         tweaks.check_supported(passphrase)
@@ -60,15 +60,15 @@ class Codec:
         """The id of a file's entry.
 
         Raises:
-            LivesyncUnreadable: the path is no valid text.
+            LivesyncUnreadable: the path is not valid text.
         """
         return self.id_as_spelled(normalise(path))
 
     def id_as_spelled(self, path: str) -> str:
-        """The id that a client gives to a file when it takes the name as it is, decomposed say.
+        """The id that a client gives a file if it does not compose the name.
 
         Raises:
-            LivesyncUnreadable: the path is no valid text.
+            LivesyncUnreadable: the path is not valid text.
         """
         text_bytes(path)
         return path_to_id(
@@ -82,12 +82,12 @@ class Codec:
     ) -> Encoded:
         """The documents of a file, encrypted and compressed as the settings say.
 
-        `doc_id` names an entry that another client has made for the path, perhaps decomposed.
+        `doc_id` is the id of an existing entry for the path, which may be decomposed.
 
         Raises:
-            LivesyncUnreadable: LiveSync keeps such files as UTF-8 text, and this is none.
+            LivesyncUnreadable: LiveSync stores such files as UTF-8 text, and this one is not.
         """
-        path = self._spelled(path, doc_id)
+        path = self._form_for_id(path, doc_id)
         pieces = pieces_of(path, data, self._tweaks)
         ids = [self._chunk_ids.id_of(piece) for piece in pieces]
         entry: dict[str, object] = {
@@ -102,37 +102,38 @@ class Codec:
         }
         chunks = dict(zip(ids, pieces, strict=True))
         return Encoded(
-            self._encrypted(entry), [self._chunk(*id_and_piece) for id_and_piece in chunks.items()]
+            self._encrypt(entry),
+            [self._make_chunk(*id_and_piece) for id_and_piece in chunks.items()],
         )
 
     def deleted(self, document: Document, *, mtime_ms: int) -> dict[str, object]:
-        """The entry of a file that is gone; all else it says stays.
+        """The entry, marked as deleted; all its other fields stay.
 
         Raises:
             LivesyncUnreadable: it is malformed.
             LivesyncPassphrase: it cannot be decrypted.
         """
-        opened = self._decrypted(document)
+        opened = self._decrypt(document)
         read_entry(opened)
-        # The server adds fields of its own, and takes none back but these.
+        # The server adds fields of its own, and accepts only these two back.
         kept = {
             key: value
             for key, value in opened.items()
             if key in ("_id", "_rev") or not key.startswith("_")
         }
-        changed = self._encrypted(kept | {"deleted": True, "mtime": mtime_ms})
+        changed = self._encrypt(kept | {"deleted": True, "mtime": mtime_ms})
         if document.get("e_") is True:
             changed |= {"data": document["data"], "e_": True}
         return changed
 
     def open_entry(self, document: Document) -> Entry:
-        """What an entry says.
+        """Decrypt and check an entry.
 
         Raises:
-            LivesyncUnreadable: it is malformed, or its id is not that of its path.
+            LivesyncUnreadable: it is malformed, or its id does not belong to its path.
             LivesyncPassphrase: it cannot be decrypted.
         """
-        entry = read_entry(self._decrypted(document))
+        entry = read_entry(self._decrypt(document))
         if entry.id not in (self.path_to_id(entry.path), self.id_as_spelled(entry.path)):
             raise LivesyncUnreadable(
                 f"The document {entry.id!r} names a path that is not its own.",
@@ -140,8 +141,8 @@ class Codec:
             )
         return entry
 
-    def _spelled(self, path: str, doc_id: str | None) -> str:
-        """The form of a path that leads to the given id; without one, that of Obsidian."""
+    def _form_for_id(self, path: str, doc_id: str | None) -> str:
+        """The Unicode form of a path that has the given id, else Obsidian's form."""
         if doc_id is None or doc_id == self.path_to_id(path):
             return normalise(path)
         forms = forms_of(path)
@@ -152,7 +153,7 @@ class Codec:
 
         Raises:
             MissingChunks: chunks are not among those given.
-            LivesyncUnreadable: what they give is not the file that the entry speaks of.
+            LivesyncUnreadable: they do not make up the file that the entry describes.
             LivesyncPassphrase: a chunk cannot be decrypted.
         """
         missing = dict.fromkeys(
@@ -174,15 +175,15 @@ class Codec:
         )
 
     def check_passphrase(self, documents: Iterable[Document]) -> None:
-        """Try the passphrase on documents until one opens; what is not encrypted tells nothing.
+        """Try the passphrase on encrypted documents until one opens.
 
         Raises:
-            LivesyncPassphrase: some are encrypted, and it opens none.
+            LivesyncPassphrase: some are encrypted, and it opens none of them.
         """
         failure: LivesyncPassphrase | None = None
         for document in filter(looks_encrypted, documents):
             try:
-                self._decrypted(document)
+                self._decrypt(document)
             except LivesyncPassphrase as error:
                 failure = error
             except LivesyncUnreadable:
@@ -192,15 +193,15 @@ class Codec:
         if failure is not None:
             raise failure
 
-    def _chunk(self, chunk_id: str, piece: str) -> dict[str, object]:
+    def _make_chunk(self, chunk_id: str, piece: str) -> dict[str, object]:
         data = compress(piece) if self._tweaks.enable_compression else piece
-        return self._encrypted({"_id": chunk_id, "type": _CHUNK, "data": data})
+        return self._encrypt({"_id": chunk_id, "type": _CHUNK, "data": data})
 
     def _data(self, entry: Entry, chunks: Mapping[str, Document], chunk_id: str) -> str:
-        """What a chunk holds, decrypted."""
+        """The decrypted data of a chunk."""
         if chunk_id in entry.eden:
             return entry.eden[chunk_id]
-        chunk = self._decrypted(chunks[chunk_id])
+        chunk = self._decrypt(chunks[chunk_id])
         data = chunk.get("data")
         if chunk.get("type") != _CHUNK or not isinstance(data, str):
             raise LivesyncUnreadable(f"The chunk {chunk_id!r} is malformed.")
@@ -208,10 +209,10 @@ class Codec:
             raise LivesyncUnreadable(f"The chunk {chunk_id!r} is another.")
         return data
 
-    def _encrypted(self, document: dict[str, object]) -> dict[str, object]:
+    def _encrypt(self, document: dict[str, object]) -> dict[str, object]:
         return self._cipher.encrypt(document) if self._cipher else document
 
-    def _decrypted(self, document: Document) -> dict[str, object]:
+    def _decrypt(self, document: Document) -> dict[str, object]:
         if self._cipher:
             return self._cipher.decrypt(document)
         if looks_encrypted(document):

@@ -1,4 +1,4 @@
-"""End-to-end encryption V2: one slow key for a database, a fast key of its own for every text."""
+"""End-to-end encryption V2: one slow key per database, and a fast derived key per text."""
 
 import base64
 import hashlib
@@ -17,10 +17,10 @@ _KEY_BYTES = 32
 
 @lru_cache(maxsize=16)
 def master_key(passphrase: str, salt: bytes) -> bytes:
-    """The key of a database; it takes about a tenth of a second, once.
+    """The key of a database; deriving it takes about a tenth of a second, once.
 
     Raises:
-        LivesyncPassphrase: the passphrase is no text.
+        LivesyncPassphrase: the passphrase is not valid text.
     """
     return hashlib.pbkdf2_hmac(
         "sha256", passphrase_bytes(passphrase), salt, _ITERATIONS, _KEY_BYTES
@@ -31,28 +31,28 @@ def encrypt(text: str, master: bytes, *, iv: bytes, salt: bytes) -> str:
     """Encrypt a text; `iv` and `salt` must be fresh every time.
 
     Raises:
-        LivesyncUnreadable: the text cannot be written as UTF-8.
+        LivesyncUnreadable: the text cannot be encoded as UTF-8.
     """
     sealed = seal(text_bytes(text), _text_key(master, salt), iv)
     return PREFIX + base64.b64encode(iv + salt + sealed).decode("ascii")
 
 
 def decrypt(encrypted: str, master: bytes) -> str:
-    """The text again.
+    """Undo `encrypt`.
 
     Raises:
         LivesyncPassphrase: another key encrypted it.
-        LivesyncUnreadable: it is no text in this form.
+        LivesyncUnreadable: it is not text in this form.
     """
     return _open(from_base64(encrypted.removeprefix(PREFIX)), master)
 
 
 def decrypt_with_own_salt(encrypted: str, passphrase: str) -> str:
-    """The text of the form that carries its database's salt, as setup URIs do.
+    """Decrypt the form that contains its database's salt, as setup URIs do.
 
     Raises:
         LivesyncPassphrase: another passphrase encrypted it.
-        LivesyncUnreadable: it is no text in this form.
+        LivesyncUnreadable: it is not text in this form.
     """
     data = from_base64(encrypted.removeprefix(OWN_SALT_PREFIX))
     salt, rest = data[:SALT_BYTES], data[SALT_BYTES:]
@@ -60,8 +60,8 @@ def decrypt_with_own_salt(encrypted: str, passphrase: str) -> str:
 
 
 def seal(data: bytes, key: bytes, iv: bytes) -> bytes:
-    """AES-GCM, as every version of the encryption has it."""
-    # Imported here: most vaults are not synced, and it is a large library.
+    """Encrypt with AES-GCM, as every version of the encryption does."""
+    # Imported here: it is a large library, and most vaults are not synced.
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     return AESGCM(key).encrypt(iv, data, None)
@@ -72,7 +72,7 @@ def open_sealed(sealed: bytes, key: bytes, iv: bytes) -> str:
 
     Raises:
         LivesyncPassphrase: another key sealed it.
-        LivesyncUnreadable: it is no text.
+        LivesyncUnreadable: the content is not text.
     """
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -85,14 +85,14 @@ def open_sealed(sealed: bytes, key: bytes, iv: bytes) -> str:
             "Check the passphrase; after a rebuild of the database, fetch it anew.",
         ) from None
     except UnicodeDecodeError:
-        raise LivesyncUnreadable("What was encrypted is no text.") from None
+        raise LivesyncUnreadable("What was encrypted is not text.") from None
 
 
 def from_base64(text: str) -> bytes:
-    """Bytes from standard base64 and nothing else.
+    """Decode standard base64, strictly.
 
     Raises:
-        LivesyncUnreadable: it is not.
+        LivesyncUnreadable: it is not valid.
     """
     try:
         return base64.b64decode(text, validate=True)
@@ -104,7 +104,7 @@ def text_bytes(text: str) -> bytes:
     """The text as UTF-8.
 
     Raises:
-        LivesyncUnreadable: it has half a character.
+        LivesyncUnreadable: it has a lone surrogate.
     """
     try:
         return text.encode("utf-8")
@@ -116,13 +116,13 @@ def passphrase_bytes(passphrase: str) -> bytes:
     """The passphrase as UTF-8.
 
     Raises:
-        LivesyncPassphrase: it has half a character.
+        LivesyncPassphrase: it has a lone surrogate.
     """
     try:
         return text_bytes(passphrase)
     except LivesyncUnreadable:
         raise LivesyncPassphrase(
-            "The passphrase is no valid text.", "Type it again, in a UTF-8 terminal."
+            "The passphrase is not valid text.", "Type it again, in a UTF-8 terminal."
         ) from None
 
 

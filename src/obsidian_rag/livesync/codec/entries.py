@@ -1,7 +1,7 @@
-"""What an entry document says about a file, checked field by field.
+"""Read an entry document, checking every field.
 
-Threat: a document was written by anyone with access to the database. Nothing in it is believed
-before it is checked, and whatever is wrong with it is one kind of failure.
+Threat: anyone with access to the database may have written it. Nothing in it is trusted before it
+is checked, and every defect raises the same kind of error.
 """
 
 import math
@@ -15,15 +15,15 @@ from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX, is_text
 TEXT, BINARY = "plain", "newnote"
 _OLD = "notes"
 _INLINE = (None, _OLD)
-# What the type of a document can be if it is a file's; very old ones have none.
+# The types of documents that are files; very old ones have no type.
 FILE_TYPES = (TEXT, BINARY, _OLD)
-_LAST_MS = 253_402_300_799_999  # the end of the year 9999: no disk keeps more
-_LARGEST = 2**53
+_MAX_MS = 253_402_300_799_999  # the end of the year 9999: no disk stores later times
+_MAX_SIZE_BYTES = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a database says about a file, decrypted and checked."""
+    """A file's entry, decrypted and checked."""
 
     id: str
     rev: str
@@ -31,16 +31,16 @@ class Entry:
     is_text: bool
     ctime_ms: int
     mtime_ms: int
-    size: int  # 0 of a file that is not empty means: not told
+    size: int  # 0 may mean unknown
     children: tuple[str, ...]
     is_deleted: bool
     eden: Mapping[str, str]  # chunks kept inside the entry, by id
-    inline: str | None  # the whole content, as very old versions kept it
+    inline: str | None  # the whole content, as very old versions stored it
     conflicts: tuple[str, ...]
 
 
 def read_entry(document: Mapping[str, object]) -> Entry:
-    """The entry in a decrypted document; whether its id is right is not looked at.
+    """The entry in a decrypted document; its id is not checked.
 
     Raises:
         LivesyncUnreadable: it is malformed.
@@ -49,8 +49,8 @@ def read_entry(document: Mapping[str, object]) -> Entry:
     kind = document.get("type")
     is_inline = kind in _INLINE
     if not is_inline and kind not in (TEXT, BINARY):
-        raise _malformed("type")
-    is_deleted = _read_fact(document, "deleted") or _read_fact(document, "_deleted")
+        raise _malformed_error("type")
+    is_deleted = _read_flag(document, "deleted") or _read_flag(document, "_deleted")
     mtime_ms = _read_time(document, "mtime", 0)
     return Entry(
         id=read_text(document, "_id"),
@@ -69,14 +69,14 @@ def read_entry(document: Mapping[str, object]) -> Entry:
 
 
 def read_text(document: Mapping[str, object], key: str) -> str:
-    """A field that must be text, and can be written down.
+    """A field that must be text that can be encoded.
 
     Raises:
         LivesyncUnreadable: it is not.
     """
     value = document.get(key)
     if not isinstance(value, str) or not value or "\0" in value:
-        raise _malformed(key)
+        raise _malformed_error(key)
     text_bytes(value)
     return value
 
@@ -86,7 +86,7 @@ def _read_texts(document: Mapping[str, object], key: str) -> tuple[str, ...]:
     if values is None:
         return ()
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise _malformed(key)
+        raise _malformed_error(key)
     text_bytes("".join(values))
     return tuple(values)
 
@@ -95,9 +95,9 @@ def _read_children(document: Mapping[str, object], is_deleted: bool) -> tuple[st
     children = _read_texts(document, "children")
     # A child is always a chunk: entries that name entries could be endless.
     if not all(child.startswith(CHUNK_PREFIX) for child in children):
-        raise _malformed("children")
+        raise _malformed_error("children")
     if document.get("children") is None and not is_deleted:
-        raise _malformed("children")
+        raise _malformed_error("children")
     return children
 
 
@@ -106,7 +106,7 @@ def _read_inline(document: Mapping[str, object], is_deleted: bool) -> str:
     if isinstance(value, str):
         return value
     if value is None and not is_deleted:
-        raise _malformed("data")
+        raise _malformed_error("data")
     return "".join(_read_texts(document, "data"))
 
 
@@ -115,33 +115,33 @@ def _read_eden(document: Mapping[str, object]) -> dict[str, str]:
     if eden is None:
         return {}
     if not isinstance(eden, Mapping):
-        raise _malformed("eden")
+        raise _malformed_error("eden")
     chunks = {}
     for chunk_id, kept in eden.items():
         data = kept.get("data") if isinstance(kept, Mapping) else None
         if not isinstance(data, str):
-            raise _malformed("eden")
+            raise _malformed_error("eden")
         chunks[chunk_id] = data
     return chunks
 
 
-def _read_fact(document: Mapping[str, object], key: str) -> bool:
+def _read_flag(document: Mapping[str, object], key: str) -> bool:
     value = document.get(key)
     if value is None or isinstance(value, bool):
         return bool(value)
-    raise _malformed(key)
+    raise _malformed_error(key)
 
 
 def _read_size(document: Mapping[str, object]) -> int:
     size = _read_number(document, "size", 0)
-    if not 0 <= size <= _LARGEST:
-        raise _malformed("size")
+    if not 0 <= size <= _MAX_SIZE_BYTES:
+        raise _malformed_error("size")
     return size
 
 
 def _read_time(document: Mapping[str, object], key: str, default: int) -> int:
-    # A time that no disk can keep is no reason to lose the file.
-    return min(max(_read_number(document, key, default), 0), _LAST_MS)
+    # Clamp: an impossible time must not lose the file.
+    return min(max(_read_number(document, key, default), 0), _MAX_MS)
 
 
 def _read_number(document: Mapping[str, object], key: str, default: int) -> int:
@@ -151,11 +151,11 @@ def _read_number(document: Mapping[str, object], key: str, default: int) -> int:
     if isinstance(value, float) and math.isfinite(value):
         return int(value)
     if type(value) is not int:
-        raise _malformed(key)
+        raise _malformed_error(key)
     return value
 
 
-def _malformed(key: str) -> LivesyncUnreadable:
+def _malformed_error(key: str) -> LivesyncUnreadable:
     return LivesyncUnreadable(
         f"A document of the database is malformed: '{key}' is not what it should be.",
         "Save the file again on a device that has it.",

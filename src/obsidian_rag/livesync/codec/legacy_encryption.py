@@ -1,4 +1,4 @@
-"""End-to-end encryption V1: three old forms that are read, and the one that is still written."""
+"""End-to-end encryption V1: reads three forms, and writes the one still in use."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ _LIST = re.compile(rf'\["{_BASE64}","{_HEX_32}","{_HEX_32}"\]')
 
 
 class LegacyCipher:
-    """One passphrase; what it writes has one salt, as keys are slow, and always a fresh IV."""
+    """Encrypts with one passphrase: one salt, as keys are slow, and a fresh IV each time."""
 
     def __init__(
         self,
@@ -48,25 +48,25 @@ class LegacyCipher:
         """Encrypt a text.
 
         Raises:
-            LivesyncUnreadable: it cannot be written as UTF-8.
+            LivesyncUnreadable: it cannot be encoded as UTF-8.
         """
-        # Two threads may both draw a salt: either is good.
+        # Two threads may both draw a salt: either is fine.
         salt = self._salt or self._draw(_SALT_BYTES)
         self._salt = salt
-        return self._encrypted(text_bytes(text), self._draw(_IV_BYTES), salt)
+        return self._encrypt(text_bytes(text), self._draw(_IV_BYTES), salt)
 
     def encrypt_path(self, path: str) -> str:
-        """Encrypt a path, always in the same way.
+        """Encrypt a path deterministically.
 
         Raises:
-            LivesyncUnreadable: it cannot be written as UTF-8.
+            LivesyncUnreadable: it cannot be encoded as UTF-8.
         """
         data = text_bytes(path)
         digest = hashlib.sha256(data + self._secret).digest()
-        return self._encrypted(data, digest[_SALT_BYTES:], digest[:_SALT_BYTES])
+        return self._encrypt(data, digest[_SALT_BYTES:], digest[:_SALT_BYTES])
 
     def decrypt(self, encrypted: str) -> str:
-        """The text again, from any of the three forms.
+        """Decrypt any of the three forms.
 
         Raises:
             LivesyncPassphrase: another passphrase encrypted it.
@@ -74,39 +74,39 @@ class LegacyCipher:
         """
         if found := _PERCENT.fullmatch(encrypted):
             iv, salt, sealed = found.groups()
-            return self._opened(sealed, iv, salt)
+            return self._open_with_salt(sealed, iv, salt)
         if found := _TILDE.fullmatch(encrypted):
             iv, sealed = found.groups()
             key = _fixed_salt_key(self._secret)
             return open_sealed(from_base64(sealed), key, bytes.fromhex(iv))
         if found := _LIST.fullmatch(encrypted):
             sealed, iv, salt = found.groups()
-            return _json_text(self._opened(sealed, iv, salt))
+            return _json_text(self._open_with_salt(sealed, iv, salt))
         raise LivesyncUnreadable("What should be encrypted is not.")
 
-    def _encrypted(self, data: bytes, iv: bytes, salt: bytes) -> str:
+    def _encrypt(self, data: bytes, iv: bytes, salt: bytes) -> str:
         key = _key(self._secret, salt, self._iterations)
         sealed = seal(data, key, iv)
         return f"%{iv.hex()}{salt.hex()}{base64.b64encode(sealed).decode('ascii')}"
 
-    def _opened(self, sealed: str, iv_hex: str, salt_hex: str) -> str:
+    def _open_with_salt(self, sealed: str, iv_hex: str, salt_hex: str) -> str:
         data, iv, salt = from_base64(sealed), bytes.fromhex(iv_hex), bytes.fromhex(salt_hex)
         try:
             return open_sealed(data, _key(self._secret, salt, self._iterations), iv)
         except LivesyncPassphrase:
-            # A database may be older than its setting.
+            # A document may be older than the database's setting.
             if self._iterations == _STATIC_ITERATIONS:
                 raise
         return open_sealed(data, _key(self._secret, salt, _STATIC_ITERATIONS), iv)
 
 
 def is_encrypted(text: str) -> bool:
-    """Whether a text has the form that is still written."""
+    """Whether a text has the form that is still in use."""
     return _PERCENT.fullmatch(text) is not None
 
 
 def iterations(passphrase: str, *, is_dynamic: bool) -> int:
-    """How often V1 hashes; with the dynamic count, a long passphrase less often."""
+    """V1's iteration count; the dynamic one is lower for a long passphrase."""
     if not is_dynamic:
         return _STATIC_ITERATIONS
     missing = 15 - len(passphrase.encode("utf-16-le")) // 2
@@ -131,5 +131,5 @@ def _json_text(text: str) -> str:
     except ValueError:
         value = None
     if not isinstance(value, str):
-        raise LivesyncUnreadable("What was encrypted is no text.")
+        raise LivesyncUnreadable("What was encrypted is not text.")
     return value

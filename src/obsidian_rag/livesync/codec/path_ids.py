@@ -1,12 +1,12 @@
-"""From a vault path to a document id and back, and which paths take part at all.
+"""Vault paths and their document ids, and which paths may be synced.
 
-Threat: a path in the database was written by anyone with access to it. It may try to leave the
-vault, name a device, hide in `.obsidian` where it would run as a plugin, or raise one of
-LiveSync's own flags. Such a path takes no part, whichever side it comes from.
+Threat: anyone with access to the database may have written a path. It may try to leave the vault,
+name a device, hide in `.obsidian` where it would run as a plugin, or trigger one of LiveSync's
+own flags. Such a path is not synced, in either direction.
 
-One name may come in several Unicode forms. A letter with an accent can be one character (composed,
-NFC) or two (decomposed, NFD). Obsidian composes names, so for it both are one note. LiveSync's
-command line and some disks of macOS keep names as they are, so a database can have a document for
+A name may have several Unicode forms. A letter with an accent can be one character (composed,
+NFC) or two (decomposed, NFD). Obsidian composes names, so it treats both as one note. LiveSync's
+command line and some macOS disks keep names as they are, so a database can have a document for
 each form, and Linux a file for each.
 """
 
@@ -20,7 +20,7 @@ from obsidian_rag.vault import check_relative
 
 CHUNK_PREFIX = "h:"
 ENCRYPTED_CHUNK_PREFIX = "h:+"
-# The last character that an id can have: `"h:" + LAST` comes after every chunk.
+# The last character in an id: `"h:" + LAST` sorts after every chunk.
 LAST = "\U0010ffff"
 OBFUSCATED_PREFIX = "f:"
 HIDDEN_FILE_PREFIX = "i:"
@@ -34,10 +34,10 @@ _SPLIT_AS_TEXT = (".md", ".txt", ".canvas")
 _FLAGS = {"redflag.md", "redflag2.md", "redflag3.md", "flag_rebuild.md", "flag_fetch.md"}
 _LOGS = ("livesync_log_", "LIVESYNC_LOG_")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-# What Linux and Android can name; macOS and Windows count letters and allow a little more.
-_NAME_BYTES = 255
-_PATH_BYTES = 2048
-_UNWELCOME = re.compile(r'[\\"?<>|*#]')
+# Limits of Linux and Android; macOS and Windows count characters and allow a little more.
+_MAX_NAME_BYTES = 255
+_MAX_PATH_BYTES = 2048
+_UNPORTABLE = re.compile(r'[\\"?<>|*#]')
 _DEVICE = re.compile(r"(?:CON|PRN|AUX|NUL|(?:COM|LPT)[1-9¹²³]) *(?:\..*)?", re.IGNORECASE)
 _MTIME_BUCKET_MS = 2000
 
@@ -49,12 +49,12 @@ def normalise(path: str) -> str:
 
 
 def path_to_id(path: str, *, is_case_sensitive: bool, obfuscation_passphrase: str | None) -> str:
-    """The document id of a path. Spellings differ in their ids: `normalise` before, if need be."""
+    """The document id of a path. Unicode forms have different ids: call `normalise` first."""
     if path.startswith(OBFUSCATED_PREFIX):
         return path
     name = path if is_case_sensitive else path.lower()
     if not obfuscation_passphrase:
-        # CouchDB keeps ids that begin with an underscore for itself.
+        # CouchDB reserves ids that begin with an underscore.
         return f"/{name}" if name.startswith("_") else name
     prefix, _ = _split_prefix(name)
     digest = _sha256(f"{_sha256(obfuscation_passphrase)}:{name}")
@@ -72,17 +72,17 @@ def is_text(path: str) -> bool:
 
 
 def splits_as_text(path: str) -> bool:
-    """Whether the file is cut into small pieces, whatever it holds."""
+    """Whether the file is cut into small pieces, whatever its content."""
     return path.endswith(_SPLIT_AS_TEXT)
 
 
 def takes_part(path: str) -> str | None:
-    """The reason why a path takes no part, as the end of a sentence; None when it does."""
+    """Why a path is not synced, as the end of a sentence; None if it is."""
     if danger := _danger(path):
         return danger
     if any(part.startswith(".") for part in path.split("/")):
         return "is hidden"
-    # A device with case-blind names would take 'RedFlag.md' for the flag.
+    # A case-insensitive device would take 'RedFlag.md' for the flag.
     lowered = path.lower()
     if lowered in _FLAGS:
         return "is a flag of LiveSync"
@@ -94,8 +94,8 @@ def takes_part(path: str) -> str | None:
 
 
 def warns(path: str) -> str | None:
-    """What keeps other systems from writing a path, as the end of a sentence; None if nothing."""
-    if _UNWELCOME.search(path):
+    """Why some systems cannot write a path, as the end of a sentence; None if all can."""
+    if _UNPORTABLE.search(path):
         return "holds characters that Windows and Android cannot write"
     parts = path.split("/")
     if any(_DEVICE.fullmatch(part) for part in parts):
@@ -106,9 +106,9 @@ def warns(path: str) -> str | None:
 
 
 def in_the_way_of(gone: Mapping[str, str], wanted: Iterable[str]) -> list[str]:
-    """Of files that are gone, by id, those whose path is a folder of a wanted file, or below one.
+    """Which gone files, by id, have a path that is a folder of a wanted file, or is below one.
 
-    Case does not count: a disk of another device may ignore it.
+    Case is ignored: another device's disk may ignore it.
     """
     files = {normalise(path).casefold() for path in wanted}
     folders = {above for path in files for above in folders_above(path)}
@@ -121,24 +121,24 @@ def in_the_way_of(gone: Mapping[str, str], wanted: Iterable[str]) -> list[str]:
 
 
 def next_mtime(after_ms: int) -> int:
-    """The first time that LiveSync takes for later than this one."""
+    """The first mtime that LiveSync treats as later than this one."""
     return (after_ms // _MTIME_BUCKET_MS + 1) * _MTIME_BUCKET_MS
 
 
 def folders_above(path: str) -> list[str]:
-    """The folders that a path lies in, the outermost first."""
+    """The folders that contain a path, the outermost first."""
     parts = path.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts))]
 
 
 def forms_of(path: str) -> list[str]:
-    """The forms of a path that a document may have: as it is, composed, decomposed."""
+    """The Unicode forms of a path: as it is, composed, decomposed."""
     composed = normalise(path)
     return list(dict.fromkeys((path, composed, unicodedata.normalize("NFD", composed))))
 
 
 def in_form_of(path: str, file: str) -> str:
-    """A document's path in the form that the file has: that tells the file from a twin."""
+    """A document's path in the file's Unicode form, which tells the file from a twin."""
     return file if normalise(file) == normalise(path) else path
 
 
@@ -148,14 +148,14 @@ def assign(
     synced_as: Mapping[str, str],
     live: Sequence[str],
 ) -> dict[str, str]:
-    """The document of each file whose names are one when composed; a twin has none.
+    """Assign documents to files whose names are equal when composed; a twin gets none.
 
-    A file stays with the document that it was synced as. Else it goes to the document in its own
-    form, then to one in another form; only a file without any gets the composed form. What is left
-    over is a twin: it stays where it is, and the user is told.
+    A file stays with the document that it was synced as. Otherwise it gets the document in its own
+    form, then one in another form; only a file without any gets the composed form. A leftover file
+    is a twin: it stays where it is, and is reported to the user.
 
-    `synced_as` are the files that documents were last synced as, `live` the documents that the
-    database has besides.
+    `synced_as` are the paths that documents were last synced as, `live` the other documents that
+    the database has.
     """
     found: dict[str, str] = {}
     for path, doc_id in _proposals(paths, id_of, synced_as, live):
@@ -176,14 +176,14 @@ def _sha256(text: str) -> str:
 def _danger(path: str) -> str | None:
     if _CONTROL.search(path):
         return "holds control characters"
-    # LiveSync reads what stands before a colon as a prefix; Windows as a drive or a stream.
+    # Before a colon, LiveSync sees a prefix, and Windows a drive or a stream.
     if ":" in path:
         return "holds a colon"
     if "\\" in path:
         return "holds a backslash"
-    if len(path.encode()) > _PATH_BYTES:
+    if len(path.encode()) > _MAX_PATH_BYTES:
         return "is too long"
-    if any(len(part.encode()) > _NAME_BYTES for part in path.split("/")):
+    if any(len(part.encode()) > _MAX_NAME_BYTES for part in path.split("/")):
         return "has a part that is too long"
     try:
         canonical = check_relative(path)
@@ -198,7 +198,7 @@ def _proposals(
     synced_as: Mapping[str, str],
     live: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
-    """Files and documents that might belong together, the best first."""
+    """Possible pairs of file and document, the best first."""
     composed = id_of(normalise(paths[0]))
     for doc_id, path in synced_as.items():
         if path in paths:

@@ -37,10 +37,10 @@ _SHOULD_MATCH = {
 }
 _MAX_SIZE = "sync_max_size_in_mb"
 _NAMES = _SHOULD_MATCH | {_MAX_SIZE: "syncMaxSizeInMB"}
-# Devices older than these settings had these values.
-_ASSUMED = {"E2EEAlgorithm", "chunkSplitterVersion", "usePluginSyncV2"}
+# Settings whose defaults apply to devices that are older than them.
+_ASSUMED_KNOWN = {"E2EEAlgorithm", "chunkSplitterVersion", "usePluginSyncV2"}
 
-# Published with the others in a new database, with the values of LiveSync's own defaults.
+# Also published in a new database, with LiveSync's defaults.
 RECOMMENDED: Mapping[str, object] = MappingProxyType(
     {
         "useIgnoreFiles": False,
@@ -59,12 +59,12 @@ RECOMMENDED: Mapping[str, object] = MappingProxyType(
 
 
 class NotEncrypted(LivesyncPassphrase):
-    """A passphrase was given for a database that does not encrypt."""
+    """A passphrase was given for a database that is not encrypted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tweaks:
-    """What must match, and the values as they were found, to be written back unchanged."""
+    """The settings that must match, and the raw values, to be written back unchanged."""
 
     encrypt: bool = False
     use_path_obfuscation: bool = False
@@ -89,31 +89,31 @@ class Tweaks:
 
     @classmethod
     def for_new_database(cls) -> "Tweaks":
-        """What a device of today that was set up without special wishes accepts.
+        """Settings that a current device with default settings accepts.
 
-        Where a database does not say, devices take it to be older than per-file customization
-        sync; a new device has it turned on, and refuses a database that says otherwise.
+        Devices assume that a database without the setting is older than per-file customization
+        sync; a new device has it turned on, and refuses a database that differs.
         """
         return cls(use_plugin_sync_v2=True)
 
     @classmethod
     def from_preferred(cls, values: Mapping[str, object]) -> "Tweaks":
-        """Read the values that a database publishes; keys we do not know are kept.
+        """Read the values that a database publishes; unknown keys are kept.
 
         Raises:
             LivesyncIncompatible: a value is of another kind than we know.
         """
-        return _read(values, values)
+        return _parse(values, values)
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, object]) -> "Tweaks":
-        """Read a device's settings, of which nothing else is kept: they hold secrets.
+        """Read a device's settings and keep nothing else of them: they hold secrets.
 
         Raises:
             LivesyncIncompatible: a value is of another kind than we know.
         """
         published = {*_NAMES.values(), *RECOMMENDED}
-        return _read(
+        return _parse(
             settings,
             {
                 key: value
@@ -123,7 +123,7 @@ class Tweaks:
         )
 
     def to_settings(self) -> dict[str, object]:
-        """The values under LiveSync's names: as they were found, where we did not change them."""
+        """The values under LiveSync's names, as they were found unless we changed them."""
         found = _values(self.raw)
         settings = dict(self.raw) if self.raw else dict(RECOMMENDED)
         for name, key in _NAMES.items():
@@ -139,8 +139,8 @@ class Tweaks:
         return most if most > 0 else sys.maxsize
 
     def mismatches(self, other: "Tweaks") -> tuple[str, ...]:
-        """The settings that should match and do not; what one side never heard of is left out."""
-        ours, theirs = self._known(), other._known()
+        """The settings that should match and do not; those unknown to one side are skipped."""
+        ours, theirs = self._known_keys(), other._known_keys()
         return tuple(
             key
             for name, key in _SHOULD_MATCH.items()
@@ -148,10 +148,10 @@ class Tweaks:
         )
 
     def check_supported(self, passphrase: str | None) -> None:
-        """Refuse what we could not write as the other devices do.
+        """Refuse settings that we could not follow when writing.
 
         Raises:
-            LivesyncIncompatible: the combination is unknown to us.
+            LivesyncIncompatible: we do not support the combination.
             LivesyncPassphrase: the database is encrypted, and there is no passphrase.
         """
         if self.use_path_obfuscation and not self.encrypt:
@@ -161,7 +161,7 @@ class Tweaks:
             )
         if self.encrypt and self.e2ee_algorithm not in _ALGORITHMS:
             raise LivesyncIncompatible(
-                "The database is encrypted in a way we do not know.", _UPDATE
+                "The database is encrypted in a way we do not know.", _UPDATE_HINT
             )
         if self.encrypt and not passphrase:
             raise LivesyncPassphrase(
@@ -170,13 +170,13 @@ class Tweaks:
             )
 
     def check_encrypted(self, passphrase: str | None) -> None:
-        """Refuse to write in the clear what the user wants encrypted.
+        """Refuse to write unencrypted what the user wants encrypted.
 
-        A passphrase tells that they do; a database that was made anew without encryption, by
-        mistake or by whoever runs the server, must not change that silently.
+        A passphrase shows that they do. A database rebuilt without encryption, by mistake or by
+        the server's operator, must not change that silently.
 
         Raises:
-            NotEncrypted: there is a passphrase, and the database does not encrypt.
+            NotEncrypted: there is a passphrase, and the database is not encrypted.
         """
         if passphrase and not self.encrypt:
             raise NotEncrypted(
@@ -186,25 +186,27 @@ class Tweaks:
                 " setup --no-encrypt` forgets the passphrase.",
             )
 
-    def _known(self) -> set[str]:
-        return _ASSUMED | {key for key, value in self.to_settings().items() if value is not None}
+    def _known_keys(self) -> set[str]:
+        return _ASSUMED_KNOWN | {
+            key for key, value in self.to_settings().items() if value is not None
+        }
 
 
-_UPDATE = "Look for a newer obsidian-rag."
+_UPDATE_HINT = "Look for a newer obsidian-rag."
 _DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Tweaks)}
 
 
-def _read(settings: Mapping[str, object], raw: Mapping[str, object]) -> Tweaks:
-    # Newer devices can agree on other ids; with ours beside them every note would be there twice.
+def _parse(settings: Mapping[str, object], raw: Mapping[str, object]) -> Tweaks:
+    # Newer devices can agree on other ids; with ours as well, every note would exist twice.
     if settings.get("idDerivationVersion") not in (None, 0):
         raise LivesyncIncompatible(
-            "The devices of this database make ids in a way we do not know.", _UPDATE
+            "The devices of this database make ids in a way we do not know.", _UPDATE_HINT
         )
     return Tweaks(**_values(settings), raw=MappingProxyType(dict(raw)))
 
 
 def _values(settings: Mapping[str, object]) -> dict[str, Any]:
-    """The values of our fields that are set at all, each of the kind of its default."""
+    """The values of our fields that are set, each checked against its default's type."""
     found = {}
     for name, key in _NAMES.items():
         value = settings.get(key)
@@ -212,10 +214,12 @@ def _values(settings: Mapping[str, object]) -> dict[str, Any]:
             continue
         wanted: type[object] = type(_DEFAULTS[name])
         if name == _MAX_SIZE and isinstance(value, float) and math.isfinite(value):
-            wanted = float  # half a megabyte is not none
+            wanted = float  # keep fractions: half a megabyte is not 0
         elif wanted is int and isinstance(value, float) and math.isfinite(value):
             value = int(value)
         if type(value) is not wanted:
-            raise LivesyncIncompatible(f"The setting '{key}' has a value we do not know.", _UPDATE)
+            raise LivesyncIncompatible(
+                f"The setting '{key}' has a value we do not know.", _UPDATE_HINT
+            )
         found[name] = value
     return found

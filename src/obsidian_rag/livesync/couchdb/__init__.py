@@ -1,4 +1,4 @@
-"""A CouchDB server and what it says: requests, answers, logging in, and the feed of changes."""
+"""A CouchDB client: requests, answers, authentication, and the feed of changes."""
 
 from obsidian_rag.livesync.couchdb.answers import Change
 from obsidian_rag.livesync.couchdb.auth import Jwt

@@ -1,6 +1,6 @@
-"""What the server's answers say: changes, and failures in words for the user.
+"""Parse the server's answers: changes, and failures as messages for the user.
 
-No text of an answer becomes part of a message: it may quote our password back to us.
+Messages never quote an answer: it may contain our password.
 """
 
 import json
@@ -12,24 +12,24 @@ from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable, ObsidianRa
 from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX
 from obsidian_rag.livesync.couchdb.remote import Remote, is_unicode
 
-_CODE = re.compile(r"[a-z][a-z_]{0,39}")
-_NOT_IN_A_HOST = re.compile(r"[^\w.:-]")
-_BUSY = (408, 425, 429)
-_NO_DOCUMENT = ("missing", "deleted")
-_NO_DATABASE = ("Database does not exist.", "no_db_file")
+_ERROR_NAME = re.compile(r"[a-z][a-z_]{0,39}")
+_INVALID_IN_HOST = re.compile(r"[^\w.:-]")
+_RETRY_STATUSES = (408, 425, 429)
+_MISSING_DOCUMENT_REASONS = ("missing", "deleted")
+_MISSING_DATABASE_REASONS = ("Database does not exist.", "no_db_file")
 
 
 class Silence(LivesyncUnreachable):
-    """The server took a question and then said nothing for too long."""
+    """The server accepted a request and then did not answer in time."""
 
 
 class AnswerTooLarge(LivesyncRefused):
-    """The answer is larger than anything we ask for can be."""
+    """The answer is larger than anything we ask for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """An HTTP response."""
 
     status: int
     body: bytes
@@ -38,15 +38,15 @@ class Answer:
 
     @property
     def is_success(self) -> bool:
-        """Whether this can be what we asked for; a web page never is."""
+        """Whether this is a success; a web page never is."""
         return 200 <= self.status < 300 and not self.is_page
 
     @property
     def error(self) -> str | None:
-        """CouchDB's word for what is wrong; None if this is no such answer."""
+        """CouchDB's error name; None if the answer has none."""
         said = self.json()
         word = said.get("error") if isinstance(said, dict) else None
-        return word if isinstance(word, str) and _CODE.fullmatch(word) else None
+        return word if isinstance(word, str) and _ERROR_NAME.fullmatch(word) else None
 
     def json(self) -> object:
         """The body; None if it is not JSON."""
@@ -55,7 +55,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A document that changed, and its leaves in any order; what it says now is to be fetched."""
+    """A document that changed, and its leaves in any order; its content is not included."""
 
     id: str
     seq: str
@@ -65,7 +65,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """Some changes in order, without those of chunks, and where the next page begins."""
+    """Some changes in order, without those of chunks, and the position of the next page."""
 
     rows: tuple[Change, ...]
     last_seq: str
@@ -73,7 +73,7 @@ class ChangePage:
 
 
 def page_from(answer: object, limit: int) -> ChangePage | None:
-    """The page that an answer holds; None if it holds none."""
+    """Parse a page of changes; None if the answer is not one."""
     if not isinstance(answer, dict) or "last_seq" not in answer:
         return None
     results = answer.get("results")
@@ -86,12 +86,12 @@ def page_from(answer: object, limit: int) -> ChangePage | None:
 
 
 def seq_text(seq: object) -> str:
-    """A place in the feed as text: opaque in CouchDB, a number elsewhere."""
+    """A position in the feed as text: opaque in CouchDB, a number elsewhere."""
     return seq if isinstance(seq, str) and is_unicode(seq) else json.dumps(seq)
 
 
 def change_from(row: object) -> Change | None:
-    """What a row says; None for chunks, and for what no server that we know would say."""
+    """Parse a row; None for chunks, and for rows that no known server sends."""
     if not isinstance(row, dict) or not isinstance(row.get("id"), str):
         return None
     if row["id"].startswith(CHUNK_PREFIX) or not row["id"] or not is_unicode(row["id"]):
@@ -108,7 +108,7 @@ def change_from(row: object) -> Change | None:
 
 
 def parsed(text: bytes) -> object:
-    """The JSON in a text; None if it is none."""
+    """The parsed JSON; None if it is invalid."""
     try:
         return json.loads(text)
     except (RecursionError, ValueError):
@@ -116,17 +116,17 @@ def parsed(text: bytes) -> object:
 
 
 def refusal(remote: Remote, answer: Answer) -> ObsidianRagError:
-    """The failure that an answer without success means."""
+    """The error for an answer that is not a success."""
     status = answer.status
     if status in (401, 403):
         return _unauthorised(remote, status)
-    if status >= 500 or status in _BUSY:
+    if status >= 500 or status in _RETRY_STATUSES:
         return LivesyncUnreachable(
             f"CouchDB at {remote.url} cannot answer now (HTTP {status}).",
             "If it stays so, look at the server's log.",
         )
     if answer.location:
-        host = _NOT_IN_A_HOST.sub("?", _host(answer.location))[:100]
+        host = _INVALID_IN_HOST.sub("?", _host(answer.location))[:100]
         return LivesyncRefused(
             f"{remote.url} sends us on to {host}, and we take the password nowhere else.",
             "If that is your server, set livesync.couchdbUrl to its address.",
@@ -146,7 +146,7 @@ def refusal(remote: Remote, answer: Answer) -> ObsidianRagError:
 
 
 def odd_answer(remote: Remote) -> LivesyncRefused:
-    """The failure of an answer that no CouchDB gives."""
+    """The error for an answer that CouchDB would not give."""
     return LivesyncRefused(
         f"{remote.url} does not answer like CouchDB.",
         "Check livesync.couchdbUrl; another server or a proxy may answer there.",
@@ -154,20 +154,20 @@ def odd_answer(remote: Remote) -> LivesyncRefused:
 
 
 def is_missing_document(answer: Answer) -> bool:
-    """Whether CouchDB itself says that a document is not there, though its database is.
+    """Whether CouchDB itself reports a missing document in an existing database.
 
-    Who takes the 404 of a proxy for that, or of a database that is just being rebuilt,
-    takes every note for deleted.
+    If the 404 of a proxy, or of a database being rebuilt, counted as that, every note would be
+    taken for deleted.
     """
-    return _missing(answer) in _NO_DOCUMENT
+    return _not_found_reason(answer) in _MISSING_DOCUMENT_REASONS
 
 
 def is_missing_database(answer: Answer) -> bool:
-    """Whether CouchDB itself says that the database is not there."""
-    return _missing(answer) in _NO_DATABASE
+    """Whether CouchDB itself reports that the database is missing."""
+    return _not_found_reason(answer) in _MISSING_DATABASE_REASONS
 
 
-def _missing(answer: Answer) -> str | None:
+def _not_found_reason(answer: Answer) -> str | None:
     said = answer.json() if answer.status == 404 else None
     if not isinstance(said, dict) or said.get("error") != "not_found":
         return None

@@ -1,6 +1,6 @@
-"""Who we are to a CouchDB server: Basic and JWT authorisation, and extra headers.
+"""Authentication to a CouchDB server: Basic, JWT, and extra headers.
 
-Nothing here is ever part of a message: a line of settings may hold a secret anywhere.
+Messages never quote anything from here: any line of settings may hold a secret.
 """
 
 import base64
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 _HMAC_DIGESTS = {"HS256": "sha256", "HS512": "sha512"}
-# A signature is two numbers as wide as the curve, not the DER that libraries make.
+# JWT signatures are two numbers as wide as the curve, not DER as libraries produce.
 _CURVES = {"ES256": ("secp256r1", 32), "ES512": ("secp521r1", 66)}
 _ROLES = ("_admin",)
 _LIFETIME_S = 300
-_RENEW_BEFORE_S = 60.0
+_RENEWAL_MARGIN_S = 60.0
 _PEM_BORDER = re.compile(r"-----(BEGIN|END)[^-]*-----")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-# They say how a message is framed or where it goes, and that is ours to say.
+# These frame or route the request, so only we may set them.
 _FRAMING = {"connection", "content-length", "host", "te", "transfer-encoding", "upgrade"}
 _JWT_FIX = "Copy the JWT settings from a device that syncs, with `obsidian-rag livesync setup`."
 _HEADER_FIX = "Write one header per line, as in `CF-Access-Client-Id: value`."
@@ -35,7 +35,7 @@ _HEADER_FIX = "Write one header per line, as in `CF-Access-Client-Id: value`."
 
 @dataclass(frozen=True, slots=True)
 class Jwt:
-    """How to sign the tokens of a server that trusts signed tokens."""
+    """How to sign JWTs for a server that accepts them."""
 
     algorithm: str
     key: str = field(repr=False)
@@ -45,7 +45,7 @@ class Jwt:
 
 
 class Bearer:
-    """The current token of one key, renewed before it ends."""
+    """The current token of one key, renewed before it expires."""
 
     def __init__(self, jwt: Jwt, clock: Callable[[], float] = time.time) -> None:
         self._jwt = jwt
@@ -65,16 +65,16 @@ class Bearer:
             # A clock set back would keep a token whose `iat` is in the future.
             if not self._renew_at - self._jwt.lifetime_s <= now < self._renew_at:
                 self._token = sign(self._jwt, int(now))
-                margin_s = min(_RENEW_BEFORE_S, self._jwt.lifetime_s / 2)
+                margin_s = min(_RENEWAL_MARGIN_S, self._jwt.lifetime_s / 2)
                 self._renew_at = int(now) + self._jwt.lifetime_s - margin_s
             return f"Bearer {self._token}"
 
 
 def sign(jwt: Jwt, now_s: int) -> str:
-    """A token that is good from now on for the lifetime of `jwt`.
+    """A token that is valid from now for the lifetime of `jwt`.
 
     Raises:
-        ConfigInvalid: the algorithm is unknown, or the key is not one for it.
+        ConfigInvalid: the algorithm is unknown, or the key does not fit it.
     """
     header = {"alg": jwt.algorithm, "typ": "JWT"} | ({"kid": jwt.key_id} if jwt.key_id else {})
     payload = {
@@ -91,7 +91,7 @@ def basic(user: str, password: str) -> str:
     """The value of the header for a name and a password, in UTF-8.
 
     Raises:
-        ConfigInvalid: they cannot be sent; no server tells a colon in a name from the password.
+        ConfigInvalid: they cannot be sent; in a name, a colon would end it.
     """
     if ":" in user or _CONTROL.search(user + password):
         raise ConfigInvalid(
@@ -103,7 +103,7 @@ def basic(user: str, password: str) -> str:
 
 
 def parse_headers(text: str) -> dict[str, str]:
-    """The headers of lines `Name: value`.
+    """Parse headers from lines `Name: value`.
 
     Raises:
         ConfigInvalid: a line is not a header, or is one that only we may set.
@@ -122,7 +122,7 @@ def parse_headers(text: str) -> dict[str, str]:
 
 
 def check_header(name: str, value: str, where: str) -> None:
-    """Let only a header pass that cannot change the request around it.
+    """Refuse a header that could change the request around it.
 
     Raises:
         ConfigInvalid: it could; the message begins with `where`.
@@ -135,7 +135,7 @@ def check_header(name: str, value: str, where: str) -> None:
 
 def _signature(jwt: Jwt, message: bytes) -> bytes:
     if digest := _HMAC_DIGESTS.get(jwt.algorithm):
-        key = _decoded(jwt.key)
+        key = _decode_key(jwt.key)
         if not key:
             raise ConfigInvalid("The JWT key is empty.", _JWT_FIX)
         return hmac.new(key, message, digest).digest()
@@ -164,9 +164,9 @@ def _private_key(jwt: Jwt) -> "EllipticCurvePrivateKey":
 
     try:
         # The border lines are optional and the line ends may be lost, as in the plugin.
-        key = load_der_private_key(_decoded(_PEM_BORDER.sub("", jwt.key)), password=None)
+        key = load_der_private_key(_decode_key(_PEM_BORDER.sub("", jwt.key)), password=None)
     except (TypeError, UnsupportedAlgorithm, ValueError):
-        # Without the cause: it may quote the key.
+        # Drop the cause: it may quote the key.
         raise ConfigInvalid("The JWT key is not a private key in PKCS #8.", _JWT_FIX) from None
     curve, _ = _CURVES[jwt.algorithm]
     if not isinstance(key, EllipticCurvePrivateKey) or key.curve.name != curve:
@@ -174,7 +174,7 @@ def _private_key(jwt: Jwt) -> "EllipticCurvePrivateKey":
     return key
 
 
-def _decoded(text: str) -> bytes:
+def _decode_key(text: str) -> bytes:
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except ValueError:

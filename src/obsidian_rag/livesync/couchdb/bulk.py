@@ -1,4 +1,4 @@
-"""Writing many documents: batches that every server takes, and what became of each document."""
+"""Write many documents, in batches that every server accepts, and report each outcome."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from obsidian_rag.livesync.couchdb.answers import Answer, odd_answer
 from obsidian_rag.livesync.couchdb.http import CouchServer
 
-_DOCUMENTS = 200
-# What official clients send at once; small servers and proxies take no more.
-_BYTES = 1024 * 1024
+_MAX_BATCH_DOCUMENTS = 200
+# As much as official clients send; small servers and proxies accept no more.
+_MAX_BATCH_BYTES = 1024 * 1024
 _TOO_LARGE = 413
 _REJECTED = (400, _TOO_LARGE)
 
 
 @dataclass(frozen=True, slots=True)
 class BulkRow:
-    """What became of one document: its revision now, or CouchDB's word for why not."""
+    """The outcome for one document: its new revision, or CouchDB's error name."""
 
     id: str
     rev: str | None = None
@@ -24,7 +24,7 @@ class BulkRow:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the server does not take the document; in a conflict, somebody was faster."""
+        """Whether the server refuses the document; a conflict is not a refusal."""
         return self.rev is None and self.error != "conflict"
 
 
@@ -39,7 +39,7 @@ class _Draft:
 def write_documents(
     server: CouchServer, documents: Sequence[Mapping[str, object]], *, new_edits: bool
 ) -> list[BulkRow]:
-    """Write the documents in order; one row for each, in the same order."""
+    """Write the documents in order; return one row for each, in the same order."""
     rows: dict[int, BulkRow] = {}
     drafts = []
     for position, document in enumerate(documents):
@@ -52,14 +52,14 @@ def write_documents(
         batch = waiting.pop()
         answer = server.ask("POST", "/_bulk_docs", body=_body(batch, new_edits), also=_REJECTED)
         if answer.is_success:
-            told = _told if new_edits else _told_failures
-            if (found := told(batch, answer)) is None:
+            parse = _parse_rows if new_edits else _parse_failures
+            if (found := parse(batch, answer)) is None:
                 raise odd_answer(server.remote)
             rows |= found
         elif len(batch) == 1:
             rows[batch[0].position] = BulkRow(batch[0].id, error=_rejection(answer))
         else:
-            # One document spoils the request for all others: halves find it.
+            # One document breaks the request for all: bisect to find it.
             middle = len(batch) // 2
             waiting += [batch[middle:], batch[:middle]]
     return [rows[position] for position in range(len(documents))]
@@ -75,7 +75,9 @@ def _batches(drafts: Iterable[_Draft]) -> Iterator[list[_Draft]]:
     batch: list[_Draft] = []
     size = 0
     for draft in drafts:
-        if batch and (len(batch) == _DOCUMENTS or size + len(draft.text) > _BYTES):
+        if batch and (
+            len(batch) == _MAX_BATCH_DOCUMENTS or size + len(draft.text) > _MAX_BATCH_BYTES
+        ):
             yield batch
             batch, size = [], 0
         batch.append(draft)
@@ -89,22 +91,22 @@ def _body(batch: Sequence[_Draft], new_edits: bool) -> bytes:
     return b'{"docs":[' + b",".join(draft.text for draft in batch) + end
 
 
-def _told(batch: Sequence[_Draft], answer: Answer) -> dict[int, BulkRow] | None:
-    told = answer.json()
-    if not isinstance(told, list) or len(told) != len(batch):
+def _parse_rows(batch: Sequence[_Draft], answer: Answer) -> dict[int, BulkRow] | None:
+    results = answer.json()
+    if not isinstance(results, list) or len(results) != len(batch):
         return None
     return {
         draft.position: BulkRow(draft.id, *_outcome(row))
-        for draft, row in zip(batch, told, strict=True)
+        for draft, row in zip(batch, results, strict=True)
     }
 
 
-def _told_failures(batch: Sequence[_Draft], answer: Answer) -> dict[int, BulkRow] | None:
-    """The rows if revisions were given by us: the server then names only what it refused."""
-    told = answer.json()
-    if not isinstance(told, list):
+def _parse_failures(batch: Sequence[_Draft], answer: Answer) -> dict[int, BulkRow] | None:
+    """The rows for revisions of our own: the server then lists only what it refused."""
+    results = answer.json()
+    if not isinstance(results, list):
         return None
-    errors = {row.get("id"): _outcome(row)[1] for row in told if isinstance(row, dict)}
+    errors = {row.get("id"): _outcome(row)[1] for row in results if isinstance(row, dict)}
     return {
         draft.position: BulkRow(draft.id, None if errors.get(draft.id) else draft.rev, error)
         for draft in batch

@@ -26,17 +26,17 @@ Document = dict[str, object]
 T = TypeVar("T")
 
 _HEARTBEAT_S = 20.0
-_READ_BATCH = 100
+_DOCUMENTS_PER_READ = 100
 _NO_BULK_GET = (404, 405, 501)
-# No path of a file is as long, with room for a prefix; an address has a limit too.
-_LONGEST_ID_BYTES = 5000
+# Longer than any file path with a prefix; URLs have a limit too.
+_MAX_ID_BYTES = 5000
 
 
 class Couch:
     """One database; every method may raise LivesyncUnreachable and LivesyncRefused.
 
-    A few threads may use it at the same time. A document that is not there is None; a
-    database that is not there is a refusal, so that nobody takes its notes for deleted.
+    Several threads may use it at once. A missing document is None; a missing database is a
+    refusal, so that its notes are not taken for deleted.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class Couch:
         self._has_bulk_get = True
 
     def info(self) -> Document | None:
-        """What the server says about the database; None if it has none of that name."""
+        """The server's information about the database; None if there is no such database."""
         answer = self._server.ask("GET", "", also=(404,))
         if is_missing_database(answer):
             return None
         return self._document(answer, "db_name")
 
     def create(self) -> None:
-        """Make the database; one that is there already stays as it is."""
+        """Create the database; an existing one stays as it is."""
         self._server.ask("PUT", "", also=(412,))
 
     def get(
@@ -68,7 +68,7 @@ class Couch:
     ) -> Document | None:
         """A document: the winner, or one revision of it. None if it is missing or deleted.
 
-        With `history`, `_revisions` names the revisions that led to it.
+        With `history`, `_revisions` lists its ancestors.
         """
         if not _can_exist(doc_id):
             return None
@@ -93,8 +93,8 @@ class Couch:
             )
 
     def all_docs(self, keys: Sequence[str]) -> dict[str, Document]:
-        """The documents that are there and not deleted, by id."""
-        rows = self._in_batches([key for key in keys if _can_exist(key)], self._rows_of)
+        """The documents that exist and are not deleted, by id."""
+        rows = self._in_batches([key for key in keys if _can_exist(key)], self._all_docs_rows)
         documents = (row.get("doc") for row in rows)
         return {
             str(document["_id"]): document
@@ -111,7 +111,7 @@ class Couch:
     def bulk_get(self, ids: Sequence[tuple[str, str | None]]) -> list[Document]:
         """The documents that exist, deleted ones too: a given revision, or the winner.
 
-        Winners have `_conflicts` where they have rivals.
+        Winners with conflicting revisions have `_conflicts`.
         """
         asked = [(doc_id, rev) for doc_id, rev in ids if _can_exist(doc_id)]
         winners = self._in_batches([doc_id for doc_id, rev in asked if rev is None], self._winners)
@@ -121,15 +121,15 @@ class Couch:
     def bulk_docs(
         self, documents: Sequence[Mapping[str, object]], *, new_edits: bool = True
     ) -> list[BulkRow]:
-        """Write documents in order, and say of each what became of it, in the same order.
+        """Write documents in order; return each one's outcome, in the same order.
 
-        A conflict is a row with the error `conflict`; a document that the server takes not
-        even alone has the error `too_large`, or the server's word for it.
+        A conflict is a row with the error `conflict`; a document that the server refuses even
+        on its own has the error `too_large`, or the server's error name.
         """
         return write_documents(self._server, documents, new_edits=new_edits)
 
     def changes(self, since: str, *, limit: int) -> ChangePage:
-        """Up to `limit` changes after `since`, less those of chunks."""
+        """Up to `limit` changes after `since`, without those of chunks."""
         query = {"since": since or "0", "limit": str(limit), "style": "all_docs"}
         page = page_from(self._server.ask("GET", "/_changes", query=query).json(), limit)
         if page is None:
@@ -139,10 +139,10 @@ class Couch:
     def follow(
         self, since: str, stop: threading.Event, report: Report | None = None
     ) -> Generator[Change | None, None, None]:
-        """Changes as they come, less those of chunks, until `stop`.
+        """Changes as they arrive, without those of chunks, until `stop`.
 
-        None comes about once a second while nothing else does. A connection that breaks is
-        made again; `report` is told why it broke, and None once it is back.
+        Yields None about once a second while idle. A broken connection is reopened; `report`
+        is called with the error, and with None once it is back.
         """
         return Feed(self._server, since, stop, self._heartbeat_s, report).rows()
 
@@ -175,15 +175,15 @@ class Couch:
             "POST", path, query=query, body=json.dumps(body).encode(), is_reading=True
         )
 
-    def _rows_of(self, keys: Sequence[str]) -> list[Document]:
+    def _all_docs_rows(self, keys: Sequence[str]) -> list[Document]:
         asked = {"keys": list(keys)}
         answer = self._post("/_all_docs", asked, include_docs="true", conflicts="true")
         return self._rows(answer, "rows")
 
     def _winners(self, ids: Sequence[str]) -> list[Document]:
-        # Not _bulk_get: without a revision, CouchDB gives every leaf and says not which won.
+        # Not _bulk_get: without a revision, CouchDB returns every leaf, and no winner.
         found = []
-        for row in self._rows_of(ids):
+        for row in self._all_docs_rows(ids):
             document = row.get("doc")
             if document is None and "id" in row and (rev := _rev_of(row)):
                 document = self.get(str(row["id"]), rev=rev)
@@ -207,24 +207,26 @@ class Couch:
     def _in_batches(
         self, items: Sequence[T], ask: Callable[[Sequence[T]], list[Document]]
     ) -> list[Document]:
-        """Ask for a batch at a time; one whose answer is too large is asked for in halves."""
+        """Ask for a batch at a time, and split batches whose answer is too large."""
         found: list[Document] = []
-        waiting = [items[at : at + _READ_BATCH] for at in range(0, len(items), _READ_BATCH)]
+        waiting = [
+            items[at : at + _DOCUMENTS_PER_READ] for at in range(0, len(items), _DOCUMENTS_PER_READ)
+        ]
         waiting.reverse()
         while waiting:
             batch = waiting.pop()
             try:
                 found += ask(batch)
             except AnswerTooLarge:
-                # No client writes such a document, so for us it is not there.
+                # No client writes such a document, so treat it as missing.
                 if len(batch) > 1:
                     waiting += [batch[len(batch) // 2 :], batch[: len(batch) // 2]]
         return found
 
 
 def _can_exist(doc_id: str) -> bool:
-    """Whether a document can have this id; others come from documents made to confuse us."""
-    if not doc_id or not is_unicode(doc_id) or len(doc_id.encode()) > _LONGEST_ID_BYTES:
+    """Whether a document can have this id; crafted documents may name others."""
+    if not doc_id or not is_unicode(doc_id) or len(doc_id.encode()) > _MAX_ID_BYTES:
         return False
     return not doc_id.startswith("_") or doc_id.startswith("_design/")
 

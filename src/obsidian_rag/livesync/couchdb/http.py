@@ -1,8 +1,8 @@
-"""The HTTP conversation with a CouchDB server: connections, time limits and size limits.
+"""HTTP to a CouchDB server: connections, timeouts and size limits.
 
-Threat: the password goes with every request. So it goes to the given address or nowhere: no
-redirect is followed, and no proxy and no netrc file of the environment is used. Whoever
-answers may be hostile, so an answer has a largest size.
+Threat: every request carries the password. So it goes only to the given address: redirects are
+not followed, and proxies and netrc files of the environment are not used. The server may be
+hostile, so the size of an answer is limited.
 """
 
 import ssl
@@ -30,9 +30,9 @@ Trace = Callable[[str, Mapping[str, object]], None]
 
 LARGEST_ANSWER = 64 * 1024 * 1024
 _CONNECT_TIMEOUT_S = 10.0
-# Node closes an idle connection after five seconds; a request must not meet that moment.
+# Node.js closes idle connections after five seconds; ours must close before.
 _KEEP_ALIVE_S = 4.0
-_CONNECTIONS = 16
+_MAX_CONNECTIONS = 16
 _STRANGE_FIX = "Look for documents that LiveSync did not write."
 _SERVER_FIX = "Check that the server runs and that this machine can reach it."
 
@@ -59,15 +59,15 @@ class CouchServer:
         also: Container[int] = (),
         is_reading: bool = False,
     ) -> Answer:
-        """The answer, if it is a success or its status is one of `also`.
+        """The answer, if it is a success or its status is in `also`.
 
         Raises:
-            LivesyncUnreachable: no answer, or one that says to come back later.
-            LivesyncRefused: the server refuses, or is no CouchDB.
+            LivesyncUnreachable: no answer, or one that asks to retry later.
+            LivesyncRefused: the server refuses, or is not CouchDB.
         """
         import httpx
 
-        # The server may close a connection, kept open for us, just when we use it again.
+        # The server may close a kept-alive connection just as we reuse it.
         tries = 2 if is_reading or method == "GET" else 1
         for left in reversed(range(tries)):
             try:
@@ -75,7 +75,7 @@ class CouchServer:
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 if left and isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):
                     continue
-                raise self._failure(error) from error
+                raise self._to_domain_error(error) from error
             if answer.is_success or answer.status in also:
                 return answer
             raise refusal(self.remote, answer)
@@ -85,7 +85,7 @@ class CouchServer:
     def stream(
         self, path: str, query: Mapping[str, str], silence_s: float, trace: Trace
     ) -> Iterator[Iterator[bytes]]:
-        """A long answer in pieces, on a connection of its own that `trace` gets to see.
+        """A long answer in pieces, on its own connection, whose events go to `trace`.
 
         Raises:
             LivesyncUnreachable, LivesyncRefused: as for `ask`; Silence after `silence_s`.
@@ -93,7 +93,7 @@ class CouchServer:
         import httpx
 
         timeout = httpx.Timeout(self._timeout_s, connect=_CONNECT_TIMEOUT_S, read=silence_s)
-        # Compressed, a change waits until a block is full.
+        # With compression, a change would wait until a block is full.
         headers = self._headers({"Accept-Encoding": "identity"})
         try:
             with (
@@ -106,14 +106,14 @@ class CouchServer:
                     extensions={"trace": trace},
                 ) as response,
             ):
-                if not _answer(response, b"").is_success:
-                    raise refusal(self.remote, _answer(response, self._read(response)))
+                if not _to_answer(response, b"").is_success:
+                    raise refusal(self.remote, _to_answer(response, self._read(response)))
                 yield response.iter_bytes()
         except httpx.HTTPError as error:
-            raise self._failure(error) from error
+            raise self._to_domain_error(error) from error
 
     def close(self) -> None:
-        """Close the connections; a feed ends at its next look."""
+        """Close the connections; a feed ends at its next check."""
         with self._lock:
             self.is_closed = True
             client, self._client = self._client, None
@@ -123,7 +123,7 @@ class CouchServer:
     def _send(self, method: str, url: str, body: bytes | None) -> Answer:
         headers = self._headers({} if body is None else {"Content-Type": "application/json"})
         with self._open().stream(method, url, content=body, headers=headers) as response:
-            return _answer(response, self._read(response))
+            return _to_answer(response, self._read(response))
 
     def _read(self, response: "httpx.Response") -> bytes:
         pieces, size = [], 0
@@ -137,7 +137,7 @@ class CouchServer:
             pieces.append(piece)
         return b"".join(pieces)
 
-    def _failure(self, error: "httpx.HTTPError | httpx.InvalidURL") -> ObsidianRagError:
+    def _to_domain_error(self, error: "httpx.HTTPError | httpx.InvalidURL") -> ObsidianRagError:
         import httpx
 
         url = self.remote.url
@@ -166,13 +166,13 @@ class CouchServer:
         import httpx
 
         if self._context is None:
-            self._context = _trust(self.remote.url)
+            self._context = _ssl_context(self.remote.url)
         return httpx.Client(
             verify=self._context,
             trust_env=False,
             follow_redirects=False,
             timeout=httpx.Timeout(self._timeout_s, connect=_CONNECT_TIMEOUT_S),
-            limits=httpx.Limits(max_connections=_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S),
+            limits=httpx.Limits(max_connections=_MAX_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S),
         )
 
     def _headers(self, ours: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
@@ -190,19 +190,19 @@ class CouchServer:
         return f"{self.remote.address}{path}" + (f"?{urlencode(query)}" if query else "")
 
 
-def _trust(url: str) -> ssl.SSLContext:
+def _ssl_context(url: str) -> ssl.SSLContext:
     import httpx
 
     if url.startswith("http:"):
-        # Nobody is asked for a certificate, and reading the authorities takes 0.15 s.
+        # Plain HTTP needs no certificates, and loading them takes 0.15 s.
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context = httpx.create_ssl_context()
-    # Home servers are often signed by an authority that only the machine knows.
+    # Home servers often use an authority that only this machine trusts.
     context.load_default_certs()
     return context
 
 
-def _answer(response: "httpx.Response", body: bytes) -> Answer:
+def _to_answer(response: "httpx.Response", body: bytes) -> Answer:
     return Answer(
         status=response.status_code,
         body=body,

@@ -1,4 +1,4 @@
-"""Where the database is and who we are to it, and how names become parts of an address."""
+"""The address of a database, our login to it, and escaping of names in addresses."""
 
 import hashlib
 import re
@@ -9,14 +9,14 @@ from urllib.parse import quote, urlsplit
 from obsidian_rag.errors import ConfigInvalid
 from obsidian_rag.livesync.couchdb.auth import Jwt, check_header
 
-_NOT_IN_AN_ADDRESS = re.compile(r"[\\\s\x00-\x20\x7f\ud800-\udfff]")
-_HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
-_FIX = "Set livesync.couchdbUrl to an address like https://couch.example.com:6984."
+_INVALID_IN_ADDRESS = re.compile(r"[\\\s\x00-\x20\x7f\ud800-\udfff]")
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_ADDRESS_FIX = "Set livesync.couchdbUrl to an address like https://couch.example.com:6984."
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A database on a CouchDB server, and who we are to it.
+    """A database on a CouchDB server, and our login.
 
     Raises:
         ConfigInvalid: the address, the name or a header cannot be used.
@@ -38,45 +38,47 @@ class Remote:
 
     @property
     def address(self) -> str:
-        """Where the database is, without a slash at the end."""
+        """The URL of the database, without a trailing slash."""
         return f"{self.url.rstrip('/')}/{escaped(self.database)}"
 
     @property
     def key(self) -> str:
-        """The name under which we remember the database."""
+        """A key for this address, under which its records and secrets are stored."""
         place = f"{self.url.rstrip('/')}/{self.database}"
         return hashlib.sha256(place.encode()).hexdigest()[:32]
 
     @property
     def who(self) -> str:
-        """Who we are, for messages."""
+        """Our user name, for messages."""
         name = self.jwt.subject if self.jwt else self.user
         return "a request without a user name" if name is None else f"the user '{name}'"
 
 
 def escaped(name: str) -> str:
-    """A name as one part of a path."""
-    # A part of dots alone would be taken for a way up.
+    """A name, escaped as one part of a path."""
+    # A part of only dots would be resolved as a relative path.
     return quote(name, safe="") if name.strip(".") else "%2E" * len(name)
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be sent at all: JSON may hold half a character."""
-    return not _HALF_A_CHARACTER.search(text)
+    """Whether a text can be encoded: JSON may contain lone surrogates."""
+    return not _LONE_SURROGATE.search(text)
 
 
 def _check_address(url: str) -> None:
-    if _NOT_IN_AN_ADDRESS.search(url):
-        raise ConfigInvalid("The CouchDB address has characters no address has.", _FIX)
+    if _INVALID_IN_ADDRESS.search(url):
+        raise ConfigInvalid("The CouchDB address has characters no address has.", _ADDRESS_FIX)
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        # Without the cause: it quotes the address, which may hold a password.
-        raise ConfigInvalid("The CouchDB address is not an address.", _FIX) from None
+        # Drop the cause: it quotes the address, which may hold a password.
+        raise ConfigInvalid("The CouchDB address is not an address.", _ADDRESS_FIX) from None
     if parts.scheme not in ("http", "https") or not host:
-        raise ConfigInvalid("The CouchDB address must begin with http or https.", _FIX)
+        raise ConfigInvalid("The CouchDB address must begin with http or https.", _ADDRESS_FIX)
     if parts.username is not None or parts.password is not None:
-        raise ConfigInvalid("The CouchDB address must not hold a user name or password.", _FIX)
+        raise ConfigInvalid(
+            "The CouchDB address must not hold a user name or password.", _ADDRESS_FIX
+        )
     if parts.query or parts.fragment:
-        raise ConfigInvalid("The CouchDB address must not hold a query or fragment.", _FIX)
+        raise ConfigInvalid("The CouchDB address must not hold a query or fragment.", _ADDRESS_FIX)

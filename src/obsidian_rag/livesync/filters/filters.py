@@ -1,8 +1,8 @@
-"""Which paths LiveSync's own filters leave out, the same on the way in and on the way out.
+"""Which paths LiveSync's own filters exclude, the same in both directions.
 
-Threat: a filter keeps private files on one machine. A pattern that is read in another way than the
-user's other devices read it would send them. So what cannot be carried over is refused by name,
-and a file below an ignore file that cannot be read is left out.
+Threat: a filter keeps private files on one machine. A pattern that is interpreted differently from
+the user's other devices would send them. So a pattern that cannot be translated is refused by
+name, and a file below an unreadable ignore file is excluded.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _NEGATED = "!!"
 
 @dataclass(frozen=True, slots=True)
 class FilterSettings:
-    """The filters as LiveSync writes them; None is as the database's devices agreed."""
+    """The filters as LiveSync writes them; None means what the database's devices agreed on."""
 
     only: str = ""
     ignore: str = ""
@@ -41,7 +41,7 @@ class FilterSettings:
 
 
 class _Pattern:
-    """One regular expression of a list; `!!` before it turns it round."""
+    """One regular expression of a list; the prefix `!!` negates it."""
 
     def __init__(self, source: str, *, ignores_case: bool) -> None:
         self._is_negated = source.startswith(_NEGATED)
@@ -58,30 +58,30 @@ class Filters:
         """Read the patterns; ignore files are read when they are needed.
 
         Raises:
-            LivesyncIncompatible: a pattern cannot be carried over; the setting is named.
+            LivesyncIncompatible: a pattern cannot be translated; the setting is named.
         """
         ignores_case = not tweaks.handle_filename_case_sensitive
         self._only = _patterns(ONLY, settings.only, ignores_case=ignores_case)
         self._ignore = _patterns(IGNORE, settings.ignore, ignores_case=ignores_case)
         self._names = _ignore_file_names(settings, tweaks)
         self._root = root
-        self._read: dict[str, IgnoreLines | str | None] = {}
+        self._ignore_files: dict[str, IgnoreLines | str | None] = {}
         self._texts: dict[str, str | None] = {}
-        # Whether an ignore file is another one than before; for the reader of that to reset.
+        # Whether an ignore file changed; its reader resets it.
         self.has_changed = False
 
     def refresh(self) -> None:
-        """Ignore files may have changed."""
-        self._read.clear()
+        """Read the ignore files again when needed: they may have changed."""
+        self._ignore_files.clear()
 
     def reason(self, path: str) -> str | None:
         """Why a path takes no part, as the end of a sentence; None when it does.
 
         Raises:
-            LivesyncIncompatible: a line of an ignore file cannot be carried over.
+            LivesyncIncompatible: a line of an ignore file cannot be translated.
         """
         path = normalise(path)
-        if self._names and (reason := self._by_ignore_files(path)):
+        if self._names and (reason := self._ignore_file_reason(path)):
             return reason
         if self._only and not any(pattern.test(path) for pattern in self._only):
             return f"does not match {ONLY}"
@@ -89,8 +89,8 @@ class Filters:
             return f"matches {IGNORE}"
         return None
 
-    def _by_ignore_files(self, path: str) -> str | None:
-        """The nearest ignore file that says something about the path decides."""
+    def _ignore_file_reason(self, path: str) -> str | None:
+        """The reason from the nearest ignore file that matches the path."""
         folder = path.rpartition("/")[0]
         while True:
             for name in self._names:
@@ -107,10 +107,10 @@ class Filters:
             folder = folder.rpartition("/")[0]
 
     def _lines(self, place: str) -> IgnoreLines | str | None:
-        """An ignore file; a text says why everything below is left out."""
-        if place not in self._read:
-            self._read[place] = self._load(place)
-        return self._read[place]
+        """An ignore file, or the reason why everything below it is excluded."""
+        if place not in self._ignore_files:
+            self._ignore_files[place] = self._load(place)
+        return self._ignore_files[place]
 
     def _load(self, place: str) -> IgnoreLines | str | None:
         try:
@@ -129,7 +129,7 @@ class Filters:
 
 
 def check_filters(settings: FilterSettings, tweaks: Tweaks) -> None:
-    """Look whether the patterns can be carried over.
+    """Check that the patterns can be translated.
 
     Raises:
         LivesyncIncompatible: one cannot; the setting is named.
@@ -137,8 +137,25 @@ def check_filters(settings: FilterSettings, tweaks: Tweaks) -> None:
     Filters(settings, tweaks, Path())
 
 
+def present_ignore_files(
+    settings: FilterSettings, tweaks: Tweaks, root: Path | None
+) -> tuple[str, ...]:
+    """The ignore files that are in the vault's own folder now."""
+    if root is None:
+        return ()
+    found = []
+    for name in _ignore_file_names(settings, tweaks):
+        try:
+            is_there = read_ignore_file(root, name) is not None
+        except IndexerFailed:
+            is_there = True  # it excludes files even if it cannot be read
+        if is_there:
+            found.append(name)
+    return tuple(found)
+
+
 def _patterns(name: str, listed: str, *, ignores_case: bool) -> tuple[_Pattern, ...]:
-    # As LiveSync does: spaces and line ends are no part of a pattern.
+    # As LiveSync does: remove spaces and line ends.
     sources = listed.replace("\n", "").replace(" ", "").split(_DELIMITER)
     try:
         return tuple(_Pattern(source, ignores_case=ignores_case) for source in sources if source)

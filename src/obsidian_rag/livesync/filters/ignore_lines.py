@@ -1,9 +1,9 @@
-"""The lines of an ignore file, with the meaning that LiveSync gives them.
+"""The lines of an ignore file, matched as LiveSync matches them.
 
-It is not quite Git's: LiveSync matches each line with minimatch against the path from the ignore
+This differs from Git: LiveSync matches each line with minimatch against the path from the ignore
 file's folder. So `*.tmp` is for that folder alone and `**/*.tmp` for all below it, a line that
-begins with `/` matches nothing, case never counts, and the last line that matches decides. What we
-do not match in the same way is refused, since guessing could send what was to be kept back.
+begins with `/` matches nothing, case is ignored, and the last matching line decides. What we
+cannot match in the same way is refused, since guessing could send excluded files.
 """
 
 import re
@@ -19,17 +19,17 @@ _EXTENDED = re.compile(r"[?*+@!]\(")
 _HARD_BRACES = re.compile(r"\\|\.\.|\$\{|\{\}")
 _NOTHING = "(?!)"
 _ALL_STARS = "*"
-_MOST_PATTERNS = 1000
+_MAX_PATTERNS = 1000
 
 
 class IgnoreLines:
     """One ignore file."""
 
     def __init__(self, text: str) -> None:
-        """Read the lines.
+        """Parse the lines.
 
         Raises:
-            NotSupported: a line cannot be carried over; the message has its number.
+            NotSupported: a line cannot be translated; the message has its number.
         """
         self._lines: list[_Line] = []
         for number, line in enumerate(re.split(r"\r?\n", text), start=1):
@@ -42,7 +42,7 @@ class IgnoreLines:
                 raise NotSupported(f"line {number}: {error}") from None
 
     def accepts(self, path: str) -> bool | None:
-        """Whether a path, seen from the file's folder, is synced; None if no line is about it."""
+        """Whether a path, relative to the file's folder, is synced; None if no line matches."""
         if "./" in path:
             return False  # a folder whose name ends with a dot: LiveSync never accepts it
         units = code_units(path, ignores_case=True)
@@ -61,9 +61,9 @@ class _Line:
     def __init__(self, pattern: str) -> None:
         self.is_exception = pattern.startswith("!")
         self.is_folder = pattern.endswith("/")
-        # Below a folder that one line names, no later line changes anything.
-        self._below = _compiled(f"{pattern}**" if self.is_folder else f"{pattern}/**")
-        self._itself = _compiled(pattern)
+        # Below a folder that a line names, later lines have no effect.
+        self._below = _compile(f"{pattern}**" if self.is_folder else f"{pattern}/**")
+        self._itself = _compile(pattern)
 
     def is_below(self, units: str) -> bool:
         return self._below.fullmatch(units) is not None
@@ -74,19 +74,19 @@ class _Line:
         return not self.is_folder and self.is_below(units)
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     glob = pattern.lstrip("!")
     if _EXTENDED.search(glob):
         raise NotSupported(f"'{pattern}' has a group in parentheses")
-    options = [_path(_parts(one)) for one in _expanded(glob)]
+    options = [_path(_parts(one)) for one in _expand_braces(glob)]
     try:
         return re.compile("|".join(f"(?:{option})" for option in options), re.DOTALL)
     except (re.error, OverflowError, RecursionError) as error:
         raise NotSupported(f"'{pattern}' cannot be carried over to Python ({error})") from None
 
 
-def _expanded(glob: str) -> list[str]:
-    """What `a.{png,jpg}` stands for."""
+def _expand_braces(glob: str) -> list[str]:
+    """The patterns that `a.{png,jpg}` expands to."""
     if not _BRACES.search(glob):
         return [glob]
     if _HARD_BRACES.search(glob) or glob.count("{") != glob.count("}"):
@@ -98,14 +98,14 @@ def _expanded(glob: str) -> list[str]:
         if "{" not in one:
             done.append(one)
             continue
-        todo += _options(one)
-        if len(todo) + len(done) > _MOST_PATTERNS:
+        todo += _expand_first_list(one)
+        if len(todo) + len(done) > _MAX_PATTERNS:
             raise NotSupported(f"'{glob}' stands for too many patterns")
     return list(dict.fromkeys(done))
 
 
-def _options(glob: str) -> Iterator[str]:
-    """The first list in braces, taken apart."""
+def _expand_first_list(glob: str) -> Iterator[str]:
+    """The glob with each option of its first list in braces."""
     start = glob.index("{")
     depth, marks = 0, [start]
     for at in range(start, len(glob)):
@@ -135,7 +135,7 @@ def _parts(glob: str) -> list[str]:
 
 
 def _path(parts: Sequence[str]) -> str:
-    """A whole path; no file's path has an empty part, so a pattern with one matches nothing."""
+    """Translate a path; no file has an empty part, so a pattern with one matches nothing."""
     if any(part in ("", ".", "..") for part in parts):
         return _NOTHING
     translated = ""
@@ -173,7 +173,7 @@ def _name(part: str) -> str:
 
 
 def _set(part: str, units: str, at: int) -> tuple[str, int]:
-    """A set such as `[a-c]`, and where it ends; a bracket that is not closed is itself."""
+    """Translate a set such as `[a-c]`, and its end; an unclosed bracket is literal."""
     start = at + (units[at : at + 1] in ("!", "^"))
     end = units.find("]", start + 1)
     if end < 0:
@@ -183,7 +183,7 @@ def _set(part: str, units: str, at: int) -> tuple[str, int]:
     inside = units[start:end]
     if "[" in inside or "\\" in inside:
         raise NotSupported(f"'{part}' has a set that is not plain")
-    # Ranges are of letters as written, not of their upper case.
+    # Ranges apply to letters as written, not to their upper case.
     written = code_units(part, ignores_case=False)[start:end]
     members = _members(part, written)
     if not members:

@@ -1,9 +1,9 @@
-"""JavaScript regular expressions, matched in Python with the meaning that LiveSync gives them.
+"""JavaScript regular expressions, matched in Python exactly as LiveSync matches them.
 
-LiveSync compiles its filters with `new RegExp(pattern)` or, where case does not count, with the
+LiveSync compiles its filters with `new RegExp(pattern)` or, where case is ignored, with the
 flag `i`. That works on UTF-16 code units, knows ASCII digits and letters only, and compares
-letters by their upper case. So pattern and text are turned into code units here, and into upper
-case where case does not count; what Python cannot match in the same way is refused, not guessed.
+letters by their upper case. So pattern and text are converted to code units here, and to upper
+case where case is ignored; what Python cannot match in the same way is refused, not guessed.
 """
 
 import functools
@@ -36,7 +36,7 @@ class JsRegExp:
         """Translate the pattern.
 
         Raises:
-            NotSupported: it is not valid, or cannot be carried over; the message says which part.
+            NotSupported: it is invalid or cannot be translated; the message names the part.
         """
         self._ignores_case = ignores_case
         translated = _Parser(source, ignores_case).translate()
@@ -71,7 +71,7 @@ def _upper_codes() -> list[int]:
 
 
 class _Parser:
-    """Reads a pattern as JavaScript does without the flags `u` and `v`, and writes Python's."""
+    """Translates a pattern, read as without the flags `u` and `v`, to Python."""
 
     def __init__(self, source: str, ignores_case: bool) -> None:
         self._text = code_units(source, ignores_case=False)
@@ -88,7 +88,7 @@ class _Parser:
 
     def _alternatives(self) -> str:
         branches = [self._terms()]
-        while self._takes("|"):
+        while self._take_if("|"):
             branches.append(self._terms())
         return "|".join(branches)
 
@@ -96,10 +96,10 @@ class _Parser:
         terms = []
         while self._at < len(self._text) and self._text[self._at] not in "|)":
             atom, may_repeat = self._atom()
-            terms.append(self._repeated(atom, may_repeat))
+            terms.append(self._quantify(atom, may_repeat))
         return "".join(terms)
 
-    def _repeated(self, atom: str, may_repeat: bool) -> str:
+    def _quantify(self, atom: str, may_repeat: bool) -> str:
         found = _QUANTIFIER.match(self._text, self._at)
         if found is None:
             return atom
@@ -108,11 +108,11 @@ class _Parser:
         self._at = found.end()
         if found[1] is not None and found[3] and int(found[1]) > int(found[3]):
             raise NotSupported(f"the numbers in '{found[0]}' are out of order")
-        is_lazy = self._takes("?")
+        is_lazy = self._take_if("?")
         return f"(?:{atom}){found[0]}{'?' if is_lazy else ''}"
 
     def _atom(self) -> tuple[str, bool]:
-        """The next thing in Python's words, and whether it may be repeated."""
+        """The next atom translated to Python, and whether it may be repeated."""
         if _QUANTIFIER.match(self._text, self._at):
             raise NotSupported(f"nothing comes before '{self._text[self._at]}'")
         unit = self._next()
@@ -126,7 +126,7 @@ class _Parser:
         if unit == "[":
             return self._set(), True
         if unit == "\\":
-            return self._escaped()
+            return self._escape()
         return self._literal(unit), True
 
     def _group(self) -> tuple[str, bool]:
@@ -146,11 +146,11 @@ class _Parser:
         elif rest.startswith("?"):
             raise NotSupported(f"the group '({rest[:2]}' is not known")
         inside = self._alternatives()
-        if not self._takes(")"):
+        if not self._take_if(")"):
             raise NotSupported("a '(' has no ')'")
         return f"{opening}{inside})", may_repeat
 
-    def _escaped(self) -> tuple[str, bool]:
+    def _escape(self) -> tuple[str, bool]:
         letter = self._peek()
         if letter in ("b", "B"):
             self._at += 1
@@ -167,14 +167,14 @@ class _Parser:
         return f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))"
 
     def _class_escape(self) -> Mask | None:
-        """What `\\d`, `\\W` and the like stand for; None if it is none of them."""
+        """The set for `\\d`, `\\W` and the like; None for other escapes."""
         letter = self._peek()
         known = _CLASSES.get(letter.lower()) if letter else None
         if known is None:
             return None
         self._at += 1
         mask = _mask(known)
-        return _inverted(mask) if letter.isupper() else mask
+        return _invert(mask) if letter.isupper() else mask
 
     def _character(self) -> str:
         """The one character that an escape stands for, after the backslash."""
@@ -203,13 +203,13 @@ class _Parser:
         if letter.isascii() and letter.isalpha():
             self._at += 1
             return chr(ord(letter) % 32)
-        self._at -= 1  # as JavaScript does: then the backslash stands for itself
+        self._at -= 1  # as in JavaScript: then the backslash is literal
         return "\\"
 
     def _set(self) -> str:
-        is_negated = self._takes("^")
+        is_negated = self._take_if("^")
         mask = Mask(_UNITS)
-        while not self._takes("]"):
+        while not self._take_if("]"):
             self._member(mask)
         return self._class(mask, is_negated=is_negated)
 
@@ -234,7 +234,7 @@ class _Parser:
         unit = self._next()
         if unit != "\\":
             return unit
-        if self._takes("b"):
+        if self._take_if("b"):
             return "\b"
         if self._peek() == "c" and self._text[self._at + 1 : self._at + 2].isalnum():
             raise NotSupported("control characters in a set cannot be carried over")
@@ -242,7 +242,7 @@ class _Parser:
         return self._character() if mask is None else mask
 
     def _class(self, mask: Mask, *, is_negated: bool = False) -> str:
-        """A set in Python's words; with upper case only, where case does not count."""
+        """A set in Python's syntax; in upper case only, if case is ignored."""
         if self._ignores_case:
             folded, codes = Mask(_UNITS), _upper_codes()
             at = mask.find(1)
@@ -250,7 +250,7 @@ class _Parser:
                 folded[codes[at]] = 1
                 at = mask.find(1, at + 1)
             mask = folded
-        ranges = _ranges(_inverted(mask) if is_negated else mask)
+        ranges = _ranges(_invert(mask) if is_negated else mask)
         return f"[{ranges}]" if ranges else "(?!)"
 
     def _literal(self, unit: str) -> str:
@@ -266,7 +266,7 @@ class _Parser:
         self._at += 1
         return unit
 
-    def _takes(self, unit: str) -> bool:
+    def _take_if(self, unit: str) -> bool:
         if self._peek() != unit:
             return False
         self._at += 1
@@ -282,7 +282,7 @@ def _mask(described: str) -> Mask:
     return mask
 
 
-def _inverted(mask: Mask) -> Mask:
+def _invert(mask: Mask) -> Mask:
     return mask.translate(bytes([1, 0]) + bytes(254))
 
 

@@ -1,4 +1,4 @@
-"""How well search does: questions with known answers, asked in several ways, and their report."""
+"""Measure search quality: questions with known answers, asked in several ways, and a report."""
 
 from obsidian_rag.search.evaluation.golden import Golden, Half, Question, half_of, read_golden
 from obsidian_rag.search.evaluation.own_questions import questions_from

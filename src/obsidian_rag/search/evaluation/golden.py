@@ -1,7 +1,7 @@
-"""Questions whose answers are known, and the golden files that users write them into.
+"""Questions with known answers, and the golden files that users write them in.
 
-Half of a file can stay untouched: whoever looks at the even half and reports the odd one has not
-fitted the search to what is reported.
+Half of a file can be held out: tuning on the even half and reporting the odd half avoids fitting
+the search to the reported questions.
 """
 
 import datetime
@@ -15,13 +15,13 @@ from pathlib import Path
 
 from obsidian_rag.errors import InvalidArgument, NotFound
 
-# The category of questions that nothing answers.
+# The category of questions without an answer.
 UNANSWERABLE = "none"
 _NO_CATEGORY = "questions"
 
 
 class Half(StrEnum):
-    """Which questions of a file, by their position counted from 0."""
+    """Which questions of a file to use, by position from 0."""
 
     ALL = "all"
     EVEN = "even"
@@ -30,11 +30,11 @@ class Half(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and the notes that answer it; `excluded` is a note that gives it away.
+    """A question and the notes that answer it; `excluded` is a note that contains the question.
 
-    `answer` is a regular expression that the answering passage contains, `today` the day that
-    "last March" is counted from. A question without `relevant` is one that nothing answers.
-    `position` is its place in its file, from 0.
+    `answer` is a regular expression that matches the answering passage, `today` the day that
+    "last March" is relative to. A question without `relevant` has no answer. `position` is its
+    place in its file, from 0.
     """
 
     query: str
@@ -47,13 +47,13 @@ class Question:
 
     @property
     def is_answerable(self) -> bool:
-        """Whether there is a note to find."""
+        """Whether any note answers it."""
         return bool(self.relevant)
 
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """The questions of a golden file, and notes it names that are not in the index."""
+    """The questions of a golden file, and the notes it names that are not indexed."""
 
     questions: tuple[Question, ...]
     unknown: tuple[str, ...]
@@ -62,10 +62,10 @@ class Golden:
 def read_golden(file: Path, indexed: Set[str]) -> Golden:
     """Read questions from a JSON list or JSON lines of `query`, `relevant`, `category` and others.
 
-    A note that is not in the index stays relevant, and counts as not found.
+    Notes that are not indexed stay relevant, and count as not found.
 
     Raises:
-        NotFound: there is no such file.
+        NotFound: the file does not exist.
         InvalidArgument: the file is malformed; the message names the entry.
     """
     try:
@@ -82,7 +82,7 @@ def read_golden(file: Path, indexed: Set[str]) -> Golden:
 
 
 def half_of(questions: Sequence[Question], half: Half) -> list[Question]:
-    """The questions at even positions, at odd ones, or all of them, each with its position."""
+    """The questions at even positions, odd ones, or all of them, with `position` set."""
     placed = [replace(question, position=at) for at, question in enumerate(questions)]
     if half is Half.ALL:
         return placed
@@ -90,7 +90,7 @@ def half_of(questions: Sequence[Question], half: Half) -> list[Question]:
 
 
 def _entries(text: str) -> Iterator[tuple[str, object]]:
-    """Each entry with the name it has in a message."""
+    """Each entry, with its name for error messages."""
     if text.lstrip().startswith("["):
         try:
             entries = json.loads(text)

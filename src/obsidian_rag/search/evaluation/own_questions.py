@@ -1,4 +1,4 @@
-"""Questions made from the vault itself, whose answers are therefore known."""
+"""Generate questions with known answers from the vault itself."""
 
 import random
 import re
@@ -8,16 +8,16 @@ from obsidian_rag.notes import Link, LinkKind, Note, NoteNames, file_title, kind
 from obsidian_rag.search.evaluation.golden import Question
 from obsidian_rag.search.words import question_words
 
-# Enough for any sample, and a large vault still answers in seconds.
-_MOST_NOTES_READ = 5000
-_FEWEST_TITLE_WORDS = 2
-_FEWEST_SENTENCE_WORDS = 5
-_FEWEST_LINK_WORDS, _MOST_LINK_WORDS = 2, 12
+# Enough for any sample, and still a matter of seconds in a large vault.
+_MAX_NOTES_READ = 5000
+_MIN_TITLE_WORDS = 2
+_MIN_SENTENCE_WORDS = 5
+_MIN_LINK_WORDS, _MAX_LINK_WORDS = 2, 12
 _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])")
 _LINE_END = re.compile(r"\r\n?|\n")
 _LINK = re.compile(r"!?\[\[([^\[\]]+)\]\]|!?\[([^\[\]]*)\]\(([^()\s]*)\)")
-# What the query language would take for a phrase, an exclusion, a filter, or Markdown for itself.
+# Characters that the query language or Markdown would interpret.
 _MARKS = re.compile(r"[\x00\"“”„«»*_`>|#~=:\[\]]+|(?<!\S)[-+]+|https?\S+")
 
 
@@ -27,20 +27,20 @@ def questions_from(
     limit: int,
     seed: int = 0,
 ) -> list[Question]:
-    """At most `limit` questions of each kind, made from the vault itself, always the same ones.
+    """At most `limit` questions of each kind from the vault; the same seed gives the same ones.
 
     `title`: does a note's title find it? `alias`: does an alias? `link`: does the sentence
     around a link to a note, without the note's name, find the note? `reworded`: does the text of a
-    link that has no word of the note's names and headings? `notes_at` reads notes, and passes over
+    link that shares no word with the note's names and headings? `notes_at` reads notes, and skips
     those that it cannot read.
     """
     chance = random.Random(seed)
     paths = sorted(indexed)
     chance.shuffle(paths)
-    notes = list(notes_at(paths[:_MOST_NOTES_READ]))
-    titles = _named((note.title, note.path) for note in notes)
-    aliases = _named((alias, note.path) for note in notes for alias in note.aliases)
-    by_title = {fold: found for fold, found in titles.items() if _is_telling(fold)}
+    notes = list(notes_at(paths[:_MAX_NOTES_READ]))
+    titles = _group_by_name((note.title, note.path) for note in notes)
+    aliases = _group_by_name((alias, note.path) for note in notes for alias in note.aliases)
+    by_title = {fold: found for fold, found in titles.items() if _has_enough_words(fold)}
     by_alias = {fold: found for fold, found in aliases.items() if fold not in titles}
     names = {note.path: (note.title, *note.aliases) for note in notes}
     paths_by_name = NoteNames((path, path) for path in indexed)
@@ -53,8 +53,8 @@ def questions_from(
     return [question for kind in kinds for question in chance.sample(kind, min(limit, len(kind)))]
 
 
-def _named(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, list[str]]]:
-    """Names in any case, as written and with all the notes that have them."""
+def _group_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, list[str]]]:
+    """Case-folded names, each with its spelling and all the notes that have it."""
     found: dict[str, tuple[str, list[str]]] = {}
     for name, path in pairs:
         _, owners = found.setdefault(name.casefold(), (name, []))
@@ -63,25 +63,25 @@ def _named(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, list[str]]]
     return found
 
 
-def _is_telling(title: str) -> bool:
-    return len(_WORD.findall(title)) >= _FEWEST_TITLE_WORDS
+def _has_enough_words(title: str) -> bool:
+    return len(_WORD.findall(title)) >= _MIN_TITLE_WORDS
 
 
 def _reworded_questions(notes: Sequence[Note], paths_by_name: NoteNames[str]) -> list[Question]:
-    """What authors call a note in a link in words that neither its names nor its headings have.
+    """Link texts that share no word with the names and headings of the note they link to.
 
-    The note with the link is left out; a text that leads to several notes says nothing.
+    The note with the link is excluded; texts that link to several notes are dropped.
     """
     words_of = {note.path: _name_words(note) for note in notes}
     found: dict[str, dict[str, Question]] = {}
     for note in notes:
         for link in note.links:
-            target = _only_meant(link, note.path, paths_by_name)
+            target = _resolve_unique(link, note.path, paths_by_name)
             if target is None or target == note.path or target not in words_of:
                 continue
             text = " ".join(_MARKS.sub(" ", link.display or "").split())
             words = set(question_words(text))
-            is_enough = _FEWEST_LINK_WORDS <= len(words) <= _MOST_LINK_WORDS
+            is_enough = _MIN_LINK_WORDS <= len(words) <= _MAX_LINK_WORDS
             if is_enough and words.isdisjoint(words_of[target]):
                 question = Question(text, {target: 1.0}, "reworded", note.path)
                 found.setdefault(text.casefold(), {}).setdefault(target, question)
@@ -100,17 +100,17 @@ def _link_questions(
     questions: dict[str, Question] = {}
     for note in notes:
         for link, sentence in _link_sentences(note):
-            target = _only_meant(link, note.path, paths_by_name)
+            target = _resolve_unique(link, note.path, paths_by_name)
             if target is None or target == note.path:
                 continue
-            query = _held_out(sentence, (file_title(target), *names.get(target, ())))
+            query = _remove_names(sentence, (file_title(target), *names.get(target, ())))
             if query is not None:
                 questions.setdefault(query, Question(query, {target: 1.0}, "link", note.path))
     return list(questions.values())
 
 
 def _link_sentences(note: Note) -> Iterator[tuple[Link, str]]:
-    """Sentences with exactly one link to a note; a NUL stands where the link was."""
+    """Sentences with exactly one link to a note; a NUL replaces the link."""
     lines = _LINE_END.split(note.text) if kind_of(note.path).is_plain_text else []
     by_line: dict[int, list[Link]] = {}
     for link in note.links:
@@ -128,19 +128,19 @@ def _link_sentences(note: Note) -> Iterator[tuple[Link, str]]:
                 yield inside[0], sentence
 
 
-def _held_out(sentence: str, names: Iterable[str]) -> str | None:
+def _remove_names(sentence: str, names: Iterable[str]) -> str | None:
     """The sentence without its link and the target's names, if enough of it is left."""
     for name in sorted(filter(None, names), key=len, reverse=True):
         sentence = re.sub(rf"\b{re.escape(name)}\b", " ", sentence, flags=re.IGNORECASE)
     plain = " ".join(_MARKS.sub(" ", sentence).split())
-    return plain if len(_WORD.findall(plain)) >= _FEWEST_SENTENCE_WORDS else None
+    return plain if len(_WORD.findall(plain)) >= _MIN_SENTENCE_WORDS else None
 
 
 def _is_inside(link: re.Match[str]) -> bool:
     return link[1] is not None or not re.match(r"[A-Za-z][\w+.-]*:|//", link[3])
 
 
-def _only_meant(link: Link, source: str, paths_by_name: NoteNames[str]) -> str | None:
-    """The note a link means, if only one can be meant."""
+def _resolve_unique(link: Link, source: str, paths_by_name: NoteNames[str]) -> str | None:
+    """The note that a link resolves to, if there is exactly one."""
     meant = paths_by_name.meant(link.target, source) if link.target else []
     return meant[0] if len(meant) == 1 else None

@@ -1,31 +1,27 @@
-"""Dates in a question: "last March", "in 2024", "vor zwei Wochen" name a span of days.
+"""Find the dates in a question: "last March", "in 2024", "vor zwei Wochen" name a span of days.
 
-English, German, French, Spanish and the ISO forms are understood: a file per language says what
-its words mean, and one grammar for all of them puts the meanings together. Only phrases that speak
-of time are taken: a bare number such as 1984 may be a title, so a year needs a word before it
-("in 1984") or a month beside it, and "may" and "march" may be verbs.
+English, German, French, Spanish and ISO forms are supported: one file per language defines its
+words, and one grammar for all languages combines them. Only phrases that clearly mean a time count:
+a bare number such as 1984 may be a title, so a year needs a word before it ("in 1984") or a month
+beside it, and "may" and "march" may be verbs.
 
-A month or a day without a year is the latest one that has begun. 12/03/2024 is March 12: the day
-comes first unless there is no such day. Seasons are whole months; winter begins in December of
-the year it is called by.
+A month or a day without a year is the latest one that has begun. 12/03/2024 is 12 March: the day
+comes first unless there is no such day. Seasons are whole months; the winter of a year begins in
+its December.
 """
 
 import re
 from dataclasses import dataclass
 from datetime import date
 
-from obsidian_rag.search.when.english import ENGLISH
-from obsidian_rag.search.when.french import FRENCH
-from obsidian_rag.search.when.german import GERMAN
 from obsidian_rag.search.when.grammar import spans
+from obsidian_rag.search.when.language import languages
 from obsidian_rag.search.when.pieces import pieces
-from obsidian_rag.search.when.spanish import SPANISH
 
 __all__ = ["Span", "find_span", "without"]
 
-_LANGUAGES = (ENGLISH, GERMAN, FRENCH, SPANISH)
 _WORD = re.compile(r"[^\W\d_]+")
-# Words that only lead to the time, and go with it.
+# Words that only introduce the time, removed together with it.
 _LEADING = (
     "in on at during over the of from for since within throughout "
     "im am an der die das den dem des vom von zu zum wahrend während über um "
@@ -36,7 +32,7 @@ _LEADING_WORDS = frozenset(_LEADING.split())
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Days that a question speaks of, both ends included, and the words that say so.
+    """Days that a question names, both ends included, and the words that name them.
 
     `date.min` and `date.max` stand for an open end, as in "before 2022".
     """
@@ -50,13 +46,13 @@ def find_span(question: str, today: date) -> Span | None:
     """The first span of time that the question names, if any."""
     found = [
         piece
-        for order, language in enumerate(_LANGUAGES)
+        for order, language in enumerate(languages())
         for piece in spans(pieces(question, language), today)
-        if not piece.is_shared or _speaks(question, order)
+        if not piece.is_shared or _may_be_in(question, order)
     ]
     if not found:
         return None
-    # What one language reads as "in August", another one reads as "August last year".
+    # Languages may match differently: one "in August", another "August last year".
     first = min(found, key=lambda piece: piece.start)
     beside = (piece for piece in found if piece.start < first.end)
     best = max(beside, key=lambda piece: piece.end - piece.start)
@@ -64,7 +60,7 @@ def find_span(question: str, today: date) -> Span | None:
 
 
 def without(question: str, span: Span) -> str:
-    """The question without the words that name the time, and those that only lead to them."""
+    """The question without the words that name the time and those that introduce it."""
     phrase = re.escape(span.phrase)
     found = re.search(rf"(?<!\w){phrase}(?!\w)", question) or re.search(phrase, question)
     if found is None:
@@ -79,8 +75,8 @@ def without(question: str, span: Span) -> str:
     return left if re.search(r"\w", left) else ""
 
 
-def _speaks(question: str, order: int) -> bool:
-    """Whether the question may well be in that language, by its smallest words."""
+def _may_be_in(question: str, order: int) -> bool:
+    """Whether the question may be in that language, by its function words."""
     words = _WORD.findall(question.casefold())
-    counts = [sum(word in language.common for word in words) for language in _LANGUAGES]
+    counts = [sum(word in language.common for word in words) for language in languages()]
     return counts[order] >= max(counts)

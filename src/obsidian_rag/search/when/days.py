@@ -1,4 +1,4 @@
-"""Days, weeks, months, seasons and feasts as spans of days."""
+"""Days, weeks, months, seasons and holidays as spans of days."""
 
 import calendar
 from collections.abc import Callable
@@ -13,9 +13,9 @@ class Days(NamedTuple):
     last: date
 
 
-# What returns every year: its days in one year, or None where a year has none (February 29).
+# A yearly event: its days in one year, or None if the year has none (29 February).
 Yearly = Callable[[int], Days | None]
-# From here on two digits are a year of the last century.
+# From here on, two digits mean a year of the last century.
 _LAST_CENTURY = 50
 _SEASON_STARTS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 
@@ -34,7 +34,7 @@ def months(year: int, month: int, count: int = 1) -> Days:
 
 
 def day_of(year: int, month: int, day: int) -> Days | None:
-    """That day, if there is one."""
+    """That day, if it exists."""
     try:
         return one_day(date(year, month, day))
     except ValueError:
@@ -42,7 +42,7 @@ def day_of(year: int, month: int, day: int) -> Days | None:
 
 
 def week(year: int, number: int) -> Days | None:
-    """A week of a year as ISO counts them, Monday to Sunday."""
+    """An ISO week of a year, Monday to Sunday."""
     try:
         monday = date.fromisocalendar(year, number, 1)
     except ValueError:
@@ -73,15 +73,15 @@ def unit_from(today: date, unit: str, back: int) -> Days:
 
 
 def century(year: int) -> int:
-    """The year that two digits mean: '69 is long ago, '24 is not."""
+    """The year that two digits mean: '69 is 1969, '24 is 2024."""
     return year + (1900 if year >= _LAST_CENTURY else 2000)
 
 
 def part_of_month(month: Days, unit: str, place: int) -> Days | None:
-    """One week or weekend of a month, counted from 0, or from its end if below; None if it has not.
+    """One week or weekend of a month, from 0, or from the end if negative; None if out of range.
 
-    Its weeks are seven days each, from its first day on or up to its last; a weekend is of the
-    month that its Saturday is of.
+    Weeks are seven days each, counted from the first day or back from the last. A weekend belongs
+    to the month of its Saturday.
     """
     count = (month.last - month.first).days + 1
     if unit == "week":
@@ -101,10 +101,10 @@ def past(today: date, unit: str, count: int) -> Days:
 
 
 def occurrence(yearly: Yearly, today: date, back: int | None = None) -> Days | None:
-    """One of the times that something returns every year.
+    """One occurrence of a yearly event.
 
-    None is the latest that has begun, 0 "this" one, 1 the last one that is over, 2 the one before
-    it, -1 the next.
+    `back` is None for the latest that has begun, 0 for "this" one, 1 for the last one that is over,
+    2 for the one before, -1 for the next.
     """
     around = range(today.year - (back or 0) - 9, today.year + 10)
     known = [days for year in around if (days := yearly(year)) is not None]
@@ -119,7 +119,7 @@ def occurrence(yearly: Yearly, today: date, back: int | None = None) -> Days | N
 
 
 def feast(year: int, name: str) -> Days | None:
-    """A feast with the days around it that belong to it."""
+    """A holiday, with the days around it that belong to it."""
     if name == "easter":
         sunday = _easter(year)
         return Days(sunday - timedelta(days=2), sunday + timedelta(days=1))
@@ -137,7 +137,7 @@ def feast(year: int, name: str) -> Days | None:
 
 
 def part(days: Days, name: str) -> Days:
-    """The early, middle or late third, or one half; whole months where it can be cut so."""
+    """The early, middle or late third, or one half; in whole months where possible."""
     pieces, index = {
         "early": (3, 0), "mid": (3, 1), "late": (3, 2), "first": (2, 0), "second": (2, 1),
     }[name]  # fmt: skip

@@ -1,7 +1,7 @@
-"""How pieces make spans of days, in five passes; the codes are those of `language`.
+"""Combine pieces into spans of days, in five passes; `language` explains the codes.
 
-Each pass is a list of rules, a pattern of codes and how to read what it matched. What a rule has
-read becomes one piece, which the rules of later passes build on: "end of | august | last year".
+Each pass is a list of rules: a pattern of codes, and a function that reads the match. A match
+becomes one piece, which rules of later passes build on: "end of | august | last year".
 """
 
 import re
@@ -18,23 +18,23 @@ from obsidian_rag.search.when.readings import Match, Reading
 
 Rule = tuple["re.Pattern[str]", Reading]
 
-_UNTIL_NOW = {"year": "Z", "month": "C", "week": "W"}
-_STANDING = "PZCW"
-# Without one of these there is no date.
-_TELLING = "DPmswhuyzkdqoK"
-# A day of a month, and no year.
+_CURRENT_CODES = {"year": "Z", "month": "C", "week": "W"}
+_SPAN_CODES = "PZCW"
+# Without any of these there is no date.
+_DATE_CODES = "DPmswhuyzkdqoK"
+# A day of a month without a year.
 _YEARLESS = re.compile("[jt]*(?:[noc][ft]*m|mt?[no]|d)")
 
 
 def _rules(*rules: tuple[str, Reading]) -> list[Rule]:
-    """Patterns without their spaces; `_` is the small words that may stand between."""
+    """Compile patterns, without their spaces; `_` allows small words in between."""
     return [
         (re.compile(pattern.replace(" ", "").replace("_", "[fitj]*")), read)
         for pattern, read in rules
     ]
 
 
-# In a pass, of two rules that match at the same place the first one wins.
+# If two rules of a pass match at the same place, the first one wins.
 _FROM_TODAY = _rules(
     ("D", readings.near_day),
     ("[lL] n u", readings.past_units),
@@ -125,31 +125,31 @@ _RANGES = _rules(
 
 
 def spans(found: list[Piece], today: date) -> Iterator[Piece]:
-    """The spans of days that the pieces name, in their order."""
-    if not any(piece.code in _TELLING for piece in found):
+    """The spans of days that the pieces name, in order."""
+    if not any(piece.code in _DATE_CODES for piece in found):
         return
     for rules in (_FROM_TODAY, _NAMED, _WITHOUT_A_YEAR, _PARTS, _RANGES):
-        found = _pass(rules, found, today)
+        found = _apply_rules(rules, found, today)
     for piece in found:
-        if piece.code in _STANDING:
+        if piece.code in _SPAN_CODES:
             yield piece
 
 
-def _pass(rules: list[Rule], found: list[Piece], today: date) -> list[Piece]:
+def _apply_rules(rules: list[Rule], found: list[Piece], today: date) -> list[Piece]:
     codes = "".join(piece.code for piece in found)
     made: list[Piece] = []
     position = 0
     while position < len(found):
-        length, piece = _made(rules, codes, position, found, today)
+        length, piece = _apply_first_rule(rules, codes, position, found, today)
         made.append(piece)
         position += length
     return made
 
 
-def _made(
+def _apply_first_rule(
     rules: list[Rule], codes: str, position: int, found: list[Piece], today: date
 ) -> tuple[int, Piece]:
-    """What the first fitting rule makes of the pieces from here on, and how many they are."""
+    """Apply the first matching rule here: the number of pieces it takes, and the result."""
     if codes[position] != "x":
         for pattern, read in rules:
             matched = pattern.match(codes, position)
@@ -158,14 +158,14 @@ def _made(
             taken = found[position : matched.end()]
             with suppress(ValueError, OverflowError, IndexError, StopIteration):
                 if (days := read(Match(taken, today))) is not None:
-                    return len(taken), _joined(taken, days)
+                    return len(taken), _merge(taken, days)
     return 1, found[position]
 
 
-def _joined(taken: list[Piece], days: Days) -> Piece:
+def _merge(taken: list[Piece], days: Days) -> Piece:
     unit = next((piece.name for piece in taken if piece.code == "u"), "")
     is_unit = days == calendar.unit_from(days.first, unit, 0) if unit else False
-    code = _UNTIL_NOW.get(unit, "P") if is_unit and len(taken) <= 3 else "P"
+    code = _CURRENT_CODES.get(unit, "P") if is_unit and len(taken) <= 3 else "P"
     feast = next((piece for piece in taken if piece.code == "h"), None)
     core = None
     if feast is not None and feast.name in ("christmas", "easter"):

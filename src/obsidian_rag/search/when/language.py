@@ -1,7 +1,8 @@
-"""What the words of one language mean when they speak of time.
+"""The time words of each language, and their codes.
 
-A table has one row per meaning, and in a row the words that have it, without accents and
-separated by `|`. Every word gets a code, one letter, which `grammar` is written in:
+Each language has a data file beside this one. A table there has one row per meaning, and in a row
+the words that have it, without accents and separated by `|`. Every word gets a code, one
+letter, which `grammar` is written in:
 
 m month    s season   w weekday  h feast     u unit       n number (2, two)
 o ordinal in digits (3rd)        c ordinal as a word (third)
@@ -13,12 +14,19 @@ a ago, after its number; g ago, before it; v German "vor": ago, or before
 p early, mid, end of  H half     q the letter of a quarter or half (Q3, H1)   K calendar week
 i in      j on        O over     f of        t the        x anything else
 r since   < before    > after    e until     B between    F from    & and    T to
-P days that are known    Z a year, C a month, W a week counted from today
+P a span of days         Z a year, C a month, W a week counted from today
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from obsidian_rag.notes import MONTH_NAMES
+
+LANGUAGES = ("english", "german", "french", "spanish")
 
 _FEASTS = (
     "christmas",
@@ -35,22 +43,22 @@ _UNITS = ("day", "week", "weekend", "month", "quarter", "year")
 
 
 class Meaning(NamedTuple):
-    """What a word says: its code, and which month, unit, number it names."""
+    """The meaning of a word: its code, and the month, unit or number it names."""
 
     code: str
     number: int = 0
     name: str = ""
-    # Whether it has to be written as a name ("May") where nothing else makes it a date.
+    # Must be capitalised ("May") unless something else makes it a date.
     is_doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """The words of a language, by their first word and the longest first."""
+    """The phrases of a language by their first word, longest first."""
 
     phrases: dict[str, list[tuple[tuple[str, ...], Meaning]]]
     common: frozenset[str]
-    # Words of this language that are other words in another one.
+    # Words that mean something else in another language.
     shared: frozenset[str]
 
 
@@ -58,29 +66,38 @@ class Language:
 class Tables:
     """The tables of a language; see the module for the codes."""
 
-    months: tuple[str, ...]
-    weekdays: tuple[str, ...]
-    seasons: tuple[str, str, str, str]
-    units: tuple[str, str, str, str, str, str]
-    numbers: dict[int, str]
-    ordinals: tuple[str, ...]
-    feasts: tuple[str, ...]
-    # By how many days, periods back: yesterday 1; last 1, this 0, next -1.
-    days_back: dict[int, str]
-    which_before: dict[int, str]
-    which_after: dict[int, str]
-    which_beside: dict[int, str]
-    parts: tuple[str, str, str]
+    months: Sequence[str]
+    weekdays: Sequence[str]
+    seasons: Sequence[str]
+    units: Sequence[str]
+    numbers: Mapping[str, str]
+    ordinals: Sequence[str]
+    feasts: Sequence[str]
+    parts: Sequence[str]
     half: str
-    letters: dict[str, str]
-    words: dict[str, str]
+    letters: Mapping[str, str]
+    words: Mapping[str, str]
     common: str
+    # Words by how many days or periods back: yesterday 1; last 1, this 0, next -1.
+    days_back: Mapping[str, str]
+    which_before: Mapping[str, str] = field(default_factory=dict)
+    which_after: Mapping[str, str] = field(default_factory=dict)
+    which_beside: Mapping[str, str] = field(default_factory=dict)
     verbs: str = ""
     shared: str = ""
 
 
-def language(tables: Tables) -> Language:
-    """The tables as one list of words; of two meanings the first counts."""
+@cache
+def languages() -> tuple[Language, ...]:
+    """All supported languages, read on first use."""
+    return tuple(_read_language(name) for name in LANGUAGES)
+
+
+def _read_language(name: str) -> Language:
+    """The tables of one language merged; the first meaning of a word wins."""
+    file = Path(__file__).with_name(f"{name}.toml")
+    read: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    tables = Tables(months=MONTH_NAMES[name], **read)
     found: dict[str, Meaning] = {}
     for words, meaning in _rows(tables):
         for word in filter(None, words.split("|")):
@@ -94,7 +111,7 @@ def language(tables: Tables) -> Language:
 
 
 def _rows(tables: Tables) -> Iterator[tuple[str, Meaning]]:
-    yield from _numbered(tables)
+    yield from _numbered_rows(tables)
     for code, names, rows in (
         ("s", _SEASONS, tables.seasons),
         ("u", _UNITS, tables.units),
@@ -109,19 +126,19 @@ def _rows(tables: Tables) -> Iterator[tuple[str, Meaning]]:
     yield tables.half, Meaning("H")
 
 
-def _numbered(tables: Tables) -> Iterator[tuple[str, Meaning]]:
-    """Numbers first: French "sept" is seven more often than September."""
+def _numbered_rows(tables: Tables) -> Iterator[tuple[str, Meaning]]:
+    """Numbers come first: French "sept" means seven more often than September."""
     for code, rows in (
         ("n", tables.numbers),
-        ("w", dict(enumerate(tables.weekdays))),
-        ("c", dict(enumerate(tables.ordinals, start=1))),
+        ("w", {str(day): words for day, words in enumerate(tables.weekdays)}),
+        ("c", {str(rank): words for rank, words in enumerate(tables.ordinals, start=1)}),
         ("D", tables.days_back),
         ("l", tables.which_before),
         ("b", tables.which_after),
         ("L", tables.which_beside),
     ):
-        for number, words in rows.items():
-            yield words, Meaning(code, number)
+        for key, words in rows.items():
+            yield words, Meaning(code, int(key))
     verbs = set(tables.verbs.split("|"))
     for number, words in enumerate(tables.months, start=1):
         for position, word in enumerate(words.split("|")):

@@ -1,4 +1,4 @@
-"""A question as a row of pieces, each with the code of what it means in one language."""
+"""Split a question into pieces, each with the code of its meaning in one language."""
 
 import re
 import unicodedata
@@ -10,18 +10,18 @@ from obsidian_rag.search.when import days as calendar
 from obsidian_rag.search.when.days import Days
 from obsidian_rag.search.when.language import Language, Meaning
 
-# Beyond that a question is a pasted text, and what it says at its end is no filter.
-_MOST_CHARS = 1000
+# A longer question is pasted text: dates further on are not meant as filters.
+_MAX_CHARS = 1000
 _TOKEN = re.compile(
     r"(?P<cjk>(?:19|20)[0-9]{2}年(?:(?:1[0-2]|0?[1-9])月(?:[0-9]{1,2}日)?)?)"
     r"|(?P<number>[0-9]\w*(?:[-./:]\w+)*)"
     r"|(?P<word>[^\W\d_][^\W\d_\u0300-\u036f]*[\u0300-\u036f]*(?:[^\W\d_]|[\u0300-\u036f])*)"
 )
 _CJK = re.compile(r"([0-9]{4})年(?:([0-9]{1,2})月)?(?:([0-9]{1,2})日)?")
-_JOINED = re.compile(r"[\s'’‘`\-‐‑]*")
+_JOINER = re.compile(r"[\s'’‘`\-‐‑]*")
 _DASH = re.compile(r"\s*(?:[–—]|\.\.+)\s*|\s+-\s+")
 _YEAR = r"((?:19|20)[0-9]{2})"
-# March '24.
+# As in March '24.
 _SHORT_YEAR = re.compile(r"(?<!\w)['’‘][0-9]{2}$")
 _FORMS = {
     name: re.compile(pattern)
@@ -54,28 +54,28 @@ _CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some words of the question, from `start` to `end`, and what they mean."""
+    """Some words of the question, from `start` to `end`, and their meaning."""
 
     start: int
     end: int
     code: str
     number: int = 0
     name: str = ""
-    # Written in a way that leaves no doubt about a word such as "may".
+    # False for an ambiguous word such as "may" that is not capitalised.
     is_sure: bool = True
-    # A word that is another one in another language.
+    # A word that means something else in another language.
     is_shared: bool = False
     days: Days | None = None
-    # For a feast, its day itself: two days before Christmas is December 23.
+    # The main day of a holiday: two days before Christmas is 23 December.
     core: date | None = None
-    # A day that was named without its year; in a range it is of the year of the other end.
+    # A day named without its year; in a range it takes the year of the other end.
     is_yearless: bool = False
 
 
 def pieces(question: str, language: Language) -> list[Piece]:
-    """The question's pieces as this language has them."""
-    tokens = list(_TOKEN.finditer(question[:_MOST_CHARS]))
-    folded = [_folded(token[0]) for token in tokens]
+    """The question's pieces in this language."""
+    tokens = list(_TOKEN.finditer(question[:_MAX_CHARS]))
+    folded = [_fold(token[0]) for token in tokens]
     found: list[Piece] = []
     position = 0
     while position < len(tokens):
@@ -94,16 +94,16 @@ def pieces(question: str, language: Language) -> list[Piece]:
     return found
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text.casefold())
     return "".join(c for c in plain if not unicodedata.combining(c))
 
 
 def _between(question: str, before: "re.Match[str]", after: "re.Match[str]") -> Iterator[Piece]:
-    """A piece for what stands between two words, if it keeps them apart or makes a span."""
+    """A piece for the text between two words, if it separates them or is a dash."""
     start, end = before.end(), after.start()
     gap = question[start:end]
-    if _JOINED.fullmatch(gap) and not _DASH.fullmatch(gap):
+    if _JOINER.fullmatch(gap) and not _DASH.fullmatch(gap):
         return
     if _DASH.fullmatch(gap):
         yield Piece(start, end, "T", name="dash")
@@ -121,34 +121,36 @@ def _word(
     language: Language,
     question: str,
 ) -> tuple[int, Piece]:
-    """The longest phrase of the language that stands here, and how many words it has."""
+    """The longest phrase of the language at this position, and its number of words."""
     token = tokens[position]
     for words, meaning in language.phrases.get(folded[position], ()):
         length = len(words)
         last = tokens[min(position + length, len(tokens)) - 1]
         gaps = question[token.end() : last.start()] if length > 1 else ""
         if tuple(folded[position : position + length]) == words and not set(gaps) & set(".,;:!?"):
-            return length, _meant(token, last, meaning)
+            return length, _to_piece(token, last, meaning)
     return 1, Piece(token.start(), token.end(), "x")
 
 
-def _meant(first: "re.Match[str]", last: "re.Match[str]", meaning: Meaning) -> Piece:
+def _to_piece(first: "re.Match[str]", last: "re.Match[str]", meaning: Meaning) -> Piece:
     is_sure = not meaning.is_doubtful or first[0][:1].isupper()
     return Piece(first.start(), last.end(), meaning.code, meaning.number, meaning.name, is_sure)
 
 
 def _number(token: "re.Match[str]", question: str) -> Piece:
-    text = _folded(token[0])
+    text = _fold(token[0])
     is_glued = question[: token.start()][-1:].isalnum()
     for name, form in _FORMS.items():
         if is_glued and name not in ("number", "week of"):  # KW30/2023, Q3
             continue
         if found := form.fullmatch(text):
-            return _read(name, found, token, question)
+            return _to_number_piece(name, found, token, question)
     return Piece(token.start(), token.end(), "x")
 
 
-def _read(name: str, found: "re.Match[str]", token: "re.Match[str]", question: str) -> Piece:
+def _to_number_piece(
+    name: str, found: "re.Match[str]", token: "re.Match[str]", question: str
+) -> Piece:
     numbers = [int(group) for group in found.groups() if group.isdigit()]
     made = Piece(token.start(), token.end(), "x")
     if name == "number" and _SHORT_YEAR.search(question[: token.end()]):
@@ -161,7 +163,7 @@ def _read(name: str, found: "re.Match[str]", token: "re.Match[str]", question: s
         if numbers[0] < numbers[1]:
             days = Days(date(numbers[0], 1, 1), date(numbers[1], 12, 31))
     elif name == "day":
-        # "12/03" and the German "12.03." need more: a word such as "on" before them.
+        # "12/03" and the German "12.03." also need a word such as "on" before them.
         has_dot = question[token.end() : token.end() + 1] == "."
         is_whole = has_dot if "." in token[0] else len(token[0]) == 5
         code, end = "d" if is_whole else "x", token.end() + has_dot
@@ -171,8 +173,8 @@ def _read(name: str, found: "re.Match[str]", token: "re.Match[str]", question: s
     return replace(made, code="P", days=days, name=name) if days else made
 
 
-def _month_first_if_need_be(numbers: list[int]) -> Days | None:
-    """Day first, as most of the world writes it; month first where that is the only way."""
+def _day_first_if_possible(numbers: list[int]) -> Days | None:
+    """Day first, as in most of the world; month first if the other way is not a date."""
     first, second, year = numbers
     year += 2000 if year < 100 else 0
     return calendar.day_of(year, second, first) or calendar.day_of(year, first, second)
@@ -180,8 +182,8 @@ def _month_first_if_need_be(numbers: list[int]) -> Days | None:
 
 _DAYS: dict[str, Callable[[list[int]], Days | None]] = {
     "year first": lambda numbers: calendar.day_of(*numbers),
-    "day first": _month_first_if_need_be,
-    "short": _month_first_if_need_be,
+    "day first": _day_first_if_possible,
+    "short": _day_first_if_possible,
     "month": lambda numbers: calendar.months(*numbers),
     "week": lambda numbers: calendar.week(*numbers),
     "quarter": lambda numbers: calendar.months(numbers[0], numbers[1] * 3 - 2, 3),

@@ -1,6 +1,6 @@
-"""What the pieces that a rule of the grammar matched say: each function reads one kind of phrase.
+"""Read the pieces that a grammar rule matched: one function per kind of phrase.
 
-None where the phrase is of another kind after all. The codes are those of `language`.
+A function returns None if the phrase is not of its kind. `language` explains the codes.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class Match:
 
     @property
     def year(self) -> int | None:
-        """The year that is named, by its number or from today."""
+        """The year that the pieces name, as a number or relative to today."""
         for piece in self.found:
             if piece.code in "yz":
                 return piece.number
@@ -45,7 +45,7 @@ Reading = Callable[[Match], Days | None]
 
 
 def yearly(match: Match) -> Yearly:
-    """What returns every year among the pieces: a day, month, season, feast, week or quarter."""
+    """The yearly event in the pieces: a day, month, season, holiday, week or quarter."""
     for piece in match.found:
         if piece.code == "s":
             return lambda year: calendar.season(year, piece.name)
@@ -89,7 +89,7 @@ def latest(match: Match) -> Days | None:
 
 
 def sure_latest(match: Match) -> Days | None:
-    """The same, but a word that may be a verb has to be written as a name."""
+    """The same, but an ambiguous month ("may") must be capitalised."""
     is_clear = match.has("jo") or all(piece.is_sure for piece in match.kept("m"))
     return latest(match) if is_clear else None
 
@@ -109,7 +109,7 @@ def nth_back(match: Match) -> Days | None:
 
 
 def past_times(match: Match) -> Days | None:
-    """The last two summers, with what lies between them."""
+    """The last two summers, and the time between them."""
     named = Match(match.kept("sh"), match.today)
     first = nth_back(match)
     last = occurrence(yearly(named), match.today, 1)
@@ -209,7 +209,7 @@ def days_of_month(match: Match) -> Days | None:
 
 
 def latest_day(match: Match) -> Days | None:
-    """On the 13th: the latest one that has come."""
+    """On the 13th: the latest one up to today."""
     day = match.one("o").number
     for back in range(12):
         month = calendar.unit_from(match.today, "month", back).first
@@ -244,7 +244,7 @@ def named_month(match: Match) -> Days | None:
 
 
 def recent_weekend(match: Match) -> Days | None:
-    """Over the weekend: this one once it has begun, else the last."""
+    """Over the weekend: this one if it has begun, else the last."""
     if match.one("u").name != "weekend":
         return None
     days = calendar.unit_from(match.today, "weekend", 0)
@@ -252,7 +252,7 @@ def recent_weekend(match: Match) -> Days | None:
 
 
 def _days_of(piece: Piece, today: date, *, sure: bool = False) -> Days | None:
-    """The days of a piece that needs a word such as "since" to stand for itself."""
+    """The days of a piece after a word such as "since"."""
     if piece.days is not None:
         return piece.days
     if piece.code == "y":
@@ -329,7 +329,7 @@ def offset(match: Match) -> Days | None:
 
 
 def from_to(match: Match) -> Days | None:
-    """From one to the other; the first takes the year, or the month, of the second."""
+    """From one to the other; the first takes the year or the month from the second."""
     first, second = match.kept("PZCWymsno")[:2]
     end = _days_of(second, match.today)
     if end is None or (first.code == "m" and second.code == "s"):

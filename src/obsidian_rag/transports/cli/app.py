@@ -1,4 +1,4 @@
-"""All commands under one name, and the outer edge where every failure becomes a message."""
+"""The command tree, and the outer edge where every failure becomes a message."""
 
 import contextlib
 import errno
@@ -107,15 +107,15 @@ def run() -> int:
 
 
 @functools.cache
-def _command() -> Any:
-    """The commands, made once: that takes 25 ms, and tests run many in one process."""
+def command_tree() -> Any:
+    """The commands, built once: that takes 25 ms, and tests run many in one process."""
     return typer.main.get_command(app)
 
 
 def _run() -> int:
     try:
         _check_arguments(sys.argv)
-        outcome = _command()(prog_name="obsidian-rag", standalone_mode=False)
+        outcome = command_tree()(prog_name="obsidian-rag", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except typer.Exit as ended:
         return ended.exit_code
@@ -132,11 +132,11 @@ def _run() -> int:
         print_failure(error)
         return error.exit_code
     except SystemExit as ended:
-        # Typer's answer to a reader of our output that went away, which is no failure.
+        # Typer exits like this when the reader of our output has gone, which is not a failure.
         is_reader_gone = isinstance(ended.__context__, BrokenPipeError)
         return 0 if is_reader_gone or ended.code in (None, 0) else 2
     except Exception as error:  # noqa: BLE001  (the outer edge: a traceback is for the log)
-        print_failure(_unexpected(error))
+        print_failure(_to_domain_error(error))
         return 2
 
 
@@ -151,8 +151,8 @@ def _check_arguments(arguments: list[str]) -> None:
             ) from None
 
 
-def _unexpected(error: Exception) -> ObsidianRagError:
-    """What to tell of a failure that nobody expected; its text may quote a note."""
+def _to_domain_error(error: Exception) -> ObsidianRagError:
+    """The error to report for an unexpected exception, whose text may quote a note."""
     if isinstance(error, OSError) and error.errno in _DENIED:
         place = error.filename or "A file"
         return ReadOnly(f"{place} cannot be used ({error.strerror}).", "Check its permissions.")

@@ -134,7 +134,8 @@ def _notes(entry: "Entry") -> list[str]:
 
 def _daemon_of_another(entry: "Entry") -> list[str]:
     daemon = find_daemon(data_home())
-    if daemon is None or autostart.observe_entry(entry).is_running:
+    # A daemon started for an agent is replaced.
+    if daemon is None or daemon.while_used or autostart.observe_entry(entry).is_running:
         return []
     return [
         f"A daemon is already running (process {daemon.pid}), and a second one cannot start:"

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from obsidian_rag import config, config_edit
+from obsidian_rag import config
 from obsidian_rag.errors import ConfigInvalid
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
@@ -22,7 +22,7 @@ app = command_group("Show and change settings")
 
 
 def _names(incomplete: str) -> list[tuple[str, str]]:
-    """Settings for the shell to complete, with what they are."""
+    """Names of settings with their help, for shell completion."""
     return [
         (name, field.description or "")
         for name, field in config.setting_fields()
@@ -31,8 +31,8 @@ def _names(incomplete: str) -> list[tuple[str, str]]:
 
 
 def _values(context: typer.Context, incomplete: str) -> list[str]:
-    """The values of a setting that has only a few."""
-    words = config_edit.setting_choices(context.params.get("key") or "")
+    """The values of a setting with a fixed set of them, for shell completion."""
+    words = config.setting_choices(context.params.get("key") or "")
     return [word for word in words if word.startswith(incomplete)]
 
 
@@ -59,7 +59,7 @@ def get(key: Key, json_output: JsonFlag = False) -> int:
     Example:  obsidian-rag config get embedding.provider
     """
     if key not in {name.partition(".")[0] for name in config.setting_names()}:
-        config_edit.check_name(key)
+        config.check_name(key)
     value = config.load().value(key)
     text = value if isinstance(value, str) else json_text(value)
     return print_done({"key": key, "value": value}, text, json_output)
@@ -79,8 +79,8 @@ def set_(
     """
     file = config.config_file()
     tree = config.read_file(file)
-    before = _written(tree)
-    config_edit.set_value(tree, key, config_edit.typed_value(key, value))
+    before = _settings_in(tree)
+    config.set_value(tree, key, config.typed_value(key, value))
     return _save(key, tree, before, json_output, f"{key} is set in {file}")
 
 
@@ -92,8 +92,8 @@ def unset(key: Key, json_output: JsonFlag = False) -> int:
     """
     file = config.config_file()
     tree = config.read_file(file)
-    before = _written(tree)
-    is_there = config_edit.unset_value(tree, key)
+    before = _settings_in(tree)
+    is_there = config.unset_value(tree, key)
     said = f"{key} is no longer set in {file}" if is_there else f"{key} was not set in {file}"
     return _save(key, tree, before, json_output, said)
 
@@ -108,8 +108,8 @@ def path(json_output: JsonFlag = False) -> int:
     return print_done({"config": file}, file, json_output)
 
 
-def _written(tree: dict[str, Any]) -> config.Config | None:
-    """The settings as the file had them; None if they could not be used."""
+def _settings_in(tree: dict[str, Any]) -> config.Config | None:
+    """The settings in the file before the change; None if they were invalid."""
     try:
         file = config.config_file()
         return config.Config(config.data_home(), file, config.validate(tree, file))
@@ -124,13 +124,13 @@ def _save(
     after = config.Config(config.data_home(), file, config.validate(tree, file))
     config.save(tree, file)
     is_changed = before is None or before.value(key) != after.value(key)
-    told = list(_consequences(key, after, is_changed=is_changed))
-    done = {"key": key, "config": str(file), "notes": told}
-    return print_done(done, said, json_output, told)
+    notes = list(_consequences(key, after, is_changed=is_changed))
+    done = {"key": key, "config": str(file), "notes": notes}
+    return print_done(done, said, json_output, notes)
 
 
 def _consequences(key: str, after: config.Config, *, is_changed: bool) -> Iterator[str]:
-    """What else is to be known, or to be done, before the change has its effect."""
+    """What the user should know or do for the change to take effect."""
     variable = config.ENV_PREFIX + key.upper().replace(".", "__")
     if variable in os.environ:
         yield f"In this shell {variable} wins over the file."

@@ -1,4 +1,4 @@
-"""eval: how well search does on questions whose answers are known, and related notes on links."""
+"""eval: measures search on questions with known answers, and related notes on links."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -24,8 +24,8 @@ from obsidian_rag.transports.cli.output import (
     open_engine,
     print_data,
     print_envelope,
+    progress,
 )
-from obsidian_rag.transports.cli.progress import progress
 from obsidian_rag.transports.lazy import tools
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _measure_search(wanted: "Measurement", worst: int, json_output: bool) -> int
 
 
 def _half_text(wanted: "Measurement") -> str:
-    """Which half of a file the numbers are from."""
+    """The label of the half of a file that was measured."""
     if wanted.half == HalfName.ALL:
         return "both halves" if wanted.golden is not None else ""
     return f"{wanted.half} half"

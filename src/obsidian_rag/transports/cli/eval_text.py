@@ -1,4 +1,4 @@
-"""What `eval` found, as tables, as sentences and as fields; questions only where asked for."""
+"""Formats the result of `eval` as tables, sentences and JSON; questions only on request."""
 
 import sys
 from dataclasses import asdict
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
     from obsidian_rag.tools import Evaluated, Outcome, Report, Weakness
 
-_UNKNOWN_SHOWN = 10
-# With fewer questions than that, a difference of _TELLING in nDCG is chance.
-_FEW = 30
-_TELLING = 0.01
-# A category of so many questions is judged by itself: hybrid may lose this much to the better one.
-_CATEGORY = 12
-_MOST_LOST = 0.03
-# Flags that a user can rely on.
-_FEWEST_CAUGHT = 0.8
-_MOST_WRONG = 0.05
+_MAX_UNKNOWN_SHOWN = 10
+# With fewer questions, a difference of _SIGNIFICANT_NDCG in nDCG may be chance.
+_MIN_QUESTIONS = 30
+_SIGNIFICANT_NDCG = 0.01
+# A category with this many questions is judged separately; hybrid may lose at most _MAX_LOSS.
+_MIN_CATEGORY_QUESTIONS = 12
+_MAX_LOSS = 0.03
+# The `is_weak` flag counts as reliable if it catches at least, and is wrong at most, this share.
+_MIN_CAUGHT = 0.8
+_MAX_WRONG = 0.05
 _MEASURES = {
     "ndcg_at_5": "nDCG@5",
     "ndcg_at_10": "nDCG@10",
@@ -37,7 +37,7 @@ _POINTS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def report_fields(report: "Report", unknown: tuple[str, ...], half: str) -> dict[str, object]:
-    """All numbers; no question and no text of a note."""
+    """All numbers as JSON, without questions or text of notes."""
     return {
         "half": half,
         "overall": _evaluated_fields(report.overall),
@@ -84,7 +84,7 @@ def _weakness_fields(weakness: "Weakness") -> dict[str, object]:
 
 
 def worst_fields(report: "Report", most: int) -> list[dict[str, object]]:
-    """The worst questions with what came first, and why."""
+    """The worst questions as JSON, with the first results and their reasons."""
     return [_outcome_fields(report, one) for one in report.worst(most)]
 
 
@@ -113,7 +113,7 @@ def _outcome_fields(report: "Report", one: "Outcome") -> dict[str, object]:
 
 
 def print_report(report: "Report", half: str) -> None:
-    """The table: each category, and all of them, in each way; which half in the corner."""
+    """The table of results by category and in total; the corner names the half."""
     shown = list(report.categories) if len(report.categories) > 1 else []
     shown = [one for one in (*shown, report.overall) if one.questions]
     names = {**_MEASURES, **(_ANSWERS if _with_answers(report.overall) else {})}
@@ -137,22 +137,22 @@ def _cells(values: "Mapping[str, float]", names: "Mapping[str, str]") -> str:
 
 
 def verdict(report: "Report", half: str) -> list[str]:
-    """What the numbers come to, a sentence each."""
+    """A summary of the numbers in sentences."""
     weakness = report.weakness
     said = []
     if half:
         none = f" and {weakness.unanswerable:,} without" if weakness.unanswerable else ""
         said.append(f"{half.capitalize()}: {weakness.answerable:,} with an answer{none}.")
     if report.overall.questions:
-        said += _found(report.overall)
-        said += _compared(report)
-        said += _meaning_said(report)
-        said += _answers_said(report.overall)
-    said += _weakness_said(weakness)
+        said += _describe_overall(report.overall)
+        said += _compare_parts(report)
+        said += _describe_meaning(report)
+        said += _describe_answers(report.overall)
+    said += _describe_weakness(weakness)
     return said
 
 
-def _found(overall: "Evaluated") -> list[str]:
+def _describe_overall(overall: "Evaluated") -> list[str]:
     by_name = {way.value: measures for way, measures in overall.by_signals.items()}
     best = by_name.get("hybrid") or by_name["words"]
     said = [
@@ -164,21 +164,21 @@ def _found(overall: "Evaluated") -> list[str]:
         return said
     gain = best.ndcg_at_5 - by_name["words"].ndcg_at_5
     by_how_much = f"(nDCG@5 {gain:+.3f} over words alone)"
-    if overall.questions < _FEW:
+    if overall.questions < _MIN_QUESTIONS:
         said.append("So few questions cannot tell whether the embedder helps.")
-    elif gain >= _TELLING:
+    elif gain >= _SIGNIFICANT_NDCG:
         said.append(f"The embedder helps {by_how_much}.")
-    elif gain <= -_TELLING:
+    elif gain <= -_SIGNIFICANT_NDCG:
         said.append(f"The embedder makes it worse {by_how_much}.")
     else:
         said.append(f"The embedder makes no difference here {by_how_much}.")
     return said
 
 
-def _compared(report: "Report") -> list[str]:
+def _compare_parts(report: "Report") -> list[str]:
     """Whether hybrid loses to one of its own parts anywhere."""
     losses = [_loss(one) for one in (*report.categories, report.overall)]
-    judged = [one for one in report.categories if one.questions >= _CATEGORY]
+    judged = [one for one in report.categories if one.questions >= _MIN_CATEGORY_QUESTIONS]
     if not any(loss is not None for loss in losses):
         return []
     behind = [
@@ -186,7 +186,7 @@ def _compared(report: "Report") -> list[str]:
         for one in judged
         if (found := _loss(one)) is not None
         for loss, better in [found]
-        if loss > _MOST_LOST
+        if loss > _MAX_LOSS
     ]
     said = []
     overall = losses[-1]
@@ -194,20 +194,22 @@ def _compared(report: "Report") -> list[str]:
         said.append(f"Over all questions hybrid is {overall[0]:.3f} behind {overall[1]} (nDCG@5).")
     if behind:
         said.append(
-            f"Hybrid is more than {_MOST_LOST} behind the better of words and vectors"
+            f"Hybrid is more than {_MAX_LOSS} behind the better of words and vectors"
             f" in: {', '.join(behind)}."
         )
     elif judged:
         said.append(
-            f"In no category of {_CATEGORY} questions or more is hybrid more than {_MOST_LOST}"
-            " behind the better of words and vectors."
+            f"In no category of {_MIN_CATEGORY_QUESTIONS} questions or more is hybrid more than"
+            f" {_MAX_LOSS} behind the better of words and vectors."
         )
     else:
-        said.append(f"No category has {_CATEGORY} questions, so none is judged by itself.")
+        said.append(
+            f"No category has {_MIN_CATEGORY_QUESTIONS} questions, so none is judged by itself."
+        )
     return said
 
 
-def _meaning_said(report: "Report") -> list[str]:
+def _describe_meaning(report: "Report") -> list[str]:
     if [way.value for way in report.outcomes] == ["words"]:
         return []
     if report.meaning_vectors is None:
@@ -220,7 +222,7 @@ def _meaning_said(report: "Report") -> list[str]:
 
 
 def _loss(one: "Evaluated") -> "tuple[float, str] | None":
-    """How far hybrid is behind the better of words and vectors, and which one that is."""
+    """How far hybrid is behind the better of words and vectors, and which of them that is."""
     by_name = {way.value: measures.ndcg_at_5 for way, measures in one.by_signals.items()}
     if "hybrid" not in by_name or len(by_name) < 2:
         return None
@@ -229,7 +231,7 @@ def _loss(one: "Evaluated") -> "tuple[float, str] | None":
     return by_name[better] - hybrid, better
 
 
-def _answers_said(overall: "Evaluated") -> list[str]:
+def _describe_answers(overall: "Evaluated") -> list[str]:
     seen = list(overall.answers.values())[-1]
     if not seen.questions:
         return []
@@ -240,14 +242,14 @@ def _answers_said(overall: "Evaluated") -> list[str]:
     ]
 
 
-def _weakness_said(weakness: "Weakness") -> list[str]:
+def _describe_weakness(weakness: "Weakness") -> list[str]:
     if not weakness.unanswerable:
         return []
     caught = weakness.unanswerable_weak / weakness.unanswerable
     wrong = weakness.answerable_weak / max(1, weakness.answerable)
-    if caught >= _FEWEST_CAUGHT and wrong <= _MOST_WRONG:
+    if caught >= _MIN_CAUGHT and wrong <= _MAX_WRONG:
         worth = "The flag can be trusted."
-    elif wrong > _MOST_WRONG:
+    elif wrong > _MAX_WRONG:
         worth = "The flag cannot be trusted: it doubts too many good answers."
     else:
         worth = "The flag misses too many of them."
@@ -275,7 +277,7 @@ def _points(ordered: "Sequence[float]") -> str:
 
 
 def print_worst(report: "Report", most: int) -> None:
-    """The worst questions: what was wanted, what came first, and why."""
+    """The worst questions: the expected notes, the first results, and why."""
     for one in report.worst(most):
         question = one.question
         print()
@@ -321,24 +323,24 @@ def _ranks(report: "Report", one: "Outcome") -> "dict[str, int | None]":
 
 
 def print_caveats(report: "Report", unknown: tuple[str, ...]) -> None:
-    """What the numbers do not say, on stderr."""
+    """Print remarks on the numbers to stderr."""
     if unknown:
         say("Not in the index, and so counted as not found:")
-        for path in unknown[:_UNKNOWN_SHOWN]:
+        for path in unknown[:_MAX_UNKNOWN_SHOWN]:
             say(f"  {path}")
-        if len(unknown) > _UNKNOWN_SHOWN:
-            say(f"  … and {len(unknown) - _UNKNOWN_SHOWN} more")
+        if len(unknown) > _MAX_UNKNOWN_SHOWN:
+            say(f"  … and {len(unknown) - _MAX_UNKNOWN_SHOWN} more")
     if report.trouble is not None:
         print_trouble(report.trouble.body, sys.stderr)
 
 
 def percent(rate: float) -> str:
-    """A share as people say it."""
+    """A share as a percentage."""
     return f"{rate:.0%}"
 
 
 def rounded(measures: "Mapping[str, float]") -> dict[str, float]:
-    """Numbers as JSON shows them."""
+    """Round numbers for JSON."""
     return {name: round(value, 4) for name, value in measures.items()}
 
 

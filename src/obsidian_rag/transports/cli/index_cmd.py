@@ -10,7 +10,6 @@ import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError, unexpected
-from obsidian_rag.transports.backend import daemon_or_here
 from obsidian_rag.transports.cli.index_run import (
     OnStep,
     RunOutcome,
@@ -18,11 +17,38 @@ from obsidian_rag.transports.cli.index_run import (
     run_here,
     run_there,
 )
-from obsidian_rag.transports.cli.interrupts import stop_on_signals
-from obsidian_rag.transports.cli.meaning_text import meaning_text
-from obsidian_rag.transports.cli.output import JsonFlag, counted, print_envelope, the_daemon
-from obsidian_rag.transports.cli.sending import confirm_sending
+from obsidian_rag.transports.cli.output import (
+    JsonFlag,
+    counted,
+    meaning_text,
+    open_engine,
+    print_envelope,
+    stop_on_signals,
+    the_daemon,
+)
 from obsidian_rag.transports.cli.streams import bar_console, escaped, say
+from obsidian_rag.transports.daemon_client import daemon_or_here
+
+
+def confirm_sending(mode: str, yes: bool) -> None:
+    """Show what a run would send to a provider, and ask; `yes` answers for a script.
+
+    Raises:
+        ConfigInvalid: there is nobody to ask, or the answer was no.
+    """
+    if load().settings.security.local_only:
+        return
+    with open_engine() as opened:
+        estimate = opened.sending.estimate(mode)
+        if estimate is None:
+            return
+        if not yes and not sys.stdin.isatty():
+            raise estimate.refusal(mode)
+        say(estimate.text)
+        if not yes and not typer.confirm("Private passages stay here. Send the rest?", err=True):
+            raise estimate.refusal(mode)
+        opened.sending.agree()
+
 
 Run = Callable[[OnStep], RunOutcome]
 _writing = threading.Lock()
@@ -88,7 +114,7 @@ def reindex(
 
 
 def run_command(wanted: RunRequest, json_output: bool, ndjson: bool) -> int:
-    """Do a run, and show it as the flags and the terminal want it; returns the exit code."""
+    """Run the index with the output that flags and terminal need; returns the exit code."""
     if json_output and ndjson:
         raise InvalidArgument("--json and --ndjson exclude each other.", "Choose one.")
     stop = stop_on_signals("notes")
@@ -126,7 +152,7 @@ def _as_lines(run: Run) -> int:
 
 
 def _line(**fields: object) -> None:
-    """One write per line: `print` would write the line end after another thread's line."""
+    """Write a line at once: `print` writes the line end separately, and threads could mix."""
     line = escaped(json.dumps(fields, ensure_ascii=False)) + "\n"
     with _writing:
         sys.stdout.write(line)

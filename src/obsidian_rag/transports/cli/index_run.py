@@ -1,4 +1,4 @@
-"""An index run as a command follows it: in the daemon when one runs, in this process otherwise."""
+"""Runs the index for a command: in the daemon if one runs, else in this process."""
 
 import contextlib
 import threading
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended: its fields, as they are printed, and the envelope around them."""
+    """The result of a run: its fields, and the envelope around them."""
 
     fields: dict[str, Any]
     envelope: "Envelope"
-    # The command waited for meaning vectors and did not get all of them.
+    # The command waited for meaning vectors, and some are missing.
     lacks_meaning: bool = False
     is_in_daemon: bool = False
 
@@ -36,10 +36,10 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A run: what it looks at, whether missing notes are gone, and whether to wait for meaning.
+    """A run to start: its mode, whether missing notes are gone, whether to wait for meaning.
 
-    With `link_id`, the name or link id of a vault, that vault alone is looked at. If it `is_new`,
-    the daemon may have imported it before it is asked to.
+    With `link_id`, the name or link id of a vault, only that vault is indexed. If it `is_new`, the
+    daemon may import it before it is asked to.
     """
 
     mode: str
@@ -49,7 +49,7 @@ class RunRequest:
     is_new: bool = False
 
 
-# In a phase, so many files of so many.
+# Called with the phase, the files done, and their total.
 OnStep = Callable[[str, int, int], None]
 
 
@@ -75,7 +75,7 @@ def _outcome(
     wanted: RunRequest,
     stop: threading.Event,
 ) -> RunOutcome:
-    """The end of a run, with what is known of meaning vectors then."""
+    """The result of a run, with the state of the meaning vectors."""
     fields = {**fields, "meaning": meaning}
     if not wanted.waits_for_meaning:
         return RunOutcome(fields, {**envelope, "data": fields})
@@ -87,35 +87,35 @@ def _outcome(
 def run_there(
     daemon: RunningDaemon, wanted: RunRequest, on_step: OnStep, stop: threading.Event
 ) -> RunOutcome:
-    """Ask the daemon for the job, and follow it to its end.
+    """Start the job in the daemon, and follow it to its end.
 
     Raises:
-        DaemonGone: it went before the job was started.
-        ObsidianRagError: the job failed, or the daemon went while it ran.
+        DaemonGone: the daemon stopped before the job started.
+        ObsidianRagError: the job failed, or the daemon stopped during it.
     """
     while True:
-        # The import of a new vault may be over by now; its end is remembered.
+        # The import of a new vault may be over already; the daemon remembers that event.
         with contextlib.closing(daemon.events(0 if wanted.is_new else None)) as events:
-            next(events)  # from here on nothing is missed
-            asked = _requested(daemon, wanted)
+            next(events)  # from here on no event is missed
+            asked = _request_job(daemon, wanted)
             job: Any = asked["data"]
-            # A sync is part of every other run; anything else has to wait for its turn.
+            # Every run includes a sync; other modes have to wait for their turn.
             is_wanted = wanted.mode in ("sync", job["mode"])
             if not is_wanted:
                 say(f"Waiting for a running {job['mode']} …")
             new_link = wanted.link_id if wanted.is_new else None
             follow = on_step if is_wanted else None
-            ended = _followed(daemon, events, job["job_id"], follow, stop, new_link)
+            ended = _follow_job(daemon, events, job["job_id"], follow, stop, new_link)
             is_waiting = is_wanted and wanted.waits_for_meaning
-            if is_waiting and _afterwards(daemon, asked)[1]:
+            if is_waiting and _status_after(daemon, asked)[1]:
                 _follow_meaning(events, on_step, stop)
         if is_wanted or stop.is_set():
-            envelope, meaning = _afterwards(daemon, asked)
+            envelope, meaning = _status_after(daemon, asked)
             return replace(_outcome(ended, envelope, meaning, wanted, stop), is_in_daemon=True)
 
 
-def _requested(daemon: RunningDaemon, wanted: RunRequest) -> "Envelope":
-    """The job that the daemon has begun, or will."""
+def _request_job(daemon: RunningDaemon, wanted: RunRequest) -> "Envelope":
+    """Request the job from the daemon."""
     if wanted.link_id is not None:
         arguments: dict[str, object] = {"link_id": wanted.link_id}
         return answered(daemon.call("obsidian_sync_now", arguments, is_owner=True))
@@ -124,24 +124,21 @@ def _requested(daemon: RunningDaemon, wanted: RunRequest) -> "Envelope":
     return answered(daemon.call("obsidian_rag_index", arguments, is_owner=True))
 
 
-def _afterwards(
+def _status_after(
     daemon: RunningDaemon, asked: "Envelope"
 ) -> "tuple[Envelope, Mapping[str, Any] | None]":
-    """The health after the run, and how far the meaning vectors are.
-
-    What was answered before the run says how it was then.
-    """
+    """The health after the run, and the state of meaning vectors; without the daemon, `asked`."""
     with contextlib.suppress(DaemonGone, ObsidianRagError):
-        told = answered(daemon.call("obsidian_rag_status", {}, is_owner=True))
-        data: Any = told["data"]
-        return told, data["meaning"] if data else None
+        status = answered(daemon.call("obsidian_rag_status", {}, is_owner=True))
+        data: Any = status["data"]
+        return status, data["meaning"] if data else None
     return asked, None
 
 
 def _follow_meaning(events: Any, on_step: OnStep, stop: threading.Event) -> None:
-    """Wait until the daemon has added all meaning vectors, or cannot go on.
+    """Wait until the daemon has added all meaning vectors, or cannot continue.
 
-    The end of each job is followed by news of a pass, whether or not there was anything to do.
+    After each job the daemon reports on a pass, even if there was nothing to do.
     """
     with contextlib.suppress(DaemonGone):
         for kind, data in events:
@@ -153,7 +150,7 @@ def _follow_meaning(events: Any, on_step: OnStep, stop: threading.Event) -> None
                 return
 
 
-def _followed(
+def _follow_job(
     daemon: RunningDaemon,
     events: Any,
     job_id: str,
@@ -161,7 +158,7 @@ def _followed(
     stop: threading.Event,
     new_link: str | None,
 ) -> dict[str, Any]:
-    """The result of a job, or of the first one about a vault that is new."""
+    """Wait for the result of a job, or of the first one for a new vault."""
 
     def is_ours(job: Any) -> bool:
         return job["id"] == job_id or (new_link is not None and job["link_id"] == new_link)
@@ -173,9 +170,9 @@ def _followed(
             if kind == "progress" and data["job_id"] == job_id and on_step is not None:
                 on_step(data["phase"], data["current"], data["total"])
             elif kind == "job" and data["status"] != "started" and is_ours(data):
-                return _ended(data)
+                return _job_result(data)
     except DaemonGone:
-        pass  # the same as an end of the events
+        pass  # the same as the end of the events
     finally:
         over.set()
     raise IndexerFailed(
@@ -183,7 +180,7 @@ def _followed(
     )
 
 
-def _ended(job: dict[str, Any]) -> dict[str, Any]:
+def _job_result(job: dict[str, Any]) -> dict[str, Any]:
     if job["result"] is not None:
         return dict(job["result"])
     if job["error"] is None:
@@ -196,7 +193,7 @@ def _ended(job: dict[str, Any]) -> dict[str, Any]:
 def _cancel(
     daemon: RunningDaemon, job_id: str, stop: threading.Event, over: threading.Event
 ) -> None:
-    """Pass an interrupt on to the daemon."""
+    """Cancel the job in the daemon after an interrupt."""
     while not over.is_set():
         if stop.wait(0.1):
             with contextlib.suppress(DaemonGone, ObsidianRagError):

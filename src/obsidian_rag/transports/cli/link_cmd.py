@@ -9,20 +9,90 @@ import typer
 from obsidian_rag.config import load
 from obsidian_rag.transports.cli.index_cmd import NdjsonFlag, run_command
 from obsidian_rag.transports.cli.index_run import RunRequest
-from obsidian_rag.transports.cli.link_text import print_link, print_link_and_queue
 from obsidian_rag.transports.cli.note_names import complete_vault
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
+    about_duration,
     ask_tool,
     command_group,
     counted,
+    local_time,
     paint,
     print_answer,
     print_envelope,
     the_daemon,
 )
 from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.cli.streams import say
+from obsidian_rag.transports.cli.streams import say, style
+
+_INDENT = "  "
+_PHASES = {
+    "scan": "looking at its files",
+    "hash": "comparing its files",
+    "parse": "reading its notes",
+    "embed": "adding its notes",
+}
+
+
+def print_link(link: Any) -> None:
+    """Print a few lines about one vault."""
+    print(f"{style(plain(link['name']), bold=True)}  {link['label']}")
+    print(f"{_INDENT}{style(plain(link['root_path']), fg='cyan')}")
+    print(f"{_INDENT}{_size(link['totals'])}; {_state(link)}")
+    if link["include"]:
+        print(f"{_INDENT}only {plain(', '.join(link['include']))}")
+    if link["exclude"]:
+        print(f"{_INDENT}without {plain(', '.join(link['exclude']))}")
+    if trouble := link["trouble"]:
+        code = style(trouble["code"], stream=sys.stderr, fg="yellow")
+        say(f"{_INDENT}{code}: {plain(trouble['message'])}")
+
+
+def print_link_and_queue(link: Any) -> None:
+    """Print a vault with the files that wait or failed, and the time of the last check."""
+    print_link(link)
+    totals = link["totals"]
+    if link["last_scan_at"]:
+        print(f"{_INDENT}last checked {local_time(link['last_scan_at'])}")
+    if link["last_error"]:
+        say(f"{_INDENT}{plain(link['last_error'])}")
+    for row in link["queue"]:
+        why = f": {plain(row['reason'])}" if row["reason"] else ""
+        tries = f", tried {row['attempts']} times" if row["attempts"] > 1 else ""
+        print(f"{_INDENT}{row['status']}  {plain(row['rel_path'])}{tries}{why}")
+    rest = totals["pending"] - len(link["queue"])
+    if link["queue"] and rest > 0:
+        print(f"{_INDENT}… and {rest:,} more")
+
+
+def _size(totals: Any) -> str:
+    parts = [counted(totals["indexed"], "note"), counted(totals["chunks"], "chunk")]
+    parts += [f"{totals[kind]:,} {kind}" for kind in ("failed", "skipped") if totals[kind]]
+    return ", ".join(parts)
+
+
+def _state(link: Any) -> str:
+    """The progress in words."""
+    if link["paused"]:
+        return f"paused; `obsidian-rag link resume {plain(link['name'])}` continues"
+    progress = link["progress"]
+    if progress["phase"] == "done":
+        return "up to date" if link["last_scan_at"] else "not imported yet"
+    if not progress["is_running"]:
+        return f"{counted(link['totals']['pending'], 'file')} to do"
+    return f"{_PHASES[progress['phase']]}, {_share(progress)}"
+
+
+def _share(progress: Any) -> str:
+    share = f"{progress['current']:,}"
+    if progress["total"]:
+        share += f" of {progress['total']:,}"
+    if progress["files_per_s"]:
+        share += f", {progress['files_per_s']:,.0f} a second"
+    if progress["seconds_left"]:
+        share += f", {about_duration(progress['seconds_left'])} left"
+    return share
+
 
 _FLAGS = {
     "link_id": "the vault",
@@ -47,7 +117,7 @@ VaultArgument = Annotated[
 
 @app.command("add")
 def add(
-    path: Annotated[Path, typer.Argument(help="The vault's folder", show_default=False)],
+    path: Annotated[str, typer.Argument(help="The vault's folder", show_default=False)],
     include: Annotated[
         list[str] | None, typer.Option(help="Only this folder; may be repeated")
     ] = None,
@@ -70,14 +140,16 @@ def add(
 
     Example:  obsidian-rag link add ~/Work/Wiki --exclude Archive
     """
-    arguments: dict[str, object] = {"root_path": str(path.expanduser().absolute())}
+    # An empty path, as from an unset variable, must not mean the current folder.
+    root = str(Path(path).expanduser().absolute()) if path else ""
+    arguments: dict[str, object] = {"root_path": root}
     for key, value in (("include", include), ("exclude", exclude), ("name", name)):
         if value:
             arguments[key] = value
     envelope = ask_tool("obsidian_link_add", arguments, _FLAGS)
     link: Any = envelope["data"]
     if not json_output and not ndjson:
-        _tell_added(link)
+        _print_added(link)
     if wait:
         wanted = RunRequest("sync", link_id=link["link_id"], is_new=True)
         return run_command(wanted, json_output, ndjson)
@@ -116,7 +188,7 @@ def remove(
         say(f"The files in {plain(link['root_path'])} are not touched.")
         typer.confirm(f"Stop searching '{link['name']}'?", abort=True, err=True)
     envelope = ask_tool("obsidian_link_remove", {"link_id": link["link_id"]}, _FLAGS)
-    return print_answer(envelope, json_output, _tell_removed)
+    return print_answer(envelope, json_output, _print_removed)
 
 
 @app.command("mode")
@@ -129,7 +201,7 @@ def mode(
 
     Example:  obsidian-rag link mode wiki read_only
     """
-    return _changed(vault, {"mode": mode}, json_output, "is {mode}")
+    return _change_link(vault, {"mode": mode}, json_output, "is {mode}")
 
 
 @app.command("sync")
@@ -171,7 +243,7 @@ def pause(vault: VaultArgument, json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag link pause wiki
     """
-    return _changed(vault, {"paused": True}, json_output, "is paused")
+    return _change_link(vault, {"paused": True}, json_output, "is paused")
 
 
 @app.command("resume")
@@ -180,10 +252,10 @@ def resume(vault: VaultArgument, json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag link resume wiki
     """
-    return _changed(vault, {"paused": False}, json_output, "is no longer paused")
+    return _change_link(vault, {"paused": False}, json_output, "is no longer paused")
 
 
-def _changed(vault: str, change: dict[str, object], json_output: bool, what: str) -> int:
+def _change_link(vault: str, change: dict[str, object], json_output: bool, what: str) -> int:
     return print_answer(
         ask_tool("obsidian_link_set_mode", {"link_id": vault, **change}, _FLAGS),
         json_output,
@@ -198,13 +270,13 @@ def _print_links(data: Any) -> None:
         say("No vault is indexed yet; run `obsidian-rag index`.")
 
 
-def _tell_added(link: Any) -> None:
+def _print_added(link: Any) -> None:
     print(f"Linked {plain(link['root_path'])} as '{plain(link['name'])}' (read-only)")
     for warning in link["warnings"]:
         say(f"{paint('note', 'yellow')}  {plain(warning)}")
 
 
-def _tell_removed(removed: Any) -> None:
+def _print_removed(removed: Any) -> None:
     counts = removed["removed"]
     print(
         f"Removed '{removed['name']}' from the index:"

@@ -1,4 +1,4 @@
-"""livesync resolve, restore and unlock: what waits for the user's decision."""
+"""livesync resolve, restore and unlock: decisions that only the user can make."""
 
 import contextlib
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
-from obsidian_rag.transports.cli.livesync_flags import takes_database
+from obsidian_rag.transports.cli.livesync_setup_cmd import takes_database
 from obsidian_rag.transports.cli.livesync_show import said, with_link
 from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
@@ -17,7 +17,7 @@ from obsidian_rag.transports.lazy import livesync
 
 
 def add_to(app: typer.Typer) -> None:
-    """Offer the commands."""
+    """Register the commands."""
     app.command("resolve")(takes_database(resolve))
     app.command("restore")(takes_database(restore))
     app.command("unlock")(takes_database(unlock))
@@ -181,7 +181,7 @@ def unlock(json_output: JsonFlag = False, *, options: "livesync.Options") -> int
 
 
 def _wake_daemon(config: Config) -> None:
-    """A daemon whose node has stopped tries again when asked."""
+    """Make the daemon's node try again if it has stopped."""
     daemon = the_daemon(config)
     if daemon is not None:
         with contextlib.suppress(DaemonGone):

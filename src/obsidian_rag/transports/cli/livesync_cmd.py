@@ -1,4 +1,4 @@
-"""livesync run, push and pull: be a node, for a moment or until told to stop."""
+"""livesync run, push and pull: sync once, or until stopped."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,13 +8,8 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import Busy, InvalidArgument
-from obsidian_rag.transports.cli import (
-    livesync_care_cmd,
-    livesync_setup_cmd,
-    livesync_status_cmd,
-)
-from obsidian_rag.transports.cli.interrupts import stop_on_signals
-from obsidian_rag.transports.cli.livesync_flags import Configuration, InitFlag, takes_database
+from obsidian_rag.transports.cli import livesync_care_cmd, livesync_setup_cmd, livesync_show
+from obsidian_rag.transports.cli.livesync_setup_cmd import Configuration, InitFlag, takes_database
 from obsidian_rag.transports.cli.livesync_show import (
     first_sync,
     print_plan,
@@ -23,7 +18,7 @@ from obsidian_rag.transports.cli.livesync_show import (
     said,
     with_link,
 )
-from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done
+from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done, stop_on_signals
 from obsidian_rag.transports.lazy import livesync
 
 app = typer.Typer(
@@ -103,7 +98,7 @@ def _once(config: Config, options: "livesync.Options", json_output: bool) -> int
         with said(config.settings.livesync.logLevel), first_sync() as show:
             result = livesync.sync_once(config, options, show, stop.is_set)
     except Busy:
-        # The daemon syncs, and holds deletions: it can be told that they are meant.
+        # The daemon syncs and holds deletions; this confirms them.
         is_meant = options.allows_deletions and not options.is_dry
         if not is_meant or not (held := livesync.take_held_deletions(config, options)):
             raise
@@ -122,7 +117,7 @@ def _until_stopped(config: Config, options: "livesync.Options") -> int:
     stop = stop_on_signals("files")
     with said(config.settings.livesync.logLevel), first_sync() as show:
         if options.allows_deletions:
-            # Once: what goes missing later is asked about again.
+            # Only once: later deletions need a new confirmation.
             livesync.sync_once(config, options, show, stop.is_set)
             options = replace(options, allows_deletions=False)
         livesync.run_until_stopped(config, stop, options, show)
@@ -133,5 +128,5 @@ livesync_setup_cmd.add_to(app)
 app.command("run")(_command("both", _RUN))
 app.command("push")(_command("push", _PUSH))
 app.command("pull")(_command("pull", _PULL))
-livesync_status_cmd.add_to(app)
+livesync_show.add_to(app)
 livesync_care_cmd.add_to(app)

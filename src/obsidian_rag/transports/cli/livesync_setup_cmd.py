@@ -1,9 +1,13 @@
-"""livesync setup and forget: check and keep the secrets of a database, and keep them no longer."""
+"""livesync setup and forget: check and store the secrets of a database, and delete them."""
 
+import functools
 import getpass
+import inspect
 import os
 import sys
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,14 +15,6 @@ import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.errors import InvalidArgument, LivesyncPassphrase
-from obsidian_rag.transports.cli.livesync_flags import (
-    ConsentFlag,
-    DbOption,
-    PasswordEnvOption,
-    UrlOption,
-    UserOption,
-    from_environment,
-)
 from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done, the_daemon
 from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import say
@@ -26,12 +22,199 @@ from obsidian_rag.transports.lazy import livesync
 
 if TYPE_CHECKING:
     from obsidian_rag.config import Config
+
+
+UrlOption = Annotated[
+    str | None, typer.Option("--url", help="Address of the CouchDB server", show_default=False)
+]
+DbOption = Annotated[str | None, typer.Option("--db", help="Name of the database")]
+UserOption = Annotated[str | None, typer.Option("--user", help="User of the server")]
+PasswordEnvOption = Annotated[
+    str | None, typer.Option("--password-env", help="Environment variable with the password")
+]
+PassphraseEnvOption = Annotated[
+    str | None,
+    typer.Option("--passphrase-env", help="Environment variable with the passphrase of the notes"),
+]
+VaultOption = Annotated[Path | None, typer.Option("--vault", help="Folder to sync")]
+ConsentFlag = Annotated[
+    bool, typer.Option("--consent", help="Notes may go to this server outside this machine")
+]
+
+
+_BY_NAME = inspect.Parameter.KEYWORD_ONLY
+_NAMING = {
+    "url": UrlOption,
+    "db": DbOption,
+    "user": UserOption,
+    "password_env": PasswordEnvOption,
+    "passphrase_env": PassphraseEnvOption,
+    "vault": VaultOption,
+    "consent": ConsentFlag,
+}
+
+
+def takes_database(command: Callable[..., int]) -> Callable[..., int]:
+    """Decorator: adds the options for a database and passes them as the parameter `options`.
+
+    A command with the parameter `configuration` also gets the options for a new database.
+    """
+    own = inspect.signature(command).parameters
+    keeping = _KEEPING if "configuration" in own else {}
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> int:
+        taken: dict[str, Any] = {
+            "options": _to_options({name: given.pop(name) for name in _NAMING})
+        }
+        if keeping:
+            values = {name: given.pop(name) for name in keeping}
+            chosen = {name: value for name, value in values.items() if value is not None}
+            taken["configuration"] = Configuration(chosen)
+        return command(**given, **taken)
+
+    made = ("options", "configuration")
+    kept = [one.replace(kind=_BY_NAME) for name, one in own.items() if name not in made]
+    # The order in `--help`: first the database, then options for a new one, `--json` last.
+    place = next((at for at, one in enumerate(kept) if one.name == "init"), len(kept) - 1)
+    before, after, json_flag = kept[:place], kept[place:-1], kept[-1]
+    parameters = [*before, *_new_parameters(_NAMING), *after, *_new_parameters(keeping), json_flag]
+    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+    return with_options
+
+
+def _new_parameters(options: Mapping[str, Any]) -> list[inspect.Parameter]:
+    return [
+        inspect.Parameter(
+            name, _BY_NAME, default=False if name == "consent" else None, annotation=option
+        )
+        for name, option in options.items()
+    ]
+
+
+def _to_options(options: Mapping[str, Any]) -> "livesync.Options":
+    return livesync.Options(
+        url=options["url"],
+        database=options["db"],
+        user=options["user"],
+        password=from_environment(options["password_env"]),
+        passphrase=from_environment(options["passphrase_env"]),
+        vault=options["vault"],
+        has_consent=options["consent"],
+    )
+
+
+class E2ee(StrEnum):
+    """LiveSync's encryption versions."""
+
+    V2 = "v2"
+    V1 = "v1"
+
+
+class HashAlg(StrEnum):
+    """LiveSync's hash algorithms for chunk names."""
+
+    XXHASH64 = "xxhash64"
+    XXHASH32 = "xxhash32"
+    MIXED = "mixed-purejs"
+    SHA1 = "sha1"
+    LEGACY = "legacy"
+
+
+InitFlag = Annotated[bool, typer.Option("--init", help="Set up a database that is new or empty")]
+_KEEPING = {
+    "encrypt": Annotated[
+        bool | None,
+        typer.Option(
+            "--encrypt/--no-encrypt",
+            help="Encrypt end to end; this and what follows is for a database that does not say"
+            " itself how it keeps notes",
+        ),
+    ],
+    "e2ee": Annotated[E2ee | None, typer.Option("--e2ee", help="How to encrypt")],
+    "obfuscate_paths": Annotated[
+        bool | None, typer.Option("--obfuscate-paths", help="Hide paths as well")
+    ],
+    "dynamic_iterations": Annotated[
+        bool | None, typer.Option("--dynamic-iterations", help="Of v1: fewer rounds, faster")
+    ],
+    "compress": Annotated[bool | None, typer.Option("--compress", help="Compress chunks")],
+    "case_sensitive": Annotated[
+        bool | None, typer.Option("--case-sensitive", help="A.md and a.md are two files")
+    ],
+    "hash_alg": Annotated[HashAlg | None, typer.Option("--hash-alg", help="How chunks are named")],
+    "chunk_size": Annotated[
+        int | None, typer.Option("--chunk-size", min=0, help="LiveSync's customChunkSize")
+    ],
+    "minimum_chunk_size": Annotated[
+        int | None, typer.Option("--minimum-chunk-size", min=1, help="LiveSync's minimumChunkSize")
+    ],
+}
+
+
+# The options that set a field of `Tweaks`, by its name.
+_TWEAKS = {
+    "e2ee": "e2ee_algorithm",
+    "obfuscate_paths": "use_path_obfuscation",
+    "dynamic_iterations": "use_dynamic_iteration_count",
+    "compress": "enable_compression",
+    "case_sensitive": "handle_filename_case_sensitive",
+    "hash_alg": "hash_alg",
+    "chunk_size": "custom_chunk_size",
+    "minimum_chunk_size": "minimum_chunk_size",
+}
+_OLD_FORM = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The given options on how a new database stores notes; the others have their defaults."""
+
+    given: Mapping[str, Any]
+
+    @property
+    def encrypts(self) -> bool | None:
+        """Whether to encrypt; None if the options do not say."""
+        is_implied = any(map(self.given.get, ("e2ee", "obfuscate_paths", "dynamic_iterations")))
+        return True if "encrypt" not in self.given and is_implied else self.given.get("encrypt")
+
+    def tweaks(self) -> "livesync.Tweaks | None":
+        """The settings for the database; None if no option sets one."""
+        if not self.given:
+            return None
+        changed: dict[str, Any] = {"encrypt": bool(self.encrypts)}
+        for name, value in self.given.items():
+            if value in (E2ee.V1, HashAlg.LEGACY):
+                changed[_TWEAKS[name]] = _OLD_FORM
+            elif name in _TWEAKS:
+                changed[_TWEAKS[name]] = value.value if isinstance(value, StrEnum) else value
+        return replace(livesync.Tweaks.for_new_database(), **changed)
+
+
+def from_environment(name: str | None) -> str | None:
+    """The secret in an environment variable; None if no variable was named.
+
+    Raises:
+        InvalidArgument: there is no such variable, or it is empty.
+    """
+    if name is None:
+        return None
+    secret = os.environ.get(name)
+    if not secret:
+        raise InvalidArgument(
+            f"The environment variable {name} is not set.",
+            f"Set it without leaving a trace: `read -rs {name}; export {name}`.",
+        )
+    return secret
+
+
 _FROM_STDIN = "-"
 _QR = "settingsQR="
 
 
 def add_to(app: typer.Typer) -> None:
-    """Offer the commands."""
+    """Register the commands."""
     app.command("setup")(setup)
     app.command("forget")(forget)
 
@@ -105,7 +288,7 @@ def setup(
         print_data(_fields(done))
     else:
         _print(done)
-        the_daemon(load())  # says so when one runs with the old settings
+        the_daemon(load())  # prints a note if a daemon runs with the old settings
     return 0
 
 
@@ -138,21 +321,21 @@ def _by_uri(
     options: "livesync.Options", uri: str, passphrase_env: str | None
 ) -> "livesync.Options":
     if uri == _FROM_STDIN:
-        # Hidden, because a QR address is not encrypted.
+        # Hidden, because the URI in a QR code is not encrypted.
         is_asked = sys.stdin.isatty()
-        uri = _asked("Setup URI", "-") if is_asked else sys.stdin.readline().strip()
+        uri = _ask_secret("Setup URI", "-") if is_asked else sys.stdin.readline().strip()
     passphrase = from_environment(passphrase_env)
     if passphrase is None and _QR not in uri:
-        passphrase = _asked("Passphrase of the setup URI", "--passphrase-env")
+        passphrase = _ask_secret("Passphrase of the setup URI", "--passphrase-env")
     return replace(options, uri=uri, uri_passphrase=passphrase)
 
 
 def _with_password(config: "Config", options: "livesync.Options") -> "livesync.Options":
-    """Ask for the password of a user; at a terminal, also to change a kept one."""
+    """Ask for the password of a user; at a terminal, also to change the stored one."""
     user = livesync.needs_password(config, replace(options, may_reuse=not sys.stdin.isatty()))
     if user is None:
         return options
-    return replace(options, password=_asked(f"Password of {user}", "--password-env"))
+    return replace(options, password=_ask_secret(f"Password of {user}", "--password-env"))
 
 
 def _with_consent(config: "Config", options: "livesync.Options") -> "livesync.Options":
@@ -174,18 +357,20 @@ def _set_up(config: "Config", options: "livesync.Options") -> "livesync.SetUp":
     except LivesyncPassphrase:
         if options.uri is not None or options.passphrase is not None or not sys.stdin.isatty():
             raise
-    passphrase = _asked("The database is encrypted. Passphrase of your notes", "--passphrase-env")
+    passphrase = _ask_secret(
+        "The database is encrypted. Passphrase of your notes", "--passphrase-env"
+    )
     return livesync.set_up(config, replace(options, passphrase=passphrase))
 
 
-def _asked(what: str, option: str) -> str:
+def _ask_secret(what: str, option: str) -> str:
     if not sys.stdin.isatty():
         raise InvalidArgument(
             f"{what}: there is no terminal to ask on.",
             f"Put it into an environment variable, and name that with {option}.",
         )
     try:
-        # Not typer's: it asks first and stops showing what is typed afterwards.
+        # Not typer's prompt: it prints the question before it turns the echo off.
         return getpass.getpass(f"{what}: ")
     except EOFError:
         raise typer.Abort from None
@@ -237,13 +422,12 @@ def _filters(done: "livesync.SetUp") -> str:
         for name, value in (("syncOnlyRegEx", filters.only), ("syncIgnoreRegEx", filters.ignore))
         if value
     ]
-    if filters.uses_ignore_files:
-        told.append(filters.ignore_files or ".gitignore")
+    told += done.ignore_files
     return plain(", ".join(told)) or "none"
 
 
 def _notes(done: "livesync.SetUp") -> list[str]:
-    """What a user may not expect."""
+    """Remarks on what a user may not expect."""
     notes = []
     others = [
         word

@@ -8,7 +8,7 @@ import typer
 from obsidian_rag.config import load
 from obsidian_rag.transports.lazy import engine
 from obsidian_rag.transports.limits import Limits
-from obsidian_rag.transports.servers import serve_mcp
+from obsidian_rag.transports.servers import bridge, serve_mcp
 
 
 def mcp(
@@ -23,18 +23,23 @@ def mcp(
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Refuse every tool that changes something")
     ] = False,
+    no_daemon: Annotated[
+        bool, typer.Option("--no-daemon", help="Neither use a daemon nor start one")
+    ] = False,
 ) -> int:
     """Answer an agent over MCP, on stdin and stdout
 
     For Claude Code, Claude Desktop, OpenClaw and others. The client starts it; run by hand, it
-    waits for messages until Ctrl-D. With --vault or --folder, the agent sees nothing else.
+    waits for messages until Ctrl-D. With --vault or --folder, the agent sees nothing else. It
+    asks the daemon, and starts one if none runs, which ends ten minutes after the last agent.
 
     Example:  claude mcp add obsidian-rag -- obsidian-rag mcp --folder Projects --read-only
     """
-    config = load()
     limits = Limits(tuple(vault) if vault else None, tuple(folder) if folder else None, read_only)
+    if not no_daemon and (code := bridge(limits)) is not None:
+        return code
+    config = load()
     if limits.vaults or limits.folders:
         with contextlib.closing(engine.Engine(config)) as opened:
-            scope = opened.vaults.scope_of(limits.vaults, limits.folders)
-        limits = Limits(scope.vaults, scope.folders, read_only)
+            limits = limits.known_to(opened)
     return serve_mcp(config, limits)

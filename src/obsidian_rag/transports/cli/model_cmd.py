@@ -50,7 +50,7 @@ def add(
     Example:  obsidian-rag model add ./all-MiniLM-L12-v2 --name l12
     """
     config = load()
-    return _added(engine.Models(config).add(folder, name), config, json_output)
+    return _report_added(engine.Models(config).add(folder, name), config, json_output)
 
 
 @app.command("get")
@@ -82,11 +82,11 @@ def get(
         return 0
     if is_there:
         say(f"{name} is already installed.")
-    return _added(model, config, json_output)
+    return _report_added(model, config, json_output)
 
 
 def fetch(name: str, config: Config) -> "Model":
-    """Get a model, with its progress shown on a terminal."""
+    """Download a model, with progress on a terminal."""
 
     def show(file: str, done: int, total: int | None) -> None:
         size = f"{done / 1e6:.0f}" + (f" of {total / 1e6:.0f}" if total else "")
@@ -96,7 +96,7 @@ def fetch(name: str, config: Config) -> "Model":
 
 
 def without_model(name: str, error: ProviderFailed) -> str:
-    """One line on a model that could not be had, and what that means."""
+    """One line on a model that could not be downloaded, and the consequence."""
     return (
         f"{error.message} Search goes on with static vectors;"
         f" `obsidian-rag model get {name}` tries again."
@@ -104,7 +104,7 @@ def without_model(name: str, error: ProviderFailed) -> str:
 
 
 def show_added(model: "Model", config: Config) -> None:
-    """The model, and what happens next."""
+    """Print the model and the next steps."""
     _show(model)
     for line in _next_steps(model, config):
         say(line)
@@ -138,7 +138,7 @@ def remove(
     return print_done(removed, f"{name} is removed", json_output, notes)
 
 
-def _added(model: "Model", config: Config, json_output: bool) -> int:
+def _report_added(model: "Model", config: Config, json_output: bool) -> int:
     if json_output:
         print_data({**_fields(model), "notes": _next_steps(model, config)})
     else:

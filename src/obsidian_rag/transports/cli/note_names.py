@@ -19,20 +19,20 @@ from obsidian_rag.errors import ObsidianRagError
 
 _COMPLETING = "_OBSIDIAN_RAG_COMPLETE"
 _BASH_SPECIAL = re.compile(r"[ \t'\"\\$`&|;<>()*?\[\]#~!{}]")
-_MOST = 100
-_ALIKE = 0.6
-_SHOWN = 3
+_MAX_COMPLETIONS = 100
+_MIN_SIMILARITY = 0.6
+_MAX_SIMILAR = 3
 
 
 def complete_vault(incomplete: str) -> list[str]:
-    """Names of vaults that begin with what was typed."""
+    """Names of vaults that start with what was typed."""
     names = _read("SELECT name FROM vault_link ORDER BY is_primary DESC, name")
     typed = incomplete.casefold()
-    return _quoted([name for name in names if name.casefold().startswith(typed)])
+    return _quote([name for name in names if name.casefold().startswith(typed)])
 
 
 def note_names() -> list[str]:
-    """The path of each indexed note, without `.md`; none if that cannot be told quickly."""
+    """The path of each indexed note, without `.md`; an empty list if that fails or takes long."""
     paths = _read(
         "SELECT rel_path FROM vault_file_index_state"
         " WHERE embedding_status = 'indexed' ORDER BY rel_path"
@@ -53,29 +53,31 @@ def _read(query: str) -> list[str]:
 
 
 def complete_note(incomplete: str) -> list[str]:
-    """Paths, and file names that only one note has, that begin with what was typed."""
+    """Paths and unique file names that start with what was typed."""
     names = note_names()
     stems = Counter(name.rpartition("/")[2] for name in names)
     known = dict.fromkeys([*names, *(stem for stem, count in stems.items() if count == 1)])
-    return _quoted(sorted(name for name in known if name.startswith(incomplete))[:_MOST])
+    return _quote(sorted(name for name in known if name.startswith(incomplete))[:_MAX_COMPLETIONS])
 
 
-def _quoted(found: list[str]) -> list[str]:
-    """As the shell that asks wants it."""
+def _quote(found: list[str]) -> list[str]:
+    """Quote names for the shell."""
     if os.environ.get(_COMPLETING) == "complete_bash":  # other shells quote by themselves
         found = [_BASH_SPECIAL.sub(r"\\\g<0>", name) for name in found]
     return found
 
 
 def similar_notes(name: str) -> list[str]:
-    """Notes that may have been meant."""
+    """Notes with a similar name."""
     wanted = name.removesuffix(".md").casefold()
     paths = {path.casefold(): path for path in note_names()}
     stems = {path.rpartition("/")[2]: path for path in paths}
-    by_path = difflib.get_close_matches(wanted, paths, _SHOWN, _ALIKE)
-    by_stem = difflib.get_close_matches(wanted.rpartition("/")[2], stems, _SHOWN, _ALIKE)
+    by_path = difflib.get_close_matches(wanted, paths, _MAX_SIMILAR, _MIN_SIMILARITY)
+    by_stem = difflib.get_close_matches(
+        wanted.rpartition("/")[2], stems, _MAX_SIMILAR, _MIN_SIMILARITY
+    )
     found = dict.fromkeys([*(stems[stem] for stem in by_stem), *by_path])
-    return [paths[path] for path in found][:_SHOWN]
+    return [paths[path] for path in found][:_MAX_SIMILAR]
 
 
 _NOTE = typer.Argument(

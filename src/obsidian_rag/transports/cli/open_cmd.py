@@ -47,7 +47,7 @@ def open_page(
 
 
 def _has_screen() -> bool:
-    """Whether there is a desktop; elsewhere a browser would open in the terminal, or not at all."""
+    """Whether there is a desktop; without one a browser opens in the terminal or not at all."""
     if sys.platform in ("darwin", "win32"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -1,7 +1,6 @@
-"""read: a note or a part of it. The user of the terminal owns the notes: nothing is withheld."""
+"""read: a note or a part of it. The user at the terminal is the owner: nothing is withheld."""
 
 import re
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -9,7 +8,7 @@ import typer
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.transports.cli.note_names import NoteArgument, VaultOption
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, open_engine, print_envelope
-from obsidian_rag.transports.cli.streams import say
+from obsidian_rag.transports.cli.streams import put, say, screen
 
 _FLAGS = {
     "note": "the note",
@@ -54,32 +53,33 @@ def read(
         print_envelope(envelope)
         return 0
     data: Any = envelope["data"]
-    if sys.stdout.isatty():
-        print(data["text"])
+    if screen().out.isatty():
+        put(data["text"])
     else:
         is_whole = heading is None and lines is None
-        _write_raw((_bytes_of(data) if is_whole else None) or _encoded(data["text"]))
-    if data["sensitive_detected"] and sys.stderr.isatty():
+        _write_raw((_bytes_of(data) if is_whole else None) or _encode(data["text"]))
+    if data["sensitive_detected"] and screen().err.isatty():
         say(f"sensitive: {', '.join(data['sensitive_categories'])}")
     return 0
 
 
 def _bytes_of(note: Any) -> bytes | None:
-    """The note byte by byte, so that `read NOTE > file` is a copy of it."""
+    """The bytes of the whole note, so that `read NOTE > file` copies it."""
     with open_engine() as opened:
         file = opened.vaults.files(note["link_id"]).read(note["source_file"])
     return file.data if file is not None else None
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return f"{text}\n".encode(errors="replace")
 
 
 def _write_raw(data: bytes) -> None:
-    """What a pipe or a file gets is the note as it is, control characters included."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    """Write the note unchanged to a pipe or file, control characters included."""
+    out: Any = screen().out
+    out.flush()
+    out.buffer.write(data)
+    out.buffer.flush()
 
 
 def _range(lines: str | None) -> tuple[int | None, int | None]:

@@ -47,7 +47,7 @@ def relate(
 
 
 def print_written(data: Any) -> None:
-    """What was written, or was there already."""
+    """Print what was written, or that it was there already."""
     rel = f"  ({plain(data['rel'])})" if data["rel"] else ""
     state = "" if data["written"] else "  (was there already)"
     print(f"{plain(data['source'])} → {plain(data['target'])}{rel}{state}")

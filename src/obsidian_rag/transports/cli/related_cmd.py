@@ -71,7 +71,7 @@ def _tags(given: Iterable[str]) -> Iterable[str]:
 
 
 def _show(data: Any, explain: bool) -> None:
-    """The notes on stdout, and on stderr what the list does not say."""
+    """Print the notes on stdout, and remarks on stderr."""
     for number, result in enumerate(data["results"], start=1):
         print_related(number, result, data["note"], explain=explain)
     if not data["results"]:

@@ -1,16 +1,14 @@
-"""How related notes look to a person: fitted to the terminal, readable without colour.
+"""Formats related notes for a terminal, readable without colour.
 
-Threat: titles and file names come from notes, so characters that steer a terminal are dropped.
+Threat: titles and file names come from notes, so characters that control a terminal are removed.
 """
 
-import shutil
 import unicodedata
 from collections.abc import Iterable
 from typing import IO, Any
 
-from obsidian_rag.transports.cli.streams import style
+from obsidian_rag.transports.cli.streams import put, screen, style, visible
 
-_WIDTH = 100
 _NARROWEST, _WIDEST = 40, 120
 _REASON_LINES = 3
 _PASSAGE_LINES = 2
@@ -23,7 +21,7 @@ _JOINERS = "\u200c\u200d"
 
 
 def print_related(number: int, result: Any, source: str | None, *, explain: bool = False) -> None:
-    """One related note on stdout: its title, score and reasons, and the passages that match."""
+    """Print one related note: its title, score, reasons and matching passages."""
     head = f"{number}. "
     indent = " " * len(head)
     room = width() - len(head)
@@ -31,10 +29,10 @@ def print_related(number: int, result: Any, source: str | None, *, explain: bool
     mark = f"  [{', '.join(marks)}]" if marks else ""
     title = wrapped(plain(result["title"]), room - _SCORE - len(mark), 1)[0]
     score = score_text(result["score"])
-    print(f"{head}{style(title, bold=True)}  {score}{style(mark, fg='yellow')}")
-    print(f"{indent}{style(plain(result['source_file']), fg='cyan')}")
+    put(f"{head}{style(title, bold=True)}  {score}{style(mark, fg='yellow')}")
+    put(f"{indent}{style(plain(result['source_file']), fg='cyan')}")
     for line in wrapped(_reasons(result), room, _REASON_LINES):
-        print(f"{indent}{line}")
+        put(f"{indent}{line}")
     for passage in result["passages"]:
         place = "here" if passage["source_file"] == source else "there"
         _print_passage(place, passage, result["shared_terms"], indent)
@@ -46,12 +44,12 @@ def print_related(number: int, result: Any, source: str | None, *, explain: bool
         )
         lines = wrapped(f"shares: {shares}", room, _REASON_LINES)
         for line in (*lines, result["link"]):
-            print(f"{indent}{style(line, dim=True)}")
-    print()
+            put(f"{indent}{style(line, dim=True)}")
+    put()
 
 
 def print_row(number: int, result: Any, stream: IO[str], *, mark: str = "") -> None:
-    """One related note on two lines, to choose from; `result` may lack a score."""
+    """One related note on two lines, for a list to choose from; `result` may lack a score."""
     head = f"{number:>3}  "
     score = score_text(result["score"]) if result["score"] is not None else " –  "
     room = width() - len(head) - _SCORE
@@ -65,26 +63,29 @@ def print_row(number: int, result: Any, stream: IO[str], *, mark: str = "") -> N
 
 
 def score_text(score: float) -> str:
-    """A score, in the colour of its worth."""
+    """A score, coloured by its value."""
     colour = "green" if score > _GOOD else "yellow" if score > _FAIR else "bright_black"
     return style(f"{score:.2f}", fg=colour)
 
 
 def plain(text: str) -> str:
-    """One line without characters that nobody sees; joiners of letters and emoji stay."""
+    """One line with invisible characters escaped, except joiners in letters and emoji."""
     spaced = " ".join(text.split())
     if spaced.isprintable():
         return spaced
-    return "".join(letter for letter in spaced if letter.isprintable() or letter in _JOINERS)
+    return "".join(
+        letter if letter.isprintable() or letter in _JOINERS else visible(letter)
+        for letter in spaced
+    )
 
 
 def width() -> int:
-    """How many columns there are to fill."""
-    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDTH, 24)).columns))
+    """The width of the output in columns."""
+    return max(_NARROWEST, min(_WIDEST, screen().columns))
 
 
 def wrapped(text: str, columns: int, most: int) -> list[str]:
-    """The text on at most so many lines; what does not fit is cut off, and one sees that."""
+    """Wrap a text to a maximum number of lines; a cut is marked."""
     lines: list[str] = []
     rest = text
     while rest and len(lines) < most:
@@ -96,7 +97,7 @@ def wrapped(text: str, columns: int, most: int) -> list[str]:
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes: letters of East Asia take two."""
+    """The width of a text in columns; East Asian letters take two."""
     return sum(map(_cells, text))
 
 
@@ -109,13 +110,13 @@ def _print_passage(place: str, passage: Any, terms: Iterable[str], indent: str) 
     columns = width() - len(indent) - 2
     text = f"{label}  {excerpt(passage['text'], terms)}"
     first, *more = wrapped(text, columns, _PASSAGE_LINES)
-    print(f"{indent}{style(label, dim=True)}{first[len(label) :]}")
+    put(f"{indent}{style(label, dim=True)}{first[len(label) :]}")
     for line in more:
-        print(f"{indent}  {line}")
+        put(f"{indent}  {line}")
 
 
 def excerpt(text: str, terms: Iterable[str]) -> str:
-    """A passage from its most telling line on; headings are known from elsewhere."""
+    """A passage from its most relevant line on, without headings."""
     lines = [plain(line) for line in text.split("\n")]
     said = [line for line in lines if line and not line.startswith("#")] or [*filter(None, lines)]
     roots = [term[:_ROOT].casefold() for term in terms]
@@ -125,7 +126,7 @@ def excerpt(text: str, terms: Iterable[str]) -> str:
 
 
 def _split(text: str, columns: int) -> tuple[str, str]:
-    """As much as fits into one line, and the rest; between words where there are some."""
+    """Split a text after the first line, between words if possible."""
     used = 0
     for at, letter in enumerate(text):
         used += _cells(letter)

@@ -1,7 +1,6 @@
 """search: the best passages, cited, with the words that matched."""
 
 import re
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ from obsidian_rag.transports.cli.output import (
     print_trouble,
 )
 from obsidian_rag.transports.cli.related_text import cells, plain, score_text, width, wrapped
-from obsidian_rag.transports.cli.streams import neutral, say, style
+from obsidian_rag.transports.cli.streams import neutral, put, say, screen, style
 
 _FLAGS = {
     "query": "the question",
@@ -87,8 +86,8 @@ def search(
         return 0
     data: Any = envelope["data"]
     if error := envelope["error"]:
-        print_trouble(error, sys.stderr)
-        print(file=sys.stderr)
+        print_trouble(error, screen().err)
+        say("")
     _print_suggestion(data.get("suggested_filter"))
     _print_remarks(data, explain)
     if data["results"] and data.get("is_weak"):
@@ -126,23 +125,23 @@ def _print_result(number: int, result: Any, explain: bool) -> None:
     terms: list[str] = result["why"]["terms"]
     columns = width() - len(_INDENT)
     score = score_text(result["score"])
-    # The primary vault needs no name.
+    # The primary vault is not named.
     vault = "" if result["vault_label"].startswith("Primary") else f"  in {plain(result['vault'])}"
-    print(f"{number}. {style(place, bold=True)}{vault}  {score}{style(mark, fg='yellow')}")
-    print(f"{_INDENT}{style(wrapped(headings, columns, 1)[0], fg='cyan')}")
+    put(f"{number}. {style(place, bold=True)}{vault}  {score}{style(mark, fg='yellow')}")
+    put(f"{_INDENT}{style(wrapped(headings, columns, 1)[0], fg='cyan')}")
     for line in excerpt(_without_heading(result), terms, columns):
-        print(f"{_INDENT}{_highlighted(line, terms)}")
+        put(f"{_INDENT}{_highlight_terms(line, terms)}")
     if explain:
         signals = result["why"]["signals"].items()
         shares = ", ".join(f"{name} {share:.2f}" for name, share in signals)
         why = plain(f"why: {shares}; words: {', '.join(terms)}")
         for line in (*wrapped(why, columns, _EXPLAIN_LINES), result["link"]):
-            print(f"{_INDENT}{style(line, dim=True)}")
-    print()
+            put(f"{_INDENT}{style(line, dim=True)}")
+    put()
 
 
 def _without_heading(result: Any) -> str:
-    """The text of a hit; a heading that stands above it already is not shown twice."""
+    """The text of a hit, without a heading that is printed above it."""
     text: str = result["chunk_text"].lstrip("\n")
     first, _, rest = text.partition("\n")
     heading = result["heading_path"][-1] if result["heading_path"] else result["title"]
@@ -151,7 +150,7 @@ def _without_heading(result: Any) -> str:
 
 
 def excerpt(text: str, terms: list[str], columns: int) -> list[str]:
-    """A few rows of a passage, with the line that has most of the words; cuts show as "…"."""
+    """A few rows around the line with the most query words; cuts show as "…"."""
     lines = list(_lines(text))
     start = _first_line(lines, terms, columns)
     rows: list[str] = []
@@ -166,7 +165,7 @@ def excerpt(text: str, terms: list[str], columns: int) -> list[str]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines that say something; code stands out by its indent instead of by fences."""
+    """The lines with content; code is indented instead of fenced."""
     fence = ""
     for line in text.split("\n"):
         found = _FENCE.match(line)
@@ -177,14 +176,14 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _with_more(row: str, columns: int) -> str:
-    """A row that shows that there is more after it."""
+    """Mark a row as cut."""
     if row.endswith("…"):
         return row
     return f"{row} …" if cells(row) + 2 <= columns else wrapped(f"{row} more", columns, 1)[0]
 
 
 def _first_line(lines: list[str], terms: list[str], columns: int) -> int:
-    """Where to begin so that the line with most of the words is shown, and little is left out."""
+    """The first row to show, so that the line with the most words is visible."""
     heights = [len(wrapped(line, columns, _ROWS)) for line in lines]
     if sum(heights) <= _ROWS:
         return 0
@@ -196,7 +195,7 @@ def _first_line(lines: list[str], terms: list[str], columns: int) -> int:
 
 
 def _from_match(line: str, terms: list[str], columns: int) -> tuple[str, bool]:
-    """Of a very long line the part with the words, from the beginning of a word on."""
+    """The part of a long line that has the words, from the start of a word."""
     if len(line) <= columns * _LONG_ROWS:
         return line, False
     found = [at for term in terms if (at := line.lower().find(term[:_ROOT])) >= 0]
@@ -207,7 +206,7 @@ def _from_match(line: str, terms: list[str], columns: int) -> tuple[str, bool]:
     return f"… {line[start:]}", True
 
 
-def _highlighted(line: str, terms: list[str]) -> str:
+def _highlight_terms(line: str, terms: list[str]) -> str:
     if not terms:
         return line
     roots = "|".join(re.escape(term if len(term) < 5 else term[: len(term) - 1]) for term in terms)

@@ -1,4 +1,4 @@
-"""serve: be the daemon, start one in the background, or stop it."""
+"""serve: run the daemon, start one in the background, or stop it."""
 
 import subprocess
 import sys
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from obsidian_rag.config import Config, load
-from obsidian_rag.errors import IndexerFailed, InvalidArgument
-from obsidian_rag.transports.backend import usable_daemon
+from obsidian_rag.errors import Busy, IndexerFailed, InvalidArgument
 from obsidian_rag.transports.cli.output import JsonFlag, print_done
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import (
@@ -17,15 +16,16 @@ from obsidian_rag.transports.daemon_client import (
     RunningDaemon,
     find_daemon,
     is_locked,
+    usable_daemon,
 )
 from obsidian_rag.transports.servers import ServeOptions, serve_http
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_START_S = 30.0
+_START_TIMEOUT_S = 30.0
 _STOP_EXTRA_S = 15.0
-_LOOK_S = 0.05
+_POLL_S = 0.05
 
 
 def serve(
@@ -40,6 +40,10 @@ def serve(
     parent_pid: Annotated[
         int | None, typer.Option("--parent-pid", min=1, help="Stop when this process is gone")
     ] = None,
+    while_used: Annotated[
+        bool,
+        typer.Option("--while-used", help="Stop ten minutes after the last agent or page is gone"),
+    ] = False,
     json_output: JsonFlag = False,
 ) -> int:
     """Run the daemon: watch the vault, and answer commands and agents
@@ -54,41 +58,58 @@ def serve(
     config = load()
     if stop:
         return _stop(config, json_output)
-    options = ServeOptions(idle_exit, parent_pid)
+    options = ServeOptions(idle_exit, parent_pid, while_used)
     if not detach:
+        daemon = find_daemon(config.home)
+        if daemon is not None and daemon.while_used and not while_used:
+            _end(config)  # the user's own daemon replaces an agent's
         return serve_http(config, options)
     before = find_daemon(config.home)
     daemon = started(config, options)
     address = {"url": daemon.url, "port": daemon.port, "pid": daemon.pid}
-    told = f"{daemon.url}  (process {daemon.pid}; `obsidian-rag serve --stop` ends it)"
-    return print_done({**address, "started": daemon != before}, told, json_output)
+    line = f"{daemon.url}  (process {daemon.pid}; `obsidian-rag serve --stop` ends it)"
+    return print_done({**address, "started": daemon != before}, line, json_output)
 
 
 def started(config: Config, options: ServeOptions) -> RunningDaemon:
-    """The daemon that runs already with these settings, or a new one once it answers."""
+    """Return the running daemon if it has these settings, else start one and wait for it.
+
+    Raises:
+        Busy: the new daemon is for an agent, and the user's own has other settings.
+        IndexerFailed: it did not start.
+    """
     roots = config.vault_roots if config.has_vault else ()
     daemon, differs = usable_daemon(config)
     if daemon is not None:
-        if not (changed := config.restart_needed(daemon.started_with)):
+        differs = _reason_to_restart(config, daemon, options)
+        if not differs:
             return daemon
-        differs = f"The daemon restarts to use the new {', '.join(changed)}."
     if differs:
+        if options.while_used:
+            raise Busy(differs, "Restart it yourself.")
         say(differs)
         _end(config)
     for root in roots:
         if not root.is_dir():
             say(f"The vault {root} is not there; the daemon waits for it.")
+    return _start(config, options)
+
+
+def _start(config: Config, options: ServeOptions) -> RunningDaemon:
     config.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
     said = config.logs / "serve.log"
-    child = _spawn(said, options)
-    deadline = time.monotonic() + _START_S
+    child: subprocess.Popen[bytes] | None = None
+    deadline = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < deadline:
         if (daemon := find_daemon(config.home)) is not None:
             return daemon
-        # Started twice at once, one of the two ends and the other one's daemon is as good.
-        if child.poll() is not None and not is_locked(config.home):
-            break
-        time.sleep(_LOOK_S)
+        # While the lock is held, another daemon is starting or stopping: wait for it.
+        if not is_locked(config.home):
+            if child is None:
+                child = _spawn(said, options)
+            elif child.poll() is not None:
+                break
+        time.sleep(_POLL_S)
     tail = said.read_text(encoding="utf-8", errors="replace").strip()[-600:]
     raise IndexerFailed(
         f"The daemon did not start. It said:\n{tail or '(nothing)'}",
@@ -96,10 +117,21 @@ def started(config: Config, options: ServeOptions) -> RunningDaemon:
     )
 
 
+def _reason_to_restart(config: Config, daemon: RunningDaemon, options: ServeOptions) -> str:
+    """Why a daemon with our settings must restart, or ""; with `while_used` it never must."""
+    if options.while_used:
+        return ""
+    if changed := config.restart_needed(daemon.started_with):
+        return f"The daemon restarts to use the new {', '.join(changed)}."
+    return "The daemon was started for an agent; it restarts to stay." if daemon.while_used else ""
+
+
 def _spawn(said: "Path", options: ServeOptions) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "obsidian_rag", "serve"]
     if options.idle_exit_s is not None:
         command += ["--idle-exit", str(options.idle_exit_s)]
+    if options.while_used:
+        command.append("--while-used")
     if options.parent_pid is not None:
         command += ["--parent-pid", str(options.parent_pid)]
     flags = 0
@@ -119,12 +151,12 @@ def _spawn(said: "Path", options: ServeOptions) -> "subprocess.Popen[bytes]":
 def _stop(config: Config, json_output: bool) -> int:
     daemon = _end(config)
     stopped = {"stopped": daemon is not None, "pid": daemon.pid if daemon else None}
-    told = f"Stopped process {daemon.pid}." if daemon else "No daemon was running."
-    return print_done(stopped, told, json_output)
+    line = f"Stopped process {daemon.pid}." if daemon else "No daemon was running."
+    return print_done(stopped, line, json_output)
 
 
 def _end(config: Config) -> RunningDaemon | None:
-    """Stop the daemon and wait until it is gone; the one that was stopped."""
+    """Stop the daemon, wait until it is gone, and return it."""
     daemon = find_daemon(config.home)
     if daemon is not None:
         try:
@@ -137,5 +169,5 @@ def _end(config: Config) -> RunningDaemon | None:
             raise IndexerFailed(
                 "The daemon is still stopping.", "Look at logs/daemon.log, or end its process."
             )
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     return daemon

@@ -1,22 +1,21 @@
-"""status: is everything searchable, and if not, what is not and why."""
+"""status: the health of the index, and files that are not searchable, with the reason."""
 
-import sys
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
-from obsidian_rag.transports.cli.meaning_text import meaning_text
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     ask_tool,
     counted,
     local_time,
+    meaning_text,
     print_envelope,
     print_trouble,
 )
 from obsidian_rag.transports.cli.related_text import cells, plain, width, wrapped
-from obsidian_rag.transports.cli.streams import style
+from obsidian_rag.transports.cli.streams import put, screen, style
 
 _SHOWN = 20
 _REASON = " " * 11
@@ -39,13 +38,16 @@ def status(
     data: Any = envelope["data"]
     _print(data)
     if error := envelope["error"]:
-        print()
-        print_trouble(error, sys.stdout)
+        put()
+        print_trouble(error, screen().out)
     if data["restart_needed"]:
         names = ", ".join(data["restart_needed"])
-        print(f"\nSettings: {names} takes effect after `obsidian-rag serve --detach`.")
+        put(f"\nSettings: {names} takes effect after `obsidian-rag serve --detach`.")
+    if data["livesync"]:
+        put()
+        print_trouble(data["livesync"], screen().out)
     if data["watch_trouble"]:
-        print(f"\nWatching: {data['watch_trouble']}")
+        put(f"\nWatching: {data['watch_trouble']}")
     _print_notices(data["notices"], show_all)
     return 0
 
@@ -54,7 +56,7 @@ def _print(data: Any) -> None:
     health = data["plugin_health"]
     last = data["last_sync"]
     lines = [
-        ("health", style(health, fg=_COLOURS.get(health, "red"), bold=True)),
+        ("health", style(health, fg=_COLOURS.get(health, "red"), bold=True) + _left_out(data)),
         ("vault", plain(data["vault_path"])),
         ("notes", f"{data['total_docs']:,}"),
         ("chunks", f"{data['total_chunks']:,}"),
@@ -69,7 +71,17 @@ def _print(data: Any) -> None:
     if data["ollama_status"] != "not_used":
         lines.append(("ollama", data["ollama_status"]))
     for name, value in lines:
-        print(f"{style(f'{name:<10}', dim=True)} {value}")
+        put(f"{style(f'{name:<10}', dim=True)} {value}")
+
+
+def _left_out(data: Any) -> str:
+    """The files that are left out, which "healthy" does not cover."""
+    count = data["left_out_files"]
+    if not count:
+        return ""
+    files = f"{counted(count, 'file')} left out"
+    is_healthy = data["plugin_health"] == "healthy"
+    return f": all that can be read; {files}" if is_healthy else f"; {files}"
 
 
 def _unindexed(data: Any) -> str:
@@ -108,18 +120,18 @@ def _daemon(data: Any) -> str:
 def _print_notices(notices: Any, show_all: bool) -> None:
     if not notices:
         return
-    print("\nNot searchable, or only in part:")
+    put("\nNot searchable, or only in part:")
     shown = notices if show_all else notices[:_SHOWN]
     for notice in shown:
         kind = style(f"{notice['status']:<8}", fg=_COLOURS.get(notice["status"], "yellow"))
         head, reason = f"  {kind} {plain(notice['file'])}: ", plain(notice["reason"])
         room = width() - len(f"  {'':<8} {plain(notice['file'])}: ")
         if cells(reason) <= room:
-            print(f"{head}{reason}")
+            put(f"{head}{reason}")
             continue
-        print(head.rstrip())
+        put(head.rstrip())
         for line in wrapped(reason, width() - len(_REASON), _REASON_LINES):
-            print(f"{_REASON}{line}")
+            put(f"{_REASON}{line}")
     if len(notices) > len(shown):
         more = len(notices) - len(shown)
-        print(f"  … and {more:,} more; `obsidian-rag status --all` lists them")
+        put(f"  … and {more:,} more; `obsidian-rag status --all` lists them")

@@ -1,5 +1,6 @@
-"""token create, list and revoke: what agents ask with over HTTP."""
+"""token create, list and revoke: tokens for agents that use HTTP."""
 
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -33,6 +34,10 @@ def create(
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Refuse every tool that changes something")
     ] = False,
+    days: Annotated[
+        int | None,
+        typer.Option(min=1, max=3650, help="Days until it expires; by default it never does"),
+    ] = None,
     json_output: JsonFlag = False,
 ) -> int:
     """Create a token for one agent; it is shown once and works at once
@@ -45,7 +50,8 @@ def create(
         scope = opened.vaults.scope_of(_list(vaults), _list(folders))
         names = {vault.link_id: vault.name for vault in opened.vaults}
     tokens = engine.Tokens(load().home)
-    token = tokens.create(name, scope, is_read_only=read_only)
+    valid_for = None if days is None else timedelta(days=days)
+    token = tokens.create(name, scope, is_read_only=read_only, valid_for=valid_for)
     made = next(one for one in tokens.all() if one.name == name.strip())
     if json_output:
         print_data({**_fields(made, names), "token": token})
@@ -102,6 +108,7 @@ def _fields(one: Any, names: dict[str, str]) -> dict[str, Any]:
         "folders": None if one.scope.folders is None else list(one.scope.folders),
         "read_only": one.is_read_only,
         "created_at": one.created_at,
+        "expires_at": one.expires_at,
     }
 
 
@@ -112,4 +119,6 @@ def _may(one: Any, names: dict[str, str]) -> str:
         f"in {' and '.join(told['vaults'])}" if told["vaults"] is not None else "in every vault",
         *([f"below {' and '.join(told['folders'])}"] if told["folders"] is not None else []),
     ]
-    return f"{'Reads' if one.is_read_only else 'Reads and writes'} notes {', '.join(where)}."
+    until = f" Valid until {local_time(one.expires_at)}." if one.expires_at else ""
+    may = "Reads" if one.is_read_only else "Reads and writes"
+    return f"{may} notes {', '.join(where)}.{until}"

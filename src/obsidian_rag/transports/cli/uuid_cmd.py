@@ -1,4 +1,4 @@
-"""uuid check and add: the ids by which notes name each other, whatever they are called."""
+"""uuid check and add: the ids in relations between notes, which survive renames."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument, NotFound, error_from
-from obsidian_rag.transports.cli.interrupts import stop_on_signals
 from obsidian_rag.transports.cli.note_names import OptionalNote
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
@@ -17,8 +16,9 @@ from obsidian_rag.transports.cli.output import (
     print_data,
     print_done,
     print_sections,
+    progress,
+    stop_on_signals,
 )
-from obsidian_rag.transports.cli.progress import progress
 from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.lazy import ids

@@ -1,4 +1,4 @@
-"""What the door sends: JSON with the headers every response has, and refusals as envelopes."""
+"""HTTP responses: JSON with the headers that every response has, and refusals as envelopes."""
 
 import json
 from collections.abc import Mapping
@@ -12,12 +12,14 @@ from obsidian_rag.errors import (
     NotFound,
     ObsidianRagError,
     SecurityViolation,
+    Status,
     error_kinds,
+    worse,
 )
 from obsidian_rag.tools import Envelope, failure
 
 JSON = "application/json"
-# A page that comes later brings its own Content-Security-Policy; the others stay.
+# The page sets its own Content-Security-Policy; the others apply to it too.
 SAFE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
@@ -27,7 +29,7 @@ SAFE_HEADERS = {
 
 
 class Refusal(Exception):
-    """A request that reaches no tool; its class of error follows from the HTTP status."""
+    """A request that is refused before a tool runs; the HTTP status decides the error class."""
 
     def __init__(
         self,
@@ -39,15 +41,22 @@ class Refusal(Exception):
         super().__init__(message)
         self.status = status
         self.headers = headers
-        self.envelope = failure(_KINDS.get(status, InvalidArgument)(message, suggestion))
+        self._error = _ERROR_CLASSES.get(status, InvalidArgument)(message, suggestion)
 
-    @property
-    def response(self) -> Response:
-        """What the client gets."""
-        return answer(self.envelope, self.status, self.headers)
+    def envelope(self, health: Status) -> Envelope:
+        """The refusal with the engine's health, which a wrong request does not change."""
+        error = self._error
+        return {
+            **failure(error),
+            "status": health if error.is_about_call else worse(health, error.status),
+        }
+
+    def response(self, health: Status) -> Response:
+        """The HTTP response."""
+        return answer(self.envelope(health), self.status, self.headers)
 
 
-_KINDS: dict[int, type[ObsidianRagError]] = {
+_ERROR_CLASSES: dict[int, type[ObsidianRagError]] = {
     401: SecurityViolation,
     403: SecurityViolation,
     404: NotFound,
@@ -68,12 +77,12 @@ def answer(
 
 
 def encoded(content: object) -> bytes:
-    """A JSON document as bytes; ASCII, because a file name may hold what UTF-8 cannot."""
+    """A JSON document as bytes; ASCII, because file names may not be valid UTF-8."""
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def status_of(envelope: Envelope) -> int:
-    """200 for an answer, degraded or not; otherwise the status of its error."""
+    """200 if there is data, degraded or not; otherwise the status of the error."""
     if envelope["data"] is not None or envelope["error"] is None:
         return 200
     return _STATUSES.get(envelope["error"]["code"], 500)

@@ -1,8 +1,8 @@
-"""The body of a request: of bounded size, in bounded time, and strictly one JSON object.
+"""Reads the body of a request: limited in size and time, and strictly one JSON object.
 
-Threat: a client that sends too much, too slowly, or JSON made to confuse: two readers of the same
-document must not see different values (duplicate keys, broken UTF-8). NaN and infinite numbers are
-refused with the arguments, by `obsidian_rag.tools`.
+Threat: a client that sends too much, too slowly, or ambiguous JSON: two parsers must not read
+different values from the same document (duplicate keys, broken UTF-8). `obsidian_rag.tools` refuses
+NaN and infinite numbers when it parses the arguments.
 """
 
 import asyncio
@@ -23,41 +23,41 @@ _AS_JSON = "Send one JSON object with the tool's arguments."
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """How much may come, and how long it may take."""
+    """How large a body may be, and how long it may take to arrive."""
 
     most_bytes: int
     most_s: float
 
     @classmethod
     def of(cls, settings: ServerSettings) -> "BodyLimits":
-        """As the settings of the server say."""
+        """The limits in the server's settings."""
         return cls(settings.max_body_kb * 1024, settings.read_timeout_s)
 
 
 async def read_object(headers: Headers, receive: Receive, limits: BodyLimits) -> dict[str, object]:
-    """The JSON object that a request carries; none at all is an empty one.
+    """Read the JSON object in a request; an empty body is an empty object.
 
     Raises:
         Refusal: it is too large, too slow, of another type, or not a JSON object.
-        ClientDisconnect: there is nobody to answer.
+        ClientDisconnect: the client has disconnected.
     """
     content = await read_bytes(headers, receive, limits)
     if not content:
         return {}
     if not _JSON_TYPE.fullmatch(headers.get("content-type", "").strip()):
         raise Refusal(415, "The body is not application/json in UTF-8.", _AS_JSON)
-    return _object(content)
+    return _parse_object(content)
 
 
 async def read_bytes(headers: Headers, receive: Receive, limits: BodyLimits) -> bytes:
-    """All that a request carries.
+    """Read the body of a request.
 
     Raises:
         Refusal: it is too large or too slow.
-        ClientDisconnect: there is nobody to answer.
+        ClientDisconnect: the client has disconnected.
     """
     declared = headers.get("content-length", "0")
-    # h11 lets only digits pass, up to 20 of them.
+    # h11 has checked that these are at most 20 digits.
     if int(declared) > limits.most_bytes:
         raise _too_large(limits)
     try:
@@ -73,7 +73,7 @@ async def read_bytes(headers: Headers, receive: Receive, limits: BodyLimits) -> 
 
 
 async def until_gone(receive: Receive) -> None:
-    """Wait until the client has closed the connection; its body must have been read."""
+    """Wait until the client disconnects; the body must have been read before."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -99,9 +99,9 @@ def _too_large(limits: BodyLimits) -> Refusal:
     )
 
 
-def _object(content: bytes) -> dict[str, object]:
+def _parse_object(content: bytes) -> dict[str, object]:
     try:
-        found = json.loads(content.decode("utf-8"), object_pairs_hook=_pairs)
+        found = json.loads(content.decode("utf-8"), object_pairs_hook=_refuse_duplicate_keys)
     except (ValueError, RecursionError):
         raise Refusal(400, "The body is not valid JSON in UTF-8.", _AS_JSON) from None
     if not isinstance(found, dict):
@@ -109,7 +109,7 @@ def _object(content: bytes) -> dict[str, object]:
     return found
 
 
-def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _refuse_duplicate_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key appears twice")

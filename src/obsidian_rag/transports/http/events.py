@@ -1,7 +1,7 @@
-"""Server-sent events: what happens in the daemon, for clients that keep listening.
+"""Server-sent events: what happens in the daemon, for clients that keep a connection open.
 
-A listener that cannot keep up loses the oldest events and is told so; it never slows the daemon.
-Only the owner of the notes is told which files an event is about.
+A listener that cannot keep up loses the oldest events and receives a `missed` event; it never slows
+the daemon. Only the owner of the notes sees which files an event is about.
 """
 
 import asyncio
@@ -19,18 +19,18 @@ from obsidian_rag.engine import Bus, Event
 from obsidian_rag.tools import Caller, without_files
 from obsidian_rag.transports.http.answers import Refusal
 from obsidian_rag.transports.http.body import until_gone
-from obsidian_rag.transports.http.guard import CALLER
+from obsidian_rag.transports.http.web.sessions import CALLER
 
-_MOST_LISTENERS = 32
-_MOST_WAITING = 512
+_MAX_LISTENERS = 32
+_MAX_QUEUED = 512
 _HEARTBEAT_S = 15.0
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 class Mailbox:
-    """Events on their way from any thread to one listener; the newest are kept."""
+    """A thread-safe queue of events for one listener; when it is full, the oldest are dropped."""
 
-    def __init__(self, size: int = _MOST_WAITING) -> None:
+    def __init__(self, size: int = _MAX_QUEUED) -> None:
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._waiting: deque[Event] = deque()
@@ -39,7 +39,7 @@ class Mailbox:
         self._wake = asyncio.Event()
 
     def put(self, event: Event) -> None:
-        """Leave an event; called by the thread that publishes it."""
+        """Add an event; called by the thread that publishes it."""
         with self._lock:
             if len(self._waiting) == self._size:
                 self._waiting.popleft()
@@ -48,18 +48,18 @@ class Mailbox:
         self.wake()
 
     def count_gap(self, after: int) -> None:
-        """Count what was forgotten between the last event the listener saw and the first here."""
+        """Count events lost between the last one the listener saw and the first one here."""
         with self._lock:
             if self._waiting:
                 self._missed += max(0, min(event.number for event in self._waiting) - after - 1)
 
     def wake(self) -> None:
-        """Let the listener look again."""
+        """Wake the listener."""
         with contextlib.suppress(RuntimeError):  # the loop has ended, and its listeners with it
             self._loop.call_soon_threadsafe(self._wake.set)
 
     async def take(self, patience_s: float) -> tuple[int, list[Event]]:
-        """How many were lost, and what waits, after waiting for something a while."""
+        """Wait up to `patience_s` for events; returns the number lost, and the events."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
                 await self._wake.wait()
@@ -82,17 +82,17 @@ class Streams:
 
     @property
     def listeners(self) -> int:
-        """How many listen now."""
+        """The number of open streams."""
         return len(self._open)
 
     def close(self) -> None:
-        """End all streams soon; called in the thread of the event loop."""
+        """End all streams; called in the thread of the event loop."""
         self._is_closed = True
         for mailbox in self._open:
             mailbox.wake()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Stream until the client goes or the daemon stops."""
+        """Stream until the client disconnects or the daemon stops."""
         headers = Headers(scope=scope)
         after = _last_seen(headers)
         caller: Caller = scope[CALLER]
@@ -100,10 +100,10 @@ class Streams:
             raise Refusal(
                 403, "Events are about all notes, and you may see only some.", "Ask the tools."
             )
-        if self.listeners >= _MOST_LISTENERS:
+        if self.listeners >= _MAX_LISTENERS:
             raise Refusal(
                 429,
-                f"There are {_MOST_LISTENERS} listeners already.",
+                f"There are {_MAX_LISTENERS} listeners already.",
                 "Close another one.",
                 {"Retry-After": "5"},
             )
@@ -115,7 +115,9 @@ class Streams:
                 await send(_START)
                 await send(_part(b"event: ready\ndata: {}\n\n"))
                 while not self._is_closed and not client.done():
-                    for text in _texts(*await mailbox.take(self._heartbeat_s), caller.is_owner):
+                    for text in _encode_events(
+                        *await mailbox.take(self._heartbeat_s), caller.is_owner
+                    ):
                         await send(_part(text))
                 await send({"type": "http.response.body", "body": b""})
             finally:
@@ -145,15 +147,15 @@ def _part(body: bytes) -> dict[str, object]:
     return {"type": "http.response.body", "body": body, "more_body": True}
 
 
-def _texts(missed: int, events: list[Event], with_files: bool) -> Iterator[bytes]:
-    """The events as they go over the wire; a comment when there are none."""
+def _encode_events(missed: int, events: list[Event], with_files: bool) -> Iterator[bytes]:
+    """Encode events for the wire; a comment as heartbeat if there are none."""
     if missed:
         yield f'event: missed\ndata: {{"count": {missed}}}\n\n'.encode()
     elif not events:
         yield b":\n\n"
     for event in events:
-        told = event.data if with_files else without_files(event.data)
-        data = json.dumps({**told, "at": event.at}, default=str)
+        shown = event.data if with_files else without_files(event.data)
+        data = json.dumps({**shown, "at": event.at}, default=str)
         yield f"id: {event.number}\nevent: {event.kind}\ndata: {data}\n\n".encode()
 
 

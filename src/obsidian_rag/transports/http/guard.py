@@ -1,12 +1,12 @@
-"""Who may ask at all: checked before a byte of the request's body is read.
+"""Decides who may send requests, before a byte of the request's body is read.
 
 Threat: any web page can make the user's browser send requests to 127.0.0.1, and by DNS rebinding
 (its own name suddenly meaning 127.0.0.1) even read the answers. Any program of another user on
-this machine can connect too. So the Host must be ours, a request that a foreign page caused is
-refused, and everything but health, schemas and the page's own files needs a token or a session: the
-daemon's token, which only the owner of the data folder can read, one that the user made for an
-agent, which is worth what they said, or the session of somebody who signed in (`web.sessions`).
-Rates are limited per kind of caller: requests without a token cannot slow those with one.
+this machine can connect too. So the Host must be ours, requests caused by other sites are refused,
+and everything but health, schemas and the page's own files needs a token or a session: the daemon's
+token, which only the owner of the data folder can read, a token that the user made for an agent,
+with the rights they chose, or a signed-in session (`web.sessions`). Requests without a token have
+their own rate limit, so they cannot slow those with one.
 """
 
 import math
@@ -18,23 +18,21 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from obsidian_rag.engine import Tokens
-from obsidian_rag.tools import AGENT, OWNER, Caller
+from obsidian_rag.tools import AGENT, OWNER, SCREENED, Caller
 from obsidian_rag.transports.http.answers import Refusal
 from obsidian_rag.transports.http.web.assets import is_page_path
-from obsidian_rag.transports.http.web.sessions import Sessions, may_change
+from obsidian_rag.transports.http.web.sessions import CALLER, SCREEN_HEADER, Sessions, may_change
 from obsidian_rag.transports.limits import LIMITS_HEADER, limits_from
 
 OPEN_PATHS = frozenset({"/healthz", "/openapi.json"})
 _PAGE = "/page/"
 SIGN_IN = f"{_PAGE}signin"
-# Where in the scope of a request its caller stands.
-CALLER = "obsidian_rag.caller"
 _AGENT_PATHS = frozenset({"/tools", "/events", "/mcp"})
-_FRIENDLY_SITES = {"same-origin", "none"}
+_ALLOWED_FETCH_SITES = {"same-origin", "none"}
 
 
 class RateLimit:
-    """A token bucket: so many per second, twice as many at once."""
+    """A token bucket: `per_second` on average, bursts of twice as many."""
 
     def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate = per_second
@@ -44,7 +42,7 @@ class RateLimit:
         self._at = clock()
 
     def take(self) -> float:
-        """0 if one may pass now, else the seconds until one may."""
+        """Take a token; returns 0, or the seconds until one is free."""
         at = self._clock()
         self._left = min(self._most, self._left + (at - self._at) * self._rate)
         self._at = at
@@ -76,11 +74,11 @@ class Guard:
         self._limit_without_token = RateLimit(per_second)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check, then pass on."""
+        """Check a request, then pass it on."""
         headers = Headers(scope=scope)
         is_page = scope["method"] == "GET" and is_page_path(scope["path"])
         self._check_host(headers)
-        # A link on another site may lead to the page, which shows nothing by itself.
+        # Other sites may link to the page: without a session it shows nothing.
         if not (is_page and headers.get("sec-fetch-mode") == "navigate"):
             self._check_origin(headers)
         is_open = is_page or scope["path"] in OPEN_PATHS
@@ -88,7 +86,8 @@ class Guard:
             self._check_page(headers)
             is_open = True
         elif not is_open:
-            scope[CALLER] = self._caller(scope, headers)
+            caller = self._caller(scope, headers)
+            scope[CALLER] = SCREENED if caller.is_owner and SCREEN_HEADER in headers else caller
         if wait_s := (self._limit_without_token if is_open else self._limit).take():
             raise Refusal(
                 429,
@@ -99,8 +98,9 @@ class Guard:
         await self.app(scope, receive, send)
 
     def _caller(self, scope: Scope, headers: Headers) -> Caller:
-        """Who asks: a program with a token, or else the person who signed in on the page."""
-        if "authorization" in headers or not self._sessions.knows(headers):
+        """The caller: a program with a token, or else the person who signed in on the page."""
+        query = scope["query_string"].decode("latin-1")
+        if "authorization" in headers or not self._sessions.knows(headers, scope["path"], query):
             caller = self._token_caller(headers, scope["path"])
             if scope["path"].startswith(_PAGE) and not caller.is_owner:
                 raise Refusal(403, "The page is for the owner of the notes.", "Ask the tools.")
@@ -122,25 +122,25 @@ class Guard:
 
     def _check_origin(self, headers: Headers) -> None:
         if not set(headers.getlist("origin")) <= self._origins or not (
-            set(headers.getlist("sec-fetch-site")) <= _FRIENDLY_SITES
+            set(headers.getlist("sec-fetch-site")) <= _ALLOWED_FETCH_SITES
         ):
             raise Refusal(
                 403, "Pages of other sites may not call this server.", "Ask from this machine."
             )
 
     def _token_caller(self, headers: Headers, path: str) -> Caller:
-        """The caller that the headers name with the daemon's token, else the agent of the token."""
+        """The caller named in the headers for the daemon's token, else the token's agent."""
         given = headers.getlist("authorization")
         kind, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        # Header text is Latin-1; compare_digest takes no str that is not ASCII.
+        # Header text is Latin-1, and compare_digest accepts only ASCII in a str.
         token = text.strip().encode("latin-1")
         if kind.lower() == "bearer" and secrets.compare_digest(token, self._token):
-            return _named(headers)
+            return _caller_of_headers(headers)
         agent = self._tokens.find(token.decode("latin-1")) if kind.lower() == "bearer" else None
         if agent is None:
             raise Refusal(
                 401,
-                "The token is missing or wrong.",
+                "The token is missing, wrong or expired.",
                 "Send `Authorization: Bearer TOKEN` with the token of daemon.json, or with one that"
                 " `obsidian-rag token create` made.",
                 {"WWW-Authenticate": "Bearer"},
@@ -150,14 +150,14 @@ class Guard:
         return Caller(scope=agent.scope, is_read_only=agent.is_read_only)
 
 
-def _named(headers: Headers) -> Caller:
-    """The caller that a program with the daemon's token asks for; that token may do everything."""
+def _caller_of_headers(headers: Headers) -> Caller:
+    """The caller that the headers ask for; the daemon's token allows any."""
     limits = headers.getlist(LIMITS_HEADER)
     if not limits:
         return OWNER if headers.get("x-obsidian-rag-caller") == "owner" else AGENT
     try:
-        (told,) = limits
-        return limits_from(told).caller()
+        (header,) = limits
+        return limits_from(header).caller()
     except (ValueError, RecursionError):
         raise Refusal(
             400, f"{LIMITS_HEADER} cannot be understood.", "Send it once, or leave it out."

@@ -1,4 +1,4 @@
-"""`POST /mcp`: where the door lets MCP speak. What speaks is made with the first request."""
+"""`POST /mcp`: MCP over HTTP. The MCP application is created with the first request."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,9 +9,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.tools import Caller
-from obsidian_rag.transports.http.activity import Activity
 from obsidian_rag.transports.http.body import BodyLimits, read_bytes
-from obsidian_rag.transports.http.guard import CALLER
+from obsidian_rag.transports.http.threads import Activity
+from obsidian_rag.transports.http.web.sessions import CALLER
+from obsidian_rag.transports.limits import CLIENT_HEADER
 
 
 class McpApp(Protocol):
@@ -22,38 +23,41 @@ class McpApp(Protocol):
     def close(self) -> None: ...
 
 
-# It is slow to load and belongs to another room, so the door is told how to make it.
+# Passed in, because MCP is slow to import and belongs to another room.
 MakeMcp = Callable[[Engine, Callable[[Scope], Caller]], McpApp]
 
 
 class McpPath:
-    """Reads the request within the door's limits, and hands it on."""
+    """Reads a request within the door's limits, and passes it to the MCP application."""
 
     def __init__(self, engine: Engine, make: MakeMcp, activity: Activity) -> None:
         self._engine = engine
         self._make = make
         self._activity = activity
         self._making = asyncio.Lock()
-        self._made: McpApp | None = None
+        self._mcp_app: McpApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        headers = Headers(scope=scope)
         with self._activity:
+            if (client := headers.get(CLIENT_HEADER, "")).isdecimal():
+                self._activity.note_client(int(client))
             limits = BodyLimits.of(self._engine.config.settings.server)
-            content = await read_bytes(Headers(scope=scope), receive, limits)
+            content = await read_bytes(headers, receive, limits)
             app = await self._app()
-            await app(scope, _again(content, receive), send)
+            await app(scope, _replay_body(content, receive), send)
 
     def close(self) -> None:
-        """Let go of what was made."""
-        if self._made is not None:
-            self._made.close()
+        """Close the MCP application if it was created."""
+        if self._mcp_app is not None:
+            self._mcp_app.close()
 
     async def _app(self) -> McpApp:
         async with self._making:
-            if self._made is None:
-                self._made = await asyncio.to_thread(self._make, self._engine, _caller)
-            return self._made
+            if self._mcp_app is None:
+                self._mcp_app = await asyncio.to_thread(self._make, self._engine, _caller)
+            return self._mcp_app
 
 
 def _caller(scope: Scope) -> Caller:
@@ -61,15 +65,15 @@ def _caller(scope: Scope) -> Caller:
     return caller
 
 
-def _again(content: bytes, receive: Receive) -> Receive:
-    """The body that was read already, then whatever the client does next."""
-    is_given = False
+def _replay_body(content: bytes, receive: Receive) -> Receive:
+    """Replay the body that was already read, then continue with the client's messages."""
+    is_replayed = False
 
-    async def told() -> Message:
-        nonlocal is_given
-        if is_given:
+    async def replay() -> Message:
+        nonlocal is_replayed
+        if is_replayed:
             return await receive()
-        is_given = True
+        is_replayed = True
         return {"type": "http.request", "body": content, "more_body": False}
 
-    return told
+    return replay

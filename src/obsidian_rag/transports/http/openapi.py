@@ -1,4 +1,4 @@
-"""The OpenAPI document of the door, made from the tools' own parameter models."""
+"""The OpenAPI document of the door, generated from the tools' parameter models."""
 
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from obsidian_rag.transports.http.answers import ERROR_STATUSES, JSON
 Document = dict[str, Any]
 
 _SCHEMAS = "#/components/schemas/"
-# What the door itself answers anywhere: foreign callers, wrong methods, too much at once, bugs.
+# Statuses of the door itself, at any path: foreign callers, wrong methods, overload, bugs.
 _OPEN_STATUSES = frozenset({403, 405, 421, 429, 500})
 _DOOR_STATUSES = _OPEN_STATUSES | {401}
 _TOOL_STATUSES = _DOOR_STATUSES | ERROR_STATUSES | {400, 404, 408, 413, 415}
@@ -64,7 +64,7 @@ _HEALTH: Document = {
 
 
 def tool_list() -> Document:
-    """What `GET /tools` answers."""
+    """The answer of `GET /tools`."""
     tools = [
         {
             "name": tool.name,
@@ -78,7 +78,7 @@ def tool_list() -> Document:
 
 
 def openapi() -> Document:
-    """What `GET /openapi.json` answers: OpenAPI 3.1."""
+    """The answer of `GET /openapi.json`: OpenAPI 3.1."""
     components: dict[str, Document] = {
         "Envelope": ENVELOPE_SCHEMA,
         "ToolList": _TOOL_LIST,

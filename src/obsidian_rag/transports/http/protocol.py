@@ -1,61 +1,70 @@
-"""HTTP on one connection, as uvicorn speaks it, but with an end to every kind of waiting.
+"""uvicorn's HTTP protocol with a timeout for every kind of waiting.
 
-Threat: a client that connects and says nothing, sends its request a byte a minute, goes on sending
+Threat: a client that connects and sends nothing, sends its request a byte a minute, keeps sending
 after it was refused, or never reads its answer. uvicorn waits for all of these without limit.
 """
 
 import asyncio
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from obsidian_rag.errors import Status
 from obsidian_rag.transports.http.answers import JSON, SAFE_HEADERS, Refusal, encoded
 
-# After a refusal we still read a little: closing at once would lose the answer on its way.
+# Keep reading a little after a refusal: closing at once could lose the response in transit.
 _LINGER_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections there may be, and how long one may keep us waiting."""
+    """The maximum number of connections, and how long to wait for each client."""
 
     most: int
     patience_s: float
 
 
 class PatientProtocol(H11Protocol):
-    """One connection that is closed when its client keeps us waiting."""
+    """One connection, closed when its client is too slow."""
 
-    def __init__(self, *arguments: Any, limits: ConnectionLimits, **named: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        limits: ConnectionLimits,
+        health: Callable[[], Status],
+        **named: Any,
+    ) -> None:
         super().__init__(*arguments, **named)
+        self._health = health
         self._limits = limits
-        self._reading_ends: asyncio.TimerHandle | None = None
-        self._writing_ends: asyncio.TimerHandle | None = None
+        self._read_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
         self._discarded = 0
         self._connected_at = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request, unless there are too many connections."""
         super().connection_made(transport)
-        # asyncio does it only for sockets that name their protocol. Without it, an answer's body
-        # waits 40 ms for the client to acknowledge its head.
+        # asyncio sets this only on sockets that name their protocol. Without it, the body of a
+        # response waits 40 ms for the client to acknowledge its head.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connected_at = self.loop.time()
         self._make_room()
         self._watch_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget everything about the connection."""
-        for timer in (self._reading_ends, self._writing_ends):
+        """Stop the timers."""
+        for timer in (self._read_timer, self._write_timer):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take in what came, and see what is still awaited."""
+        """Parse received data, and start or stop the read timer."""
         if not self._is_answering and self.conn.their_state is h11.SEND_BODY:
             self._discarded += len(data)
             if self._discarded > _LINGER_BYTES:
@@ -70,25 +79,25 @@ class PatientProtocol(H11Protocol):
         self._watch_reading()
 
     def pause_writing(self) -> None:
-        """The client does not read: it has some time to go on."""
+        """Start the write timer: the client does not read."""
         super().pause_writing()
-        self._writing_ends = self.loop.call_later(self._limits.patience_s, self.transport.abort)
+        self._write_timer = self.loop.call_later(self._limits.patience_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The client reads again."""
-        if self._writing_ends is not None:
-            self._writing_ends.cancel()
-            self._writing_ends = None
+        """Stop the write timer: the client reads again."""
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP."""
+        """Refuse a malformed request."""
         self._refuse(Refusal(400, "This is not an HTTP request we understand.", "Send HTTP/1.1."))
 
     def _make_room(self) -> None:
-        """Past the limit, let go of the connection that has said nothing for the longest time.
+        """Above the limit, close the oldest connection without an open request.
 
-        Only requests under way may keep others out: opening connections costs an attacker nothing.
+        Only open requests may keep others out: opening connections costs an attacker nothing.
         """
         others = [one for one in self.connections if one is not self]
         staying = [
@@ -109,26 +118,26 @@ class PatientProtocol(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _watch_reading(self) -> None:
-        """While no request is being answered, one timer runs; data does not wind it up again."""
+        """Run one timer while no request is being answered; received data does not reset it."""
         if self._is_answering or self.transport.is_closing():
-            if self._reading_ends is not None:
-                self._reading_ends.cancel()
-                self._reading_ends = None
+            if self._read_timer is not None:
+                self._read_timer.cancel()
+                self._read_timer = None
             self._discarded = 0
-        elif self._reading_ends is None and self.timeout_keep_alive_task is None:
-            self._reading_ends = self.loop.call_later(self._limits.patience_s, self._give_up)
+        elif self._read_timer is None and self.timeout_keep_alive_task is None:
+            self._read_timer = self.loop.call_later(self._limits.patience_s, self._give_up)
 
     def _give_up(self) -> None:
-        self._reading_ends = None
+        self._read_timer = None
         if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
             self._refuse(Refusal(408, "The request took too long to arrive.", "Send it at once."))
         else:
             self.transport.close()
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer without the application, and close."""
+        """Respond without the application, and close."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = encoded(refusal.envelope)
+            body = encoded(refusal.envelope(self._health()))
             headers = {
                 "Content-Type": JSON,
                 "Content-Length": str(len(body)),

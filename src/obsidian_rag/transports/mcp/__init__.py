@@ -1,8 +1,7 @@
-"""The MCP door: tools, notes and the protocol of asking, on stdin and stdout.
+"""The MCP door: tools, notes as resources, and prompts.
 
-Over HTTP it is part of the daemon's door: `over_http`.
+On stdin and stdout it is a `bridge` to the daemon, or a `server` of its own without a daemon; over
+HTTP it is part of the daemon's door (`over_http.McpOverHttp`).
 """
 
-from obsidian_rag.transports.mcp.server import speak
-
-__all__ = ["speak"]
+__all__: list[str] = []

@@ -1,10 +1,11 @@
 """MCP over HTTP, behind the daemon's door: each request by itself, answered as one of an agent.
 
-The door has checked the token and knows whose request it is. Nothing is kept between two requests,
-so there is no session to steal, to lose or to end.
+The door has checked the token and knows the caller. Nothing is kept between two requests, so there
+is no session to steal, to lose or to end.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ from starlette.types import Receive, Scope, Send
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.tools import AGENT, Caller
-from obsidian_rag.transports.backend import DaemonBackend
 from obsidian_rag.transports.mcp.answers import Answers
 from obsidian_rag.transports.mcp.handlers import Handlers
 
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 
 
 class McpOverHttp:
-    """An ASGI application; it begins with its first request and ends with `close`."""
+    """An ASGI application for MCP; started by the first request, stopped by `close`.
+
+    A caller over MCP is always an agent, even with the owner's token.
+    """
 
     def __init__(self, engine: Engine, caller_of: Callable[[Scope], Caller]) -> None:
         def answers(context: Any) -> Answers:
             request: Request = context.request
             caller = caller_of(request.scope)
-            # A caller over MCP is an agent, even with the owner's token.
-            return Answers(DaemonBackend(engine, AGENT if caller.is_owner else caller))
+            agent = AGENT if caller.is_owner else caller
+            return Answers(lambda: contextlib.nullcontext(engine), agent)
 
         self._manager = StreamableHTTPSessionManager(
             Handlers(answers).server(), json_response=True, stateless=True
@@ -48,11 +51,11 @@ class McpOverHttp:
         await self._manager.handle_request(scope, receive, send)
 
     def close(self) -> None:
-        """Let go of what is kept ready."""
+        """Stop the session manager."""
         self._over.set()
 
     async def _run(self, running: asyncio.Event) -> None:
-        # Begun and ended in one task, as its task group wants it.
+        # Entered and left in the same task, as its task group requires.
         async with self._manager.run():
             running.set()
             await self._over.wait()

@@ -1,4 +1,4 @@
-"""What the server tells models: the protocol of asking, as instructions and as prompts.
+"""Instructions and prompts for models: how to use the tools.
 
 Threat: a note may contain sentences that look like orders. Every text here says that what comes
 from notes is data.
@@ -100,7 +100,7 @@ obsidian_rag_status.
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """A prompt and the text that it becomes."""
+    """A prompt and its text."""
 
     prompt: Prompt
     text: str

@@ -1,6 +1,7 @@
 // Asks the daemon. Every answer is an envelope; one without data is thrown as a Problem.
 
 /** @typedef {{code: string, message: string, recoverable: boolean, suggestion: string}} ErrorBody */
+/** @typedef {{signal?: AbortSignal, isRevealing?: boolean}} Options `isRevealing`: in spite of the privacy screen */
 /** @typedef {{status: string, data: any, error: ErrorBody | null, meta: any}} Envelope */
 
 export class Problem extends Error {
@@ -45,16 +46,17 @@ async function ask(path, init) {
 
 /**
  * Read something of the page's own routes: `get('note', {path})` asks `/page/note?path=…`.
- * @param {string} name @param {Record<string, string>} [query] @param {{signal?: AbortSignal}} [options]
+ * @param {string} name @param {Record<string, string>} [query] @param {Options} [options]
  */
 export function get(name, query = {}, options = {}) {
   const asked = new URLSearchParams(query).toString();
-  return ask(`/page/${name}${asked ? `?${asked}` : ''}`, { headers: { 'X-Obsidian-Rag-Page': '1' }, ...options });
+  const { isRevealing, ...rest } = options;
+  return ask(`/page/${name}${asked ? `?${asked}` : ''}`, { headers: headers(isRevealing), ...rest });
 }
 
 /**
  * Change something by the page's own routes.
- * @param {string} name @param {object} [body] @param {{signal?: AbortSignal}} [options]
+ * @param {string} name @param {object} [body] @param {Options} [options]
  */
 export function post(name, body = {}, options = {}) {
   return ask(`/page/${name}`, written(body, options));
@@ -62,16 +64,27 @@ export function post(name, body = {}, options = {}) {
 
 /**
  * Ask a tool, as the owner of the notes: `call('search', {query})` asks `obsidian_rag_search`.
- * @param {string} tool @param {object} [args] @param {{signal?: AbortSignal}} [options]
+ * @param {string} tool @param {object} [args] @param {Options} [options]
  */
 export function call(tool, args = {}, options = {}) {
   return ask(`/tools/${tool.startsWith('obsidian_') ? tool : `obsidian_rag_${tool}`}`, written(args, options));
 }
 
-/** @param {object} body @param {object} options @returns {RequestInit} */
+/** @param {object} body @param {Options} options @returns {RequestInit} */
 function written(body, options) {
-  const headers = { 'Content-Type': 'application/json', 'X-Obsidian-Rag-Page': '1' };
-  return { method: 'POST', headers, body: JSON.stringify(body), ...options };
+  const { isRevealing, ...rest } = options;
+  return { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers(isRevealing) }, body: JSON.stringify(body), ...rest };
+}
+
+/** The half of the session that no other server is ever sent: storage belongs to one origin, port included. */
+export function proof() {
+  return localStorage.getItem('proof') ?? '';
+}
+
+/** @param {boolean} [isRevealing] @returns {Record<string, string>} */
+export function headers(isRevealing) {
+  const screen = localStorage.getItem('privacy-screen') === 'on' && !isRevealing;
+  return { 'X-Obsidian-Rag-Page': proof() || '1', ...(screen ? { 'X-Obsidian-Rag-Screen': '1' } : {}) };
 }
 
 /**

@@ -7,6 +7,7 @@ import * as events from './events.js';
 import { watchHealth } from './health_dot.js';
 import { useKeys } from './keys.js';
 import { begin } from './router.js';
+import { useScreen } from './screen.js';
 import { signIn, welcome } from './visitor.js';
 
 const main = /** @type {HTMLElement} */ (document.getElementById('main'));
@@ -31,6 +32,7 @@ async function start() {
     watchHealth(found.health);
   }
   useKeys();
+  useScreen();
   await begin(found);
 }
 

@@ -1,6 +1,8 @@
 // What happens in the daemon, heard once for all views. Closed while nobody looks: a browser has
 // six connections to a server, for all tabs together.
 
+import { proof } from './api.js';
+
 /** @typedef {(data: any) => void} Listener */
 /** @type {Map<string, Set<Listener>>} */
 const listeners = new Map();
@@ -40,7 +42,7 @@ function follow() {
 }
 
 function open() {
-  source = new EventSource('/events');
+  source = new EventSource(`/events?proof=${encodeURIComponent(proof())}`);
   heard.clear();
   for (const kind of listeners.keys()) hear(kind);
   source.addEventListener('ready', () => {

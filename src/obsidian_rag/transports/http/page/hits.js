@@ -1,8 +1,10 @@
-// Found passages as a list: shown, explained, veiled, and moved through by keys.
+// Found passages as a list: shown, explained, and moved through by keys.
 
-import { h, icon, iconButton, replace, toast } from './dom.js';
+import { call } from './api.js';
+import { h, iconButton, replace, toast } from './dom.js';
 import { isTyping } from './keys.js';
 import { go, noteUrl } from './router.js';
+import { privateLabel, screenedBar } from './screen.js';
 
 /** What a signal is called on screen, and its colour. @type {Record<string, [string, number]>} */
 const SIGNALS = {
@@ -107,16 +109,6 @@ export function tinted(text, terms) {
   return [...parts, text.slice(last)];
 }
 
-/** Blur private content until it is asked for. @param {Node[]} content @param {string[]} categories */
-export function veil(content, categories) {
-  const box = h('div', { class: 'veiled' });
-  const shown = h('div', { class: 'veil-content', inert: true }, content);
-  const reveal = () => {
-    box.replaceWith(...shown.childNodes);
-  };
-  box.append(shown, h('div', { class: 'veil' }, h('button', { type: 'button', onclick: reveal }, icon('lock'), h('span', { class: 'muted' }, categories.join(', ')), 'Show')));
-  return box;
-}
 
 /**
  * A list of hits.
@@ -135,15 +127,22 @@ function item(hit, start, options) {
   const crumbs = [...hit.source_file.replace(/\.md$/i, '').split('/')];
   const headings = hit.heading_path.filter((/** @type {string} */ text) => text !== hit.title && text !== crumbs.at(-1));
   const place = [start.vaults.length > 1 && vaultName(start, hit.link_id), ...crumbs.slice(0, -1), hit.title, ...headings].filter(Boolean);
-  const text = plain(hit.chunk_text).replace(new RegExp(`^${escaped(headings.at(-1) ?? hit.title)}\\n`), '');
+  let text = plain(hit.chunk_text).replace(new RegExp(`^${escaped(headings.at(-1) ?? hit.title)}\\n`), '');
   const passage = h('p', { class: 'passage', dir: 'auto' }, tinted(cut(text, options.isNarrow ? 120 : SHORT), hit.why.terms));
   const lines = hit.end_line > hit.start_line ? `${hit.start_line}–${hit.end_line}` : `${hit.start_line}`;
   const isHere = options.here === hit.source_file;
+  const screened = screenedBar(hit.sensitive_categories.join(', '), [['Show this one', async () => {
+    const { data } = await call('read', { note: hit.source_file, vault: vaultName(start, hit.link_id), start_line: hit.start_line, end_line: hit.end_line }, { isRevealing: true });
+    text = plain(data.text);
+    replace(passage, cut(text, SHORT));
+    screened.replaceWith(passage);
+  }]]);
   const row = h('li', { class: 'hit', 'data-path': hit.source_file },
     h('div', { class: 'hit-head' },
       h('a', { class: 'hit-title', href: url, dir: 'auto', 'aria-current': isHere ? 'true' : null }, place.map((part, at) => [at > 0 && h('span', { class: 'sep', 'aria-hidden': 'true' }, ' › '), at === place.length - 1 - headings.length ? h('strong', {}, part) : part]).flat()),
+      privateLabel(hit.sensitive_categories),
       !options.isNarrow && h('span', { class: 'hit-facts muted small' }, h('span', { title: 'Lines' }, lines), hit.date && h('span', {}, hit.date))),
-    hit.sensitive_categories.length ? veil([passage], hit.sensitive_categories) : passage,
+    hit.withheld ? screened : passage,
     !options.isNarrow && h('div', { class: 'hit-foot' },
       scoreBar(hit.score, shares(hit)),
       h('span', { class: 'tags' }, hit.tags.slice(0, 5).map((/** @type {string} */ tag) => h('a', { class: 'tag', href: `/search?tag=${encodeURIComponent(tag.replace(/^#/, ''))}` }, `#${tag.replace(/^#/, '')}`))),

@@ -2,6 +2,7 @@
 
 import { dialog, h } from './dom.js';
 import { go } from './router.js';
+import { toggleScreen } from './screen.js';
 
 /** @type {[string, string][]} */
 const HELP = [
@@ -14,6 +15,7 @@ const HELP = [
   ['r', 'Show related notes'],
   ['Esc', 'Go back'],
   ['g then s m h v', 'Search, map, health, vaults'],
+  ['.', 'Hide or show private passages'],
   ['?', 'Show these keys'],
 ];
 const PLACES = /** @type {Record<string, string>} */ ({ s: '/search', m: '/map', h: '/health', v: '/vaults' });
@@ -47,6 +49,7 @@ export function useKeys() {
     }
     isGoing = event.key === 'g';
     if (event.key === '?') return showKeys(), true;
+    if (event.key === '.') return toggleScreen(), true;
     if (event.key !== '/') return false;
     const field = /** @type {HTMLInputElement | null} */ (document.querySelector('input[type=search]'));
     if (field) field.select();

@@ -4,7 +4,9 @@ import { call, get, isAborted } from './api.js';
 import { dialog, failed, h, icon, replace, state, toast, waiting } from './dom.js';
 import { cut, figure, grade, plain } from './hits.js';
 import { noteUrl } from './router.js';
+import { privateLabel } from './screen.js';
 
+const MOST = 12;
 const SIGNALS = /** @type {Record<string, [string, number]>} */ ({
   bm25: ['words', 1],
   cosine: ['rare words', 1],
@@ -17,10 +19,12 @@ const SIGNALS = /** @type {Record<string, [string, number]>} */ ({
 });
 
 /**
- * @param {string} vault @param {string} path @param {import('./router.js').Context} context
+ * @param {string} vault @param {any} note as `/page/note` answers @param {import('./router.js').Context} context
  * @param {() => void} onWritten
  */
-export function relatedPanel(vault, path, context, onWritten) {
+export function relatedPanel(vault, note, context, onWritten) {
+  const { path } = note;
+  const linking = new Set(note.backlinks.map((/** @type {any} */ one) => `${one.vault || vault}/${one.path}`));
   const list = h('div', { class: 'related' });
   const isHiding = localStorage.getItem('hide-linked') !== 'no';
   const box = h('input', { type: 'checkbox', checked: isHiding, onchange: () => {
@@ -30,8 +34,10 @@ export function relatedPanel(vault, path, context, onWritten) {
   async function load() {
     const done = waiting(list, 'Comparing notes …', context.signal);
     try {
-      const { data } = await call('related', { note: path, vault, max_results: 12, hide_linked: box.checked }, { signal: context.signal });
-      replace(list, data.results.length ? h('ol', { class: 'plain' }, data.results.map((/** @type {any} */ one) => row(one))) : state('No other note comes close.', box.checked ? 'Linked notes are hidden.' : ''));
+      const { data } = await call('related', { note: path, vault, max_results: Math.min(MOST + (box.checked ? linking.size : 0), 200), hide_linked: box.checked }, { signal: context.signal });
+      // Those that link here are linked too.
+      const shown = data.results.filter((/** @type {any} */ one) => !box.checked || !linking.has(`${one.vault ?? vault}/${one.source_file}`)).slice(0, MOST);
+      replace(list, shown.length ? h('ol', { class: 'plain' }, shown.map((/** @type {any} */ one) => row(one))) : state('No other note comes close.', box.checked ? 'Linked notes are hidden.' : ''));
     } catch (error) {
       if (!isAborted(error)) replace(list, failed(error, load));
     } finally {
@@ -44,10 +50,10 @@ export function relatedPanel(vault, path, context, onWritten) {
     const isWritable = own?.mode !== 'read_only' && (one.vault ?? vault) === vault;
     const meeting = one.passages.filter((/** @type {any} */ passage) => passage.text);
     return h('li', {},
-      h('div', { class: 'related-head' }, scoreOf(one), h('a', { href: noteUrl(one.vault ?? vault, one.source_file), dir: 'auto' }, one.title)),
+      h('div', { class: 'related-head' }, scoreOf(one), h('a', { href: noteUrl(one.vault ?? vault, one.source_file), dir: 'auto' }, one.title), privateLabel(one.sensitive_categories)),
       h('p', { class: 'small muted reasons', dir: 'auto' }, sentence(one.reasons)),
       h('div', { class: 'row' },
-        meeting.length > 0 && !one.sensitive_categories.length && h('details', { class: 'meeting small' }, h('summary', {}, 'Where they meet'), meeting.map((/** @type {any} */ passage) => h('blockquote', { dir: 'auto' }, cut(plain(passage.text), 260)))),
+        meeting.length > 0 && h('details', { class: 'meeting small' }, h('summary', {}, 'Where they meet'), meeting.map((/** @type {any} */ passage) => h('blockquote', { dir: 'auto' }, cut(plain(passage.text), 260)))),
         isWritable && h('button', { type: 'button', class: 'bare small', onclick: () => relate(vault, path, one, onWritten) }, icon('plus'), 'Add relation')));
   }
   load();

@@ -95,7 +95,11 @@ async function show(isBack = false) {
     if (mine === turn) current.cleanup = cleanup;
     else if (cleanup) cleanup();
   } catch (error) {
-    if (mine === turn) replace(main, failed(error, () => show()));
+    if (mine === turn) {
+      // Nothing is shown that another address of the same view could update.
+      leave();
+      replace(main, failed(error, () => show()));
+    }
   }
   if (mine === turn) scrollTo(0, isBack ? (history.state?.scroll ?? 0) : 0);
 }

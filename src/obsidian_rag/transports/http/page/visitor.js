@@ -9,7 +9,8 @@ export async function signIn() {
   history.replaceState(null, '', '/signin');
   if (!code) return welcome('');
   try {
-    await post('signin', { code });
+    const { data } = await post('signin', { code });
+    localStorage.setItem('proof', data.proof);
     location.replace('/');
   } catch (error) {
     welcome(`${/** @type {Error} */ (error).message}`);

@@ -1,4 +1,4 @@
-"""The page for people: sign-in, the files it is made of, and the data it shows."""
+"""The web page: sign-in, its static files, and its data."""
 
 from obsidian_rag.transports.http.web.routes import WebPage
 from obsidian_rag.transports.http.web.sessions import Sessions

@@ -1,7 +1,7 @@
-"""The files that the page is made of: read once, compressed once, cached for ever by their hash.
+"""The page's static files: read once, compressed once, cached for ever by their hash.
 
-Every file lies below `/s/HASH/`, where the hash is that of all files together: a new version has
-new addresses, and imports between modules stay relative.
+Every file is served below `/s/HASH/`, with one hash for all files: a new version has new addresses,
+and imports between modules stay relative.
 """
 
 import gzip
@@ -17,7 +17,7 @@ from starlette.responses import Response
 from obsidian_rag.transports.http.answers import Refusal
 
 ROOT = Path(__file__).parents[1] / "page"
-# What a person may have in the address bar; the page itself knows what to show there.
+# Paths that a person may see in the address bar; the page's script decides what to show.
 VIEWS = frozenset(
     {
         "",
@@ -64,7 +64,7 @@ PAGE_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _FOR_EVER = "public, max-age=31536000, immutable"
-_COMPRESSED_FROM = 512
+_MIN_COMPRESSED_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class Asset:
 
     @classmethod
     def of(cls, content: bytes, suffix: str) -> "Asset":
-        """Compressed where that pays."""
-        small = gzip.compress(content, 9, mtime=0) if len(content) > _COMPRESSED_FROM else None
+        """Create an asset, compressed if it is large enough."""
+        small = gzip.compress(content, 9, mtime=0) if len(content) > _MIN_COMPRESSED_BYTES else None
         return cls(content, small, _TYPES[suffix])
 
     def response(self, headers: Headers, caching: dict[str, str]) -> Response:
-        """As the client can take it."""
+        """The response, compressed if the client accepts it."""
         sent = {**PAGE_HEADERS, **caching, "Vary": "Accept-Encoding"}
         if self.compressed is not None and "gzip" in headers.get("accept-encoding", ""):
             sent["Content-Encoding"] = "gzip"
@@ -103,7 +103,7 @@ class Assets:
 
     @cached_property
     def version(self) -> str:
-        """Changes when any file does."""
+        """A hash of all files."""
         found = hashlib.sha256()
         for name, content in self._contents.items():
             found.update(f"{name} {len(content)} ".encode() + content)
@@ -122,14 +122,14 @@ class Assets:
         return Asset.of(text.encode(), ".html")
 
     async def shell(self, request: Request) -> Response:
-        """The one document; which view it shows is decided in the browser."""
+        """The HTML document; the browser decides which view it shows."""
         tag = f'"{self.version}"'
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={**PAGE_HEADERS, "ETag": tag})
         return self._shell.response(request.headers, {"ETag": tag, "Cache-Control": "no-cache"})
 
     async def file(self, request: Request) -> Response:
-        """One of its files."""
+        """One of the page's files."""
         asset = self._assets.get(request.path_params["name"])
         if asset is None or request.path_params["version"] != self.version:
             raise Refusal(404, "There is no such file of the page.", "Reload the page.")

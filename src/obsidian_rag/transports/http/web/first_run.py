@@ -1,8 +1,8 @@
-"""The first run: a door without an engine, until a vault is chosen.
+"""The door for the first run: without an engine, until a vault is chosen.
 
 GET  /page/start                  no vaults yet
 GET  /page/welcome                the vaults that Obsidian knows
-POST /page/welcome {path, replace}    choose a folder; the daemon then begins its work
+POST /page/welcome {path, replace}    choose a folder; then the daemon starts
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from obsidian_rag import __version__, config
-from obsidian_rag.config_edit import existing_folder
+from obsidian_rag.config import existing_folder
 from obsidian_rag.engine import Bus, accept_replacement, offered_vaults, replaced_vault
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument, ObsidianRagError
 from obsidian_rag.tools import Envelope, failure, success
@@ -27,7 +27,7 @@ _NO_VAULT = "Choose one on the page (`obsidian-rag open`), or run `obsidian-rag 
 
 
 class FirstRunDoor(GuardedDoor):
-    """An ASGI application that knows the page, sign-in, and how to choose a vault."""
+    """An ASGI application with the page, sign-in, and the choice of a vault."""
 
     def __init__(
         self,
@@ -63,13 +63,13 @@ class FirstRunDoor(GuardedDoor):
 
     async def _choose(self, request: Request) -> Response:
         asked = await read_object(request.headers, request.receive, _LIMITS)
-        choose = partial(self._chosen, str(asked.get("path", "")), asked.get("replace") is True)
+        choose = partial(self._save_vault, str(asked.get("path", "")), asked.get("replace") is True)
         envelope = await self.threads.run(choose, request.receive)
         if envelope["data"] is not None:
             self._on_chosen()
         return answer(envelope, status_of(envelope))
 
-    def _chosen(self, path: str, may_replace: bool) -> Envelope:
+    def _save_vault(self, path: str, may_replace: bool) -> Envelope:
         try:
             return success({"vault_path": choose_vault(self._config, path, may_replace)})
         except ObsidianRagError as error:
@@ -84,12 +84,12 @@ class FirstRunDoor(GuardedDoor):
 
 
 def choose_vault(settings: config.Config, path: str, may_replace: bool) -> str:
-    """Write this folder into the config file as the vault; other settings are kept.
+    """Set the vault in the config file; other settings are kept.
 
     Raises:
         NotFound: there is no such folder.
         InvalidArgument: the index of another vault would be replaced.
-        ConfigInvalid: the data folder lies inside it.
+        ConfigInvalid: the data folder is inside it.
     """
     if not path.strip():
         raise InvalidArgument("No folder was named.", "Type the path of your vault.")

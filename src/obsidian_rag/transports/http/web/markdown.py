@@ -1,9 +1,9 @@
-"""A note's text as HTML that can do nothing but be read.
+"""Renders a note as HTML that cannot run anything.
 
-Threat: notes come from anywhere, and a note that ran script here could read all others. So raw HTML
-and all else passes nh3 as the very last step: no script, style, form or frame, no address but our
-own, the web's and mail's, no picture from elsewhere (it would tell who reads), no id or class that
-means something to the page. The page's Content-Security-Policy stands behind this.
+Threat: notes come from anywhere, and a script in a note could read all others. So all HTML passes
+through nh3 as the very last step: no script, style, form or frame, no link except to ourselves, the
+web and mail, no picture from elsewhere (it would reveal the reader), no id or class that the page
+uses itself. The page's Content-Security-Policy is a second barrier.
 """
 
 import hashlib
@@ -28,17 +28,27 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from obsidian_rag.tools import PrivatePart
 from obsidian_rag.transports.http.web.wiki_syntax import CALLOUTS, use_wiki_syntax
 
 MOST_CHARS = 1_000_000
-_MOST_HTML = 6_000_000
-_MOST_CODE = 20_000
-_KEPT = 48
-_DEEPEST = 100
+_MAX_HTML_CHARS = 6_000_000
+_MAX_CODE_CHARS = 20_000
+_CACHE_SIZE = 48
+_MAX_NESTING = 100
 _FILE = "/page/file?"
-_OWN = ("/note/", "/search?", _FILE, "#")
+_OWN_PREFIXES = ("/note/", "/search?", _FILE, "#")
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp")
 _SOUNDS = (".mp3", ".wav", ".m4a", ".ogg", ".flac", ".opus")
+# Elements whose content is plain text: unclosed, they swallow everything that follows.
+_RAW_TEXT_ELEMENTS = (
+    "title|textarea|style|script|noscript|template|xmp|iframe|noembed|noframes|plaintext|select"
+)
+_RAW_TEXT_TAG = re.compile(rf"<(/?)({_RAW_TEXT_ELEMENTS})\b", re.IGNORECASE)
+# Those whose Markdown block also continues to the end of the note.
+_ENDLESS = frozenset({"script", "style", "textarea"})
+# A private-use character that stands for a `<` that must not start a tag.
+_LESS_THAN = "\ue0f0"
 _SIZE = re.compile(r"(\d{1,4})(?:x\d{1,4})?")
 _ID = re.compile(r"fn(?:ref)?[\w:-]{1,80}")
 _CLASS = re.compile(r"[a-z][a-z0-9]{0,2}")
@@ -46,7 +56,7 @@ _CLASSES = frozenset(
     {
         "callout", "callout-title", "embed", "embed-title", "footnote-backref", "footnote-ref",
         "footnotes", "footnotes-list", "footnote-item", "inline", "block", "math", "missing", "tag",
-        "task", "task-item", "wikilink", "elsewhere", "code",
+        "task", "task-item", "wikilink", "elsewhere", "code", "screened", "private-label",
     }
     | {f"callout-{kind}" for kind in CALLOUTS}
 )  # fmt: skip
@@ -61,71 +71,143 @@ _TAGS = {
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What links and embeds mean: addresses, and the text of embedded notes."""
+    """Resolves links and embeds: addresses, and the text of embedded notes."""
 
     # The address of a note, and of a file that the note shows; None if there is none.
     note: Callable[[str], str | None]
     file: Callable[[str], str]
-    # Title, address and text of an embedded note, or a section of it, and what its links mean.
-    embedded: "Callable[[str, str], tuple[str, str, str, Links] | None]"
+    # An embedded note or section.
+    embedded: "Callable[[str, str], Embedded | None]"
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """An embedded note with its own links and private parts."""
+
+    title: str
+    address: str
+    text: str
+    links: Links
+    private: Sequence[PrivatePart]
 
 
 class Renderer:
-    """Renders notes; the last few are kept by their content. For any thread."""
+    """Renders notes, with a small cache by content; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, str] = OrderedDict()
 
-    def html(self, text: str, links: Links, state: str) -> str:
-        """The note as HTML; `state` changes when what links mean may have changed."""
-        key = hashlib.sha256(f"{state}\0{text}".encode("utf-8", "replace")).hexdigest()
+    def html(self, text: str, links: Links, state: str, private: Sequence[PrivatePart] = ()) -> str:
+        """The note as HTML; `state` must change when links may resolve differently."""
+        key = hashlib.sha256(f"{state}\0{private}\0{text}".encode("utf-8", "replace")).hexdigest()
         with self._lock:
             if (kept := self._kept.get(key)) is not None:
                 self._kept.move_to_end(key)
                 return kept
-        made = render(text, links)
+        made = render(text, links, private)
         with self._lock:
             self._kept[key] = made
-            while len(self._kept) > _KEPT:
+            while len(self._kept) > _CACHE_SIZE:
                 self._kept.popitem(last=False)
         return made
 
 
-def render(text: str, links: Links, *, is_embedded: bool = False) -> str:
-    """The text as sanitised HTML; what is too long is cut."""
-    env: dict[str, Any] = {"links": links, "is_embedded": is_embedded}
-    made = str(_parser().render(text[:MOST_CHARS], env))
-    if len(made) > _MOST_HTML:
+def render(
+    text: str, links: Links, private: Sequence[PrivatePart] = (), *, is_embedded: bool = False
+) -> str:
+    """Render the text as sanitised HTML, cut if it is too long."""
+    env: dict[str, Any] = {"links": links, "is_embedded": is_embedded, "private": private}
+    shown = _mark_unclosed(text[:MOST_CHARS])
+    made = str(_parser().render(shown, env)).replace(_LESS_THAN, "&lt;")
+    if len(made) > _MAX_HTML_CHARS:
         made = f"<pre>{html.escape(text[: MOST_CHARS // 4])}</pre>"
     return _cleaner().clean(made)
 
 
 @cache
 def _parser() -> MarkdownIt:
-    md = MarkdownIt("commonmark", {"html": True, "highlight": _highlighted})
-    # Deeper text would be lost without a word.
-    md.options["maxNesting"] = _DEEPEST
+    md = MarkdownIt("commonmark", {"html": True, "highlight": _highlight})
+    # Text nested deeper would be dropped silently.
+    md.options["maxNesting"] = _MAX_NESTING
     md.enable(["table", "strikethrough"])
     md.use(front_matter_plugin).use(footnote_plugin)
     md.use(dollarmath_plugin, allow_space=False, double_inline=True)
     use_wiki_syntax(md)
+    md.core.ruler.push("unclosed", _show_unclosed)
     md.core.ruler.push("lines", _number_lines)
+    md.core.ruler.push("private", _mark_private)
     for name, rule in _RULES.items():
         md.add_render_rule(name, rule)
     return md
 
 
+def _find_unclosed(text: str) -> dict[int, str]:
+    """The positions and names of tags that are never closed."""
+    found = [(tag.start(), tag[1], tag[2].lower()) for tag in _RAW_TEXT_TAG.finditer(text)]
+    last = {name: place for place, slash, name in found if slash}
+    return {place: name for place, slash, name in found if not slash and place > last.get(name, -1)}
+
+
+def _mark_unclosed(text: str) -> str:
+    """Replace the `<` of tags whose block would never end with a placeholder."""
+    letters = list(text)
+    for place, name in _find_unclosed(text).items():
+        if name in _ENDLESS:
+            letters[place] = _LESS_THAN
+    return "".join(letters)
+
+
+def _show_unclosed(state: Any) -> None:
+    """Turn unclosed tags into text: a browser would swallow what follows them."""
+    for token in state.tokens:
+        if token.type == "html_block":
+            letters = list(token.content)
+            for place in _find_unclosed(token.content):
+                letters[place] = _LESS_THAN
+            token.content = "".join(letters)
+        parts = [one for one in token.children or () if one.type == "html_inline"]
+        unclosed = _find_unclosed("".join(one.content for one in parts))
+        place = 0
+        for part in parts:
+            if place in unclosed:
+                part.type = "text"
+            place += len(part.content)
+
+
 def _number_lines(state: Any) -> None:
-    """Every block says on which lines of the file it stands."""
+    """Add the line numbers of the file to every block."""
     for token in state.tokens:
         if token.map and token.nesting >= 0 and token.type != "inline":
             token.attrSet("data-line", str(token.map[0] + 1))
             token.attrSet("data-end", str(token.map[1]))
 
 
-def _highlighted(code: str, language: str, _: str) -> str:
-    if not language or len(code) > _MOST_CODE:
+def _mark_private(state: Any) -> None:
+    """Insert the categories before each private part, or in its place if it is hidden."""
+    for part in reversed(state.env["private"]):
+        place = next(
+            (
+                place
+                for place, token in enumerate(state.tokens)
+                if token.level == 0
+                and token.nesting >= 0
+                # Footnotes are rendered at the end, whatever line they are from.
+                and (token.type == "footnote_block_open" or _begins_after(token, part.first - 1))
+            ),
+            len(state.tokens),
+        )
+        mark = Token("private", "", 0)
+        mark.meta = {"part": part}
+        state.tokens.insert(place, mark)
+
+
+def _begins_after(token: Token, line: int) -> bool:
+    return token.map is not None and token.map[0] >= line
+
+
+def _highlight(code: str, language: str, _: str) -> str:
+    if not language or len(code) > _MAX_CODE_CHARS:
         return ""
     try:
         lexer = get_lexer_by_name(language.split()[0])
@@ -156,13 +238,13 @@ def _embed(_: Any, tokens: Sequence[Token], place: int, __: Any, env: Env) -> st
     meta = tokens[place].meta
     target, label = meta["target"], meta["label"] or ""
     if _is_file(target):
-        return _shown_file(env["links"].file(target), target, label)
+        return _render_file(env["links"].file(target), target, label)
     found = None if env["is_embedded"] else env["links"].embedded(target, meta["heading"])
     if found is None:
         return _wikilink(_, tokens, place, __, env)
-    title, href, text, links = found
-    inside = render(text, links, is_embedded=True)
-    head = f'<a class="embed-title" href="{html.escape(href)}">{html.escape(title)}</a>'
+    inside = render(found.text, found.links, found.private, is_embedded=True)
+    address, title = html.escape(found.address), html.escape(found.title)
+    head = f'<a class="embed-title" href="{address}">{title}</a>'
     return f'<aside class="embed">{head}{inside}</aside>'
 
 
@@ -176,11 +258,11 @@ def _image(self: Any, tokens: Sequence[Token], place: int, options: Any, env: En
         return f'<a class="elsewhere" href="{html.escape(source)}">{shown}</a>'
     if parts.scheme:
         return html.escape(label)
-    return _shown_file(env["links"].file(unquote(parts.path)), unquote(parts.path), label)
+    return _render_file(env["links"].file(unquote(parts.path)), unquote(parts.path), label)
 
 
-def _shown_file(href: str, name: str, label: str) -> str:
-    """A picture or a sound in its place; a link to anything else."""
+def _render_file(href: str, name: str, label: str) -> str:
+    """Embed a picture or a sound; link to anything else."""
     size = _SIZE.fullmatch(label.strip())
     shown, source = html.escape(name if size or not label else label), html.escape(href)
     lower = name.lower()
@@ -208,6 +290,13 @@ def _link_open(self: Any, tokens: Sequence[Token], place: int, options: Any, env
     return str(self.renderToken(tokens, place, options, env))
 
 
+def _private(_: Any, tokens: Sequence[Token], place: int, __: Any, ___: Env) -> str:
+    part: PrivatePart = tokens[place].meta["part"]
+    kind = "screened" if part.is_hidden else "private-label"
+    lines = f'data-line="{part.first}" data-end="{part.last}"'
+    return f'<p class="{kind}" {lines}>{html.escape(", ".join(part.categories))}</p>\n'
+
+
 def _tag(_: Any, tokens: Sequence[Token], place: int, __: Any, ___: Env) -> str:
     name = tokens[place].content
     return f'<a class="tag" href="/search?tag={quote(name)}">#{html.escape(name)}</a>'
@@ -227,6 +316,7 @@ def _quote_open(self: Any, tokens: Sequence[Token], place: int, options: Any, en
 
 
 _RULES = {
+    "private": _private,
     "wikilink": _wikilink,
     "embed": _embed,
     "image": _image,
@@ -238,7 +328,7 @@ _RULES = {
 
 
 def _is_file(target: str) -> bool:
-    """Whether a link leads to a file that is no note."""
+    """Whether a link leads to a file that is not a note."""
     name = target.rpartition("/")[2].lower()
     return name.endswith((*_IMAGES, *_SOUNDS, ".pdf", ".svg"))
 
@@ -268,10 +358,10 @@ def _cleaner() -> nh3.Cleaner:
 
 
 def _attribute(tag: str, name: str, value: str) -> str | None:
-    """An attribute's value if it may stay."""
+    """The value of an attribute, or None to remove it."""
     if name == "href":
         scheme = urlsplit(value).scheme if ":" in value else ""
-        return value if scheme or value.startswith(_OWN) else None
+        return value if scheme or value.startswith(_OWN_PREFIXES) else None
     if name == "src":
         return value if value.startswith(_FILE) else None
     if name == "id":

@@ -1,6 +1,6 @@
-"""The reader's data: a note as HTML with outline and backlinks, the files it shows, filters.
+"""Data for reading notes: a note as HTML with outline and backlinks, its files, and filters.
 
-GET /page/note?vault=&path=         the note
+GET /page/note?vault=&path=&revealed=   the note; `revealed` are private parts by their first line
 GET /page/file?vault=&path=&from=   a picture, sound or PDF that the note at `from` shows
 GET /page/filters?kind=&typed=      folders, tags or properties to filter by
 GET /page/relation?note=&target=&rel=   the lines that adding a relation would change
@@ -8,8 +8,8 @@ GET /page/relation?note=&target=&rel=   the lines that adding a relation would c
 
 import contextlib
 import hashlib
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
@@ -17,15 +17,17 @@ from starlette.responses import Response
 from obsidian_rag.engine import Engine, index_stamp
 from obsidian_rag.errors import NotFound, ObsidianRagError
 from obsidian_rag.tools import (
+    Caller,
     Envelope,
     NoteView,
+    PrivatePart,
     filter_choices,
     note_attachment,
     note_view,
     relation_preview,
     success,
 )
-from obsidian_rag.transports.http.web.markdown import MOST_CHARS, Links, Renderer
+from obsidian_rag.transports.http.web.markdown import MOST_CHARS, Embedded, Links, Renderer
 
 _renderer = Renderer()
 # No SVG: as a document of its own it could run script.
@@ -40,30 +42,39 @@ _FILE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_MOST_EMBEDDED = 50_000
+_MAX_EMBEDDED_CHARS = 50_000
 
 
-def read_note(engine: Engine, asked: Mapping[str, str]) -> Envelope:
-    """A note as the reader shows it."""
+def read_note(
+    engine: Engine,
+    asked: Mapping[str, str],
+    caller: Caller,
+    sign: Callable[[str], str] = str,
+) -> Envelope:
+    """A note for the page; `sign` signs the query of a file's address."""
     vault, name = asked.get("vault") or None, asked.get("path", "")
-    view = note_view(engine, name, vault)
+    revealed = {int(line) for line in asked.get("revealed", "").split(",") if line.isdecimal()}
+    view = note_view(engine, name, vault, caller, revealed)
     names = {one.link_id: one.name for one in engine.vaults}
     note = view.note
     state = ""
     with contextlib.suppress(ObsidianRagError):
         state = index_stamp(engine)[0]
-    html = _renderer.html(_markdown(view), _links(engine, vault, view), f"{state} {note.path}")
-    properties = {str(key): _plain(value) for key, value in note.frontmatter.items()}
+    state = f"{state} {note.path} {caller.is_screened} {sorted(view.links.targets.items())}"
+    text, private = _markdown(view)
+    links = _links(engine, vault, view, caller, sign)
+    html = _renderer.html(text, links, state, private)
+    properties = {str(key): _to_json(value) for key, value in view.properties.items()}
     return success(
         {
             "path": note.path,
-            "title": note.title,
+            "title": view.title,
             "html": html,
             "is_cut": len(view.text) > MOST_CHARS,
-            "tags": list(note.tags),
-            "date": note.date,
+            "tags": view.tags,
+            "date": view.date,
             "properties": properties,
-            "outline": [asdict(heading) for heading in note.headings],
+            "outline": [asdict(heading) for heading in view.outline],
             "backlinks": [
                 {
                     "path": card.path,
@@ -74,48 +85,58 @@ def read_note(engine: Engine, asked: Mapping[str, str]) -> Envelope:
                 for card in view.links.backlinks
             ],
             "link": view.link,
-            "is_private": view.is_private,
-            "veiled": [
-                {"first": first, "last": last, "categories": list(categories)}
-                for first, last, categories in view.veiled
-            ],
-            "parse_error": note.parse_error,
+            "private": [asdict(part) for part in view.private],
+            "parse_error": note.parse_error if view.properties else None,
         }
     )
 
 
-def read_file(engine: Engine, asked: Mapping[str, str]) -> Response:
-    """A file that a note shows; nothing that a browser would run."""
+def read_file(engine: Engine, asked: Mapping[str, str], _: Caller) -> Response:
+    """A file embedded in a note; never one that a browser would run."""
     name = asked.get("path", "")
     kind = _MEDIA.get(name.rpartition(".")[2].lower())
     if kind is None:
         raise NotFound("Files of this kind are not shown.", "Open it in Obsidian.")
-    _, content = note_attachment(engine, name, asked.get("from", ""), asked.get("vault") or None)
+    vault = asked.get("vault") or None
+    content = note_attachment(engine, name, asked.get("from", ""), vault)[1]
     tag = f'"{hashlib.sha256(content).hexdigest()[:24]}"'
     return Response(content, headers={**_FILE_HEADERS, "ETag": tag}, media_type=kind)
 
 
-def read_filters(engine: Engine, asked: Mapping[str, str]) -> Envelope:
-    """Filters that could be meant by what was typed."""
-    found = filter_choices(engine, asked.get("kind", ""), asked.get("typed", "")[:200])
+def read_filters(engine: Engine, asked: Mapping[str, str], caller: Caller) -> Envelope:
+    """Filters that match what was typed."""
+    found = filter_choices(engine, asked.get("kind", ""), asked.get("typed", "")[:200], caller)
     return success({"choices": [asdict(one) for one in found]})
 
 
-def read_relation(engine: Engine, asked: Mapping[str, str]) -> Envelope:
-    """The exact change that a relation would make."""
+def read_relation(engine: Engine, asked: Mapping[str, str], caller: Caller) -> Envelope:
+    """The lines that adding a relation would change."""
     rel = asked.get("rel") or "related"
     changes = relation_preview(
-        engine, asked.get("note", ""), asked.get("target", ""), rel, asked.get("vault") or None
+        engine,
+        asked.get("note", ""),
+        asked.get("target", ""),
+        rel,
+        asked.get("vault") or None,
+        caller,
     )
     return success({"changes": changes})
 
 
-def _markdown(view: NoteView) -> str:
-    """The text of the file, or what was read out of one that is no Markdown."""
-    return view.text if view.note.path.lower().endswith(".md") else view.note.text
+def _markdown(view: NoteView) -> tuple[str, Sequence[PrivatePart]]:
+    """The Markdown file, or the text extracted from another file, and its private parts.
+
+    A file that is not Markdown is hidden as a whole.
+    """
+    if view.note.path.lower().endswith(".md"):
+        return view.text, view.private
+    is_hidden = any(part.is_hidden for part in view.private)
+    return "" if is_hidden else view.note.text, view.private
 
 
-def _links(engine: Engine, vault: str | None, view: NoteView) -> Links:
+def _links(
+    engine: Engine, vault: str | None, view: NoteView, caller: Caller, sign: Callable[[str], str]
+) -> Links:
     targets = view.links.targets
 
     def address(path: str) -> str:
@@ -126,33 +147,35 @@ def _links(engine: Engine, vault: str | None, view: NoteView) -> Links:
         return None if path is None else address(path)
 
     def file(target: str) -> str:
-        return "/page/file?" + urlencode(
-            {"vault": vault or "", "path": target, "from": view.note.path}
-        )
+        asked = {"vault": vault or "", "path": target, "from": view.note.path}
+        return "/page/file?" + sign(urlencode(asked))
 
-    def embedded(target: str, heading: str) -> tuple[str, str, str, Links] | None:
+    def embedded(target: str, heading: str) -> Embedded | None:
         path = targets.get(target)
         if path is None:
             return None
         with contextlib.suppress(ObsidianRagError):
-            other = note_view(engine, path, vault)
+            other = note_view(engine, path, vault, caller)
             first, last = other.lines_under(heading)
-            is_veiled = any(one <= last and first <= end for one, end, _ in other.veiled)
-            if not other.is_private and not is_veiled:
-                text = "\n".join(other.text.splitlines()[first - 1 : last])
-                own = _links(engine, vault, other)
-                return other.note.title, address(path), text[:_MOST_EMBEDDED], own
+            text = "\n".join(other.lines[first - 1 : last])[:_MAX_EMBEDDED_CHARS]
+            private = [
+                replace(part, first=max(1, part.first - first + 1), last=part.last - first + 1)
+                for part in other.private
+                if part.first <= last and first <= part.last
+            ]
+            own = _links(engine, vault, other, caller, sign)
+            return Embedded(other.title, address(path), text, own, private)
         return None
 
     return Links(note, file, embedded)
 
 
-def _plain(value: object) -> object:
-    """A property as JSON can say it."""
+def _to_json(value: object) -> object:
+    """A property as a JSON value."""
     if isinstance(value, bool | int | float | str) or value is None:
         return value
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_to_json(one) for one in value]
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _to_json(one) for key, one in value.items()}
     return str(value)

@@ -1,6 +1,6 @@
-"""The routes of the page. Tools are asked at `/tools/NAME`, as by everybody else.
+"""The routes of the page. It calls tools at `/tools/NAME`, like every client.
 
-Open to all, because it shows nothing by itself:
+Open to all, because these contain no data of the user:
 
     GET  /, /search, /note/…, …   the one document; its scripts decide what to show
     GET  /s/HASH/…                its files
@@ -10,78 +10,286 @@ With a session, or with the token; answers are envelopes:
 
     POST /page/link               a new one-time link
     POST /page/signout            ends this session
-    GET  /page/start              what the frame of the page needs: vaults, health, version
+    GET  /page/start              data for the page's frame: vaults, health, version
 
-and whatever READS and CHANGES list.
+    GET  /page/note               a note, in which the addresses of files are signed
+
+and those in READS and CHANGES.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
 
+from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from obsidian_rag.engine import Engine
-from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.tools import Envelope, failure, memory_list, success, sync_trash
-from obsidian_rag.transports.http.activity import Activity
+from obsidian_rag import __version__, config
+from obsidian_rag.config import change_values, check_name, setting_choices
+from obsidian_rag.engine import Engine, health_of
+from obsidian_rag.errors import ConfigInvalid, IndexNotFound, InvalidArgument, ObsidianRagError
+from obsidian_rag.tools import (
+    Caller,
+    Envelope,
+    failure,
+    memory_forget,
+    memory_list,
+    success,
+    sync_conflict,
+    sync_conflicts,
+    sync_resolve,
+    sync_restore,
+    sync_trash,
+)
 from obsidian_rag.transports.http.answers import Refusal, answer, status_of
 from obsidian_rag.transports.http.body import BodyLimits, read_object
-from obsidian_rag.transports.http.threads import ToolThreads
-from obsidian_rag.transports.http.web import views
+from obsidian_rag.transports.http.threads import Activity, ToolThreads
 from obsidian_rag.transports.http.web.assets import ASSETS, VIEWS, Assets
-from obsidian_rag.transports.http.web.map import note_map
 from obsidian_rag.transports.http.web.note import (
     read_file,
     read_filters,
     read_note,
     read_relation,
 )
-from obsidian_rag.transports.http.web.sessions import Sessions
-from obsidian_rag.transports.http.web.settings import change_settings, read_settings
+from obsidian_rag.transports.http.web.sessions import CALLER, Sessions
 
-Read = Callable[[Engine, Mapping[str, str]], Envelope | Response]
+
+def note_map(engine: Engine, asked: Mapping[str, str], _: Caller) -> Response:
+    """All notes, or with `note` the neighbourhood of that note of a `vault`.
+
+    Raises:
+        IndexNotFound: nothing is indexed yet.
+        NotFound: there is no such note.
+    """
+    vault_map = engine.live.vault_map
+    if vault_map is None:
+        raise IndexNotFound("There is no map here.", "Start the daemon: `obsidian-rag serve`.")
+    note = asked.get("note")
+    drawn = vault_map.around(note, asked.get("vault")) if note else vault_map.drawn()
+    return Response(drawn.encoded(), media_type="application/octet-stream")
+
+
+def start(engine: Engine, _: Mapping[str, str], __: Caller) -> Envelope:
+    """The vaults, and the engine's health."""
+    health = health_of(engine)
+    vaults = [
+        {
+            "id": vault.link_id,
+            "name": vault.name,
+            "path": str(vault.root),
+            "is_primary": vault.is_primary,
+            "mode": str(vault.mode),
+        }
+        for vault in engine.vaults
+    ]
+    shown = {"state": health.state, "error": health.error.body if health.error else None}
+    return success({"version": __version__, "vaults": vaults, "health": shown})
+
+
+def forget(engine: Engine, asked: Mapping[str, object]) -> Envelope:
+    """Remove a fact.
+
+    Raises:
+        NotFound: there is no fact with this key.
+    """
+    return memory_forget(engine, _text(asked, "key"))
+
+
+def conflicts(engine: Engine, asked: Mapping[str, str], _: Caller) -> Envelope:
+    """The unresolved conflicts or, with `path`, both sides of one.
+
+    Raises:
+        ObsidianRagError: LiveSync is not set up, or its database cannot be reached.
+    """
+    path = asked.get("path")
+    return sync_conflict(engine, path) if path else sync_conflicts(engine)
+
+
+def resolve(engine: Engine, asked: Mapping[str, object]) -> Envelope:
+    """Resolve a conflict.
+
+    Raises:
+        ObsidianRagError: as for `conflicts`.
+    """
+    text = asked.get("text")
+    merged = text if isinstance(text, str) else None
+    return sync_resolve(engine, _text(asked, "path"), _text(asked, "keep"), merged)
+
+
+def restore(engine: Engine, asked: Mapping[str, object]) -> Envelope:
+    """Restore a file from the trash.
+
+    Raises:
+        NotFound: the trash has it no more.
+    """
+    number = asked.get("id")
+    if not isinstance(number, int):
+        raise InvalidArgument("'id' is missing.", "Send the number of a file in the trash.")
+    return sync_restore(engine, number)
+
+
+def _text(asked: Mapping[str, object], name: str) -> str:
+    value = asked.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidArgument(f"'{name}' is missing.", "Send it as text.")
+    return value
+
+
+# Set elsewhere on the page, or not meant for people.
+_NOT_HERE = {"version", "vector_store.type"}
+
+
+def read_settings(engine: Engine, _: Mapping[str, str], __: Caller) -> Envelope:
+    """Every setting with its value, default and help, in the order of the file."""
+    sections: dict[str, dict[str, Any]] = {}
+    fields = config.Settings.model_fields
+    for name, info in config.setting_fields():
+        if name in _NOT_HERE:
+            continue
+        section = name.rpartition(".")[0]
+        if section not in sections:
+            kind = fields[section].annotation if section else None
+            told = {"name": section or "vault", "help": (kind.__doc__ or "") if kind else ""}
+            sections[section] = {**told, "settings": []}
+        sections[section]["settings"].append(_setting(engine, name, info.description or ""))
+    file = str(engine.config.file)
+    return success({"sections": list(sections.values()), "file": file})
+
+
+def change_settings(engine: Engine, asked: Mapping[str, object]) -> Envelope:
+    """Validate changes together, list their consequences, and save them if requested.
+
+    Raises:
+        InvalidArgument: there is no such setting, it cannot be changed here, or a value does not
+            fit; nothing is changed.
+    """
+    changes = asked.get("changes")
+    if not isinstance(changes, Mapping):
+        raise InvalidArgument("'changes' must be an object.", "Send {name: value}.")
+    after = _apply_changes(engine.config, changes)
+    changed = [name for name in changes if after.value(name) != engine.config.value(name)]
+    notes = list(_consequences(engine, after, changed))
+    if asked.get("save") is True:
+        engine.settings_file.change(changes)
+        engine.follow_settings()
+    return success({"changed": changed, "notes": notes, "saved": asked.get("save") is True})
+
+
+def _apply_changes(now: config.Config, changes: Mapping[str, object]) -> config.Config:
+    tree = config.read_file(now.file)
+    try:
+        for name in changes:
+            _check_changeable(name)
+        change_values(tree, changes)
+        return now.renewed(tree)
+    except ConfigInvalid as error:
+        raise InvalidArgument(error.message, error.suggestion) from error
+
+
+def _check_changeable(name: str) -> None:
+    check_name(name)
+    if name in _NOT_HERE or _is_secret(name):
+        raise InvalidArgument(f"'{name}' is not changed here.", "Use `obsidian-rag config set`.")
+
+
+def _consequences(engine: Engine, after: config.Config, changed: list[str]) -> Iterator[str]:
+    """What the user should know before saving."""
+    if reindex := [name for name in changed if name in config.NEEDS_REINDEX]:
+        yield (
+            f"{', '.join(reindex)}: the index was built with the old value and must be rebuilt"
+            " (Health, Rebuild). Until then, search uses words only."
+        )
+    if restart := [name for name in changed if name in config.NEEDS_RESTART]:
+        yield f"{', '.join(restart)}: in effect after the daemon restarts."
+    if hidden := [name for name in changed if name in engine.config.overrides]:
+        yield f"{', '.join(hidden)}: the environment of the daemon wins over the file."
+    if "vault_path" in changed and after.has_vault:
+        roots = ", ".join(str(root) for root in after.vault_roots)
+        yield f"vault_path: the index will be made of {roots}."
+
+
+def _setting(engine: Engine, name: str, help_text: str) -> dict[str, Any]:
+    value, default = engine.config.value(name), _default(name)
+    needs = "reindex" if name in config.NEEDS_REINDEX else None
+    return {
+        "name": name,
+        "help": help_text,
+        "value": None if _is_secret(name) else value,
+        "default": default,
+        "choices": [word for word in setting_choices(name) if word not in ("true", "false")],
+        "kind": "secret" if _is_secret(name) else _kind(name),
+        "needs": "restart" if name in config.NEEDS_RESTART else needs,
+        "is_overridden": name in engine.config.overrides,
+    }
+
+
+def _kind(name: str) -> str:
+    annotation = str(dict(config.setting_fields())[name].annotation)
+    if "bool" in annotation:
+        return "flag"
+    if "tuple" in annotation and "dict" not in annotation:
+        return "list"
+    if "dict" in annotation:
+        return "json"
+    return "number" if "int" in annotation or "float" in annotation else "text"
+
+
+def _default(name: str) -> Any:
+    found: Any = config.Settings().model_dump(mode="json")
+    for part in name.split("."):
+        found = found[part]
+    return found
+
+
+def _is_secret(name: str) -> bool:
+    return SecretStr.__name__ in str(dict(config.setting_fields())[name].annotation)
+
+
+Read = Callable[[Engine, Mapping[str, str], Caller], Envelope | Response]
 Change = Callable[[Engine, Mapping[str, object]], Envelope]
 
-# GET /page/NAME?… for what is shown, POST /page/NAME {…} for what is changed.
+# GET /page/NAME?… reads, POST /page/NAME {…} changes.
 READS: dict[str, Read] = {
-    "start": views.start,
-    "note": read_note,
+    "start": start,
     "file": read_file,
     "filters": read_filters,
     "relation": read_relation,
     "settings": read_settings,
     "map": note_map,
-    "memory": lambda engine, _: memory_list(engine),
-    "conflicts": views.conflicts,
-    "trash": lambda engine, _: sync_trash(engine),
+    "memory": lambda engine, _, caller: memory_list(engine, caller),
+    "conflicts": conflicts,
+    "trash": lambda engine, _, __: sync_trash(engine),
 }
 CHANGES: dict[str, Change] = {
     "settings": change_settings,
-    "memory/forget": views.forget,
-    "conflicts/resolve": views.resolve,
-    "trash/restore": views.restore,
+    "memory/forget": forget,
+    "conflicts/resolve": resolve,
+    "trash/restore": restore,
 }
 _SIGN_IN_LIMITS = BodyLimits(4096, 10.0)
 
 
 class WebPage:
-    """The page of one engine."""
+    """The page's routes for one engine."""
 
     def __init__(
         self, engine: Engine, sessions: Sessions, threads: ToolThreads, activity: Activity
     ) -> None:
         self._engine = engine
         self._sign_in = SignIn(sessions)
+        self._sign = sessions.signed
         self._threads = threads
         self._activity = activity
 
     def routes(self) -> list[Route]:
-        """All of them."""
+        """The routes for the page, its data and its changes."""
         return [
             *shell_routes(),
             *self._sign_in.routes(),
             *(Route(f"/page/{name}", self._reader(read)) for name, read in READS.items()),
+            Route("/page/note", self._reader(partial(read_note, sign=self._sign))),
             *(
                 Route(f"/page/{name}", self._changer(change), methods=["POST"])
                 for name, change in CHANGES.items()
@@ -91,7 +299,8 @@ class WebPage:
     def _reader(self, read: Read) -> Callable[[Request], object]:
         async def respond(request: Request) -> Response:
             asked = dict(request.query_params)
-            return await self._run(request, lambda: read(self._engine, asked))
+            caller = request.scope[CALLER]
+            return await self._run(request, lambda: read(self._engine, asked, caller))
 
         return respond
 
@@ -119,13 +328,13 @@ class WebPage:
 
 
 class SignIn:
-    """From a code to a session and back."""
+    """The routes to sign in and out."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
     def routes(self) -> list[Route]:
-        """Three of them."""
+        """The three routes."""
         return [
             Route("/page/signin", self._sign_in, methods=["POST"]),
             Route("/page/signout", self._sign_out, methods=["POST"]),
@@ -134,14 +343,16 @@ class SignIn:
 
     async def _sign_in(self, request: Request) -> Response:
         body = await read_object(request.headers, request.receive, _SIGN_IN_LIMITS)
-        cookie = self._sessions.sign_in(str(body.get("code", "")))
-        if cookie is None:
+        session = self._sessions.sign_in(str(body.get("code", "")))
+        if session is None:
             raise Refusal(
                 403,
                 "This link was used already, or is older than two minutes.",
                 "Run `obsidian-rag open` for a new one.",
             )
-        return answer(success({"signed_in": True}), headers={"Set-Cookie": cookie})
+        cookie, proof = session
+        data = {"signed_in": True, "proof": proof}
+        return answer(success(data), headers={"Set-Cookie": cookie})
 
     async def _sign_out(self, request: Request) -> Response:
         gone = self._sessions.sign_out(request.headers)
@@ -153,7 +364,7 @@ class SignIn:
 
 
 def shell_routes() -> list[Route]:
-    """The document under every address that a person may see, and its files."""
+    """The routes of the HTML document and its files."""
     assets = Assets()
     return [
         Route(f"/{ASSETS}/{{version}}/{{name:path}}", assets.file),

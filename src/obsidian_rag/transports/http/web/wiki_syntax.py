@@ -150,7 +150,7 @@ def _tasks(state: StateCore) -> None:
 
 
 def _items(tokens: list[Token]) -> Iterator[tuple[Token, Token]]:
-    """Each list item with its first text."""
+    """Each list item with its first text token."""
     for place, token in enumerate(tokens[:-2]):
         if token.type == "list_item_open" and tokens[place + 2].type == "inline":
             yield token, tokens[place + 2]

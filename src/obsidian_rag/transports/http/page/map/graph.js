@@ -5,8 +5,8 @@ export const LINK = 1;
 export const LIKENESS = 2;
 
 export class Graph {
-  /** @param {ArrayBuffer} buffer */
-  constructor(buffer) {
+  /** @param {ArrayBuffer} buffer @param {boolean} isScreened titles and tags may be private text */
+  constructor(buffer, isScreened) {
     const length = new DataView(buffer).getUint32(0, true);
     const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
     /** @type {string} */
@@ -17,11 +17,11 @@ export class Graph {
     this.paths = head.paths;
     this.count = this.paths.length;
     /** @type {string[]} */
-    this.names = this.paths.map((path, at) => head.titles[at] ?? nameOf(path));
+    this.names = this.paths.map((path, at) => (!isScreened && head.titles[at]) || nameOf(path));
     /** @type {string[]} */
-    this.tags = head.tags;
+    this.tags = isScreened ? [] : head.tags;
     /** @type {number[][]} */
-    this.tag = head.tag;
+    this.tag = isScreened ? this.paths.map(() => []) : head.tag;
     /** @type {string[]} */
     this.vaults = head.vaults;
     /** @type {number[] | null} */

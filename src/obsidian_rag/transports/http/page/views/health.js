@@ -106,8 +106,8 @@ class HealthView {
   show(data, status, error) {
     const since = data.health_changes.at(-1)?.at;
     replace(this.head,
-      h('p', { class: 'health-state' }, h('i', { class: 'dot', 'data-health': status }), h('strong', {}, STATES[status] ?? status), since && h('span', { class: 'muted' }, ' since ', time(since))),
-      error ? h('p', {}, coded(`${error.message} (${error.code})`)) : h('p', {}, 'Everything is searchable with the current settings.'),
+      h('p', { class: 'health-state' }, h('i', { class: 'dot', 'data-health': status }), h('strong', {}, STATES[status] ?? status), data.left_out_files > 0 && h('span', {}, `${status === 'healthy' ? ': all that can be read' : ''}; ${plural(data.left_out_files, 'file')} left out`), since && h('span', { class: 'muted' }, ' since ', time(since))),
+      error ? h('p', {}, coded(`${error.message} (${error.code})`)) : h('p', {}, `${data.left_out_files ? 'All that can be read' : 'Everything'} is searchable with the current settings.`),
       error?.suggestion && h('p', { class: 'muted' }, coded(error.suggestion)),
       data.searchable && h('p', { class: 'muted' }, `${count(data.searchable.searchable)} of ${count(data.searchable.notes)} notes can be found.`),
       data.restart_needed.length > 0 && h('p', { class: 'muted' }, `Takes effect when the daemon restarts: ${data.restart_needed.join(', ')}.`));
@@ -128,6 +128,7 @@ class HealthView {
       ['Last sync', data.last_sync ? time(data.last_sync) : 'never'],
       ['Waiting', data.unindexed_files ? plural(data.unindexed_files, 'changed file') : 'nothing'],
       ['Watching', data.is_watching ? 'edits are noticed at once' : (data.watch_trouble ?? 'off; sync by hand')],
+      ...(data.livesync ? [['LiveSync', data.livesync.message]] : []),
       ['Embedder', h('code', {}, data.embedder)],
       ['Meaning vectors', meaning ? `${count(meaning.done)} of ${count(meaning.total)} passages, ${meaning.model}` : h('span', {}, 'no model; ', h('code', {}, 'obsidian-rag model get minilm'), ' adds one')],
       ['Related notes', relations ? h('span', {}, plural(relations.notes, 'note'), ', updated ', time(relations.updated_at)) : 'not made yet'],
@@ -266,6 +267,7 @@ export const view = {
       }),
       listen('job', () => health.later()),
       listen('health', () => health.later()),
+      listen('livesync', () => health.later()),
       listen('changes', () => health.later()),
       listen('ready', () => health.later()),
     ];

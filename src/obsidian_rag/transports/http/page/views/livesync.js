@@ -3,6 +3,7 @@
 import { call, get, newOrder, post } from '../api.js';
 import { coded, count, dialog, failed, h, plural, replace, state, time, toast, waiting } from '../dom.js';
 import { listen } from '../events.js';
+import { isScreened, screenedBar } from '../screen.js';
 
 /** @typedef {import('../router.js').Context} Context */
 
@@ -13,7 +14,7 @@ export const view = {
   title: 'LiveSync',
   async render(main, context) {
     const view = new LivesyncView(main, context);
-    const ends = [listen('health', () => view.load()), listen('ready', () => view.load())];
+    const ends = [listen('livesync', () => view.load()), listen('ready', () => view.load())];
     await view.load();
     return () => ends.forEach((end) => end());
   },
@@ -99,8 +100,9 @@ class LivesyncView {
     return h('li', {}, details);
   }
 
-  /** @param {string} path @param {HTMLElement} body */
-  async openConflict(path, body) {
+  /** @param {string} path @param {HTMLElement} body @param {boolean} [isRevealing] */
+  async openConflict(path, body, isRevealing = !isScreened()) {
+    if (!isRevealing) return replace(body, screenedBar('both versions', [['Show this one', () => this.openConflict(path, body, true)]]));
     const stop = waiting(body, 'Fetching both versions …', this.signal);
     try {
       const { data } = await get('conflicts', { path }, { signal: this.signal });

@@ -1,12 +1,13 @@
 // The map: all notes, or the neighbourhood of one (`?note=`); the chosen note is `?at=`.
 
-import { newOrder, Problem } from '../api.js';
+import { headers, newOrder, Problem } from '../api.js';
 import { count, failed, h, icon, iconButton, plural, replace, say, state } from '../dom.js';
 import { listen } from '../events.js';
 import { isTyping, onKey } from '../keys.js';
 import { Drawing } from '../map/draw.js';
 import { colours, Graph, LIKENESS, LINK, MOST_COLOURS, RELATION } from '../map/graph.js';
 import { go, noteUrl, setTitle } from '../router.js';
+import { isScreened } from '../screen.js';
 
 /** @typedef {import('../router.js').Context} Context */
 
@@ -21,9 +22,9 @@ const QUIET_MS = 800;
 /** @param {string | null} note @param {string | null} vault @param {AbortSignal} signal */
 async function load(note, vault, signal) {
   const asked = note ? `?${new URLSearchParams({ note, ...(vault ? { vault } : {}) })}` : '';
-  const response = await fetch(`/page/map${asked}`, { signal });
+  const response = await fetch(`/page/map${asked}`, { signal, headers: headers() });
   if (!response.ok) throw new Problem((await response.json()).error, response.status);
-  return new Graph(await response.arrayBuffer());
+  return new Graph(await response.arrayBuffer(), isScreened());
 }
 
 class MapView {

@@ -3,6 +3,7 @@
 import { call, get, isAborted, post } from '../api.js';
 import { dialog, failed, h, plural, replace, state, time, toast, waiting } from '../dom.js';
 import { noteUrl } from '../router.js';
+import { screenedBar } from '../screen.js';
 
 const TYPING_MS = 150;
 const MOST_FOUND = 50;
@@ -55,6 +56,7 @@ export const view = {
     /** @param {any} fact */
     function row(fact) {
       const vault = context.start.vaults[0]?.id ?? '';
+      if (fact.withheld) return h('li', {}, screenedBar(fact.sensitive_categories.join(', '), []));
       return h('li', {},
         h('div', {},
           h('strong', {}, fact.key),

@@ -3,9 +3,10 @@
 import { get, isAborted } from '../api.js';
 import { failed, h, icon, iconButton, replace, setSanitised, state, waiting } from '../dom.js';
 import { listen } from '../events.js';
-import { copy, hitList, open, veil } from '../hits.js';
+import { copy, hitList, open } from '../hits.js';
 import { isTyping, onKey } from '../keys.js';
 import { go, noteUrl, setTitle } from '../router.js';
+import { screenedBar } from '../screen.js';
 import { answerTo, isEmpty, searchOf } from '../search_state.js';
 import { relatedPanel } from '../related.js';
 
@@ -19,7 +20,8 @@ class Reader {
     this.vault = context.path[0] ?? '';
     this.path = context.path.slice(1).join('/');
     this.search = searchOf(context.query);
-    this.isRevealed = false;
+    /** First lines of private parts that are shown in spite of the privacy screen, or all. @type {number[] | 'all'} */
+    this.revealed = [];
     this.list = h('div', { class: 'found' });
     this.article = h('article', { class: 'note', 'aria-label': 'Note' });
     this.bar = h('div', { class: 'note-bar' });
@@ -31,7 +33,8 @@ class Reader {
   async load() {
     const done = waiting(this.article, 'Reading the note …', this.context.signal);
     try {
-      this.note = (await get('note', { vault: this.vault, path: this.path }, { signal: this.context.signal })).data;
+      const isRevealing = this.revealed === 'all';
+      this.note = (await get('note', { vault: this.vault, path: this.path, revealed: this.revealed.toString() }, { signal: this.context.signal, isRevealing })).data;
     } catch (error) {
       if (!isAborted(error)) this.failed(error);
       return;
@@ -75,9 +78,9 @@ class Reader {
     setSanitised(body, note.html);
     for (const link of body.querySelectorAll('a')) finish(link);
     const first = body.querySelector('h1');
-    const hasTitle = first && first.textContent?.trim() === note.title && !first.previousElementSibling;
+    const hasTitle = first && first.textContent?.trim() === note.title && !first.previousElementSibling?.matches(':not(.private-label)');
     const properties = Object.entries(note.properties).filter(([name]) => !['title', 'tags', 'related', 'id', 'aliases'].includes(name));
-    const facts = h('div', { class: 'note-facts small muted' }, note.date && h('span', {}, note.date), note.tags.map((/** @type {string} */ tag) => h('a', { class: 'tag', href: `/search?tag=${encodeURIComponent(tag.replace(/^#/, ''))}` }, `#${tag.replace(/^#/, '')}`)), note.is_private && h('span', {}, 'private'), note.is_cut && h('span', {}, 'only the beginning is shown'));
+    const facts = h('div', { class: 'note-facts small muted' }, note.date && h('span', {}, note.date), note.tags.map((/** @type {string} */ tag) => h('a', { class: 'tag', href: `/search?tag=${encodeURIComponent(tag.replace(/^#/, ''))}` }, `#${tag.replace(/^#/, '')}`)), note.is_cut && h('span', {}, 'only the beginning is shown'));
     const about = [
       facts,
       note.parse_error && h('p', { class: 'small muted' }, `Its properties cannot be read: ${note.parse_error}`),
@@ -85,32 +88,26 @@ class Reader {
     ].filter(Boolean);
     if (hasTitle && first) first.after(.../** @type {Node[]} */ (about));
     replace(this.article, !hasTitle && [h('h1', { class: 'note-title', dir: 'auto' }, note.title), ...about], body);
-    if (!this.isRevealed) this.veilBody(body);
-    if (!body.textContent?.trim() && !body.querySelector('img, audio')) replace(body, h('p', { class: 'muted' }, 'This note is empty.'));
+    for (const place of body.querySelectorAll('p.screened')) place.replaceWith(screenedBar(place.textContent ?? '', this.reveals(place)));
+    if (!body.textContent?.trim() && !body.querySelector('img, audio, .screened')) replace(body, h('p', { class: 'muted' }, 'This note is empty.'));
   }
 
-  /** Blur the sections that are private, each by itself. @param {HTMLElement} body */
-  veilBody(body) {
-    if (this.note.is_private && !this.note.veiled.length) {
-      body.replaceChildren(veil([...body.childNodes], ['private']));
-      return;
-    }
-    for (const part of this.note.veiled) {
-      const blocks = [...body.children].filter((block) => {
-        const line = Number(block.getAttribute('data-line') ?? block.querySelector('[data-line]')?.getAttribute('data-line'));
-        return line >= part.first && line <= part.last && !/^H[1-6]$/.test(block.tagName) && !block.matches('.veiled');
-      });
-      if (!blocks.length) continue;
-      const place = document.createComment('');
-      blocks[0].before(place);
-      place.replaceWith(veil(blocks, part.categories));
-    }
+  /** How to see what the privacy screen hides in a place. @param {Element} place @returns {[string, () => void][]} */
+  reveals(place) {
+    const line = Number(place.getAttribute('data-line'));
+    const show = (/** @type {number[] | 'all'} */ revealed) => () => {
+      this.revealed = revealed;
+      this.load();
+    };
+    const known = this.revealed === 'all' ? [] : this.revealed;
+    // The lines of a note that is shown within this one are its own.
+    return [...(place.closest('.embed') ? [] : [/** @type {[string, () => void]} */ (['Show this one', show([...known, line])])]), ['Show this note', show('all')]];
   }
 
   showBeside() {
     const { note } = this;
     const close = iconButton('close', 'Close', () => this.sheet(false), { class: 'icon bare sheet-close' });
-    const related = relatedPanel(this.vault, note.path, this.context, () => this.load());
+    const related = relatedPanel(this.vault, note, this.context, () => this.load());
     const backlinks = h('section', {}, h('h2', {}, 'Backlinks ', h('span', { class: 'muted' }, String(note.backlinks.length))),
       note.backlinks.length ? h('ul', { class: 'plain links' }, note.backlinks.map((/** @type {any} */ one) => h('li', {}, h('a', { href: noteUrl(one.vault || this.vault, one.path), dir: 'auto' }, one.title)))) : h('p', { class: 'muted small' }, 'No note links here.'));
     const heads = note.outline.filter((/** @type {any} */ head) => head.level > 0);

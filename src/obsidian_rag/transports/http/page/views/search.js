@@ -179,12 +179,15 @@ export const view = {
       if (event.key === 'ArrowDown' && event.target === document.body) return choose(here.answer.querySelector('.hit')), true;
       return false;
     });
-    const stop = listen('job', (job) => job.finished_at && forget());
+    const stops = [
+      listen('job', (job) => job.finished_at && forget()),
+      listen('ready', () => here.answer.querySelector('.state.bad') && here.ask()),
+    ];
     const early = typedEarly();
     if (early) here.change('q', (here.field.value += early));
     else here.ask();
     return () => {
-      stop();
+      for (const stop of stops) stop();
       shown = null;
       here.asking?.abort();
       clearTimeout(here.timer);
