@@ -1,4 +1,4 @@
-"""The SQLite file: migrations, transactions, and what damage and a full disk look like."""
+"""The SQLite file: its tables, transactions, and what damage and a full disk look like."""
 
 import sqlite3
 import threading
@@ -34,7 +34,7 @@ def test_the_folder_is_made_and_writing_goes_through_a_log(database: Database) -
     assert database.path.parent.stat().st_mode & 0o077 == 0
 
 
-def test_migrations_run_once_and_are_counted(database: Database, path: Path) -> None:
+def test_tables_are_made_once_with_their_version(database: Database, path: Path) -> None:
     steps = database.row("PRAGMA user_version")
     assert steps is not None
     assert int(str(steps[0])) >= 1

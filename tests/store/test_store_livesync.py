@@ -3,7 +3,6 @@
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -151,22 +150,20 @@ def test_the_records_are_there_in_the_next_process(path: Path) -> None:
         assert len(again.trash()) == 1
 
 
-def test_a_database_from_before_livesync_keeps_everything_and_gains_the_tables(
+def test_a_database_from_before_livesync_keeps_its_facts_and_gains_the_tables(
     path: Path,
 ) -> None:
     path.parent.mkdir()
-    scripts = sorted(
-        (resources.files("obsidian_rag.store") / "sql").iterdir(), key=lambda file: file.name
-    )
     with closing(sqlite3.connect(path)) as raw:
-        for script in scripts[:2]:
-            raw.executescript(script.read_text(encoding="utf-8"))
         raw.execute("PRAGMA user_version = 2")
-        raw.execute("INSERT INTO meta VALUES ('kept', 'yes')")
+        raw.execute(
+            "CREATE TABLE memory (key TEXT PRIMARY KEY, value TEXT NOT NULL, source TEXT NOT NULL,"
+            " created_at TEXT NOT NULL, updated_at TEXT NOT NULL, vector BLOB, embedder TEXT)"
+            " WITHOUT ROWID"
+        )
         raw.execute("INSERT INTO memory VALUES ('k', 'v', 's', 't', 't', NULL, NULL)")
         raw.commit()
     with closing(Database(path)) as database:
-        assert database.get("kept") == "yes"
         assert database.row("SELECT key FROM memory") == ("k",)
         records = LivesyncRecords(database, "remote")
         records.put(NOTE)

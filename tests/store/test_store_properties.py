@@ -1,14 +1,11 @@
 """Properties of notes in SQLite: equality and ranges over numbers, dates and words."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from obsidian_rag.store import Database, Properties, Queue
+from obsidian_rag.store import Database, Properties
 
 VALUES = {
     "a.md": (("rating", "5"), ("status", "done"), ("due", "2024-05-01")),
@@ -30,8 +27,8 @@ def properties(tmp_path: Path) -> Iterator[Properties]:
     made = Properties(database)
     with database.transaction():
         database.run(
-            "INSERT INTO vault_link (link_id, root_path, created_at, updated_at, is_primary)"
-            " VALUES ('one', '/one', '', '', 1)"
+            "INSERT INTO vault_link (link_id, root_path, created_at, updated_at, is_primary, name)"
+            " VALUES ('one', '/one', '', '', 1, 'one')"
         )
         made.put("one", VALUES.items())
     yield made
@@ -104,39 +101,3 @@ def test_removed_notes_have_no_properties(properties: Properties) -> None:
 def test_values_are_data_and_never_sql(properties: Properties) -> None:
     assert paths_of(properties, "x' OR '1'='1", "1", "1") == set()
     assert paths_of(properties, "status", "done' OR '1'='1", "done' OR '1'='1") == set()
-
-
-def test_properties_of_a_file_from_before_are_kept(tmp_path: Path) -> None:
-    """Names and values stood beside each note then, four times each."""
-    path, scripts = tmp_path / "state.db", resources.files("obsidian_rag.store") / "sql"
-    with closing(sqlite3.connect(path)) as before:
-        for name in ("001-foundation.sql", "002-search.sql", "003-livesync.sql"):
-            before.executescript((scripts / name).read_text(encoding="utf-8"))
-        before.executescript(
-            "INSERT INTO vault_link (link_id, root_path, created_at, updated_at, is_primary)"
-            " VALUES ('one', '/one', '', '', 1);"
-            "INSERT INTO note_property VALUES ('one', 'a.md', 'rating', '5', 5.0);"
-            "INSERT INTO note_property VALUES ('one', 'b.md', 'rating', '5', 5.0);"
-            "INSERT INTO note_property VALUES ('one', 'b.md', 'author', 'someone', NULL);"
-            "INSERT INTO memory (key, value, source, created_at, updated_at)"
-            " VALUES ('k', 'v', 'a.md', '', '');"
-            "INSERT INTO sync_queue (link_id, rel_path, change_type, enqueued_at, updated_at)"
-            " VALUES ('one', 'a.md', 'update', '', '');"
-            "PRAGMA user_version = 3"
-        )
-    with closing(Database(path)) as database:
-        made = Properties(database)
-        assert made.all("one") == {
-            "a.md": {("rating", "5")},
-            "b.md": {("rating", "5"), ("author", "someone")},
-        }
-        assert paths_of(made, "rating", "4", "6") == {"a.md", "b.md"}
-        assert database.row("SELECT count(*) FROM property_value") == (2,)
-        assert database.row("SELECT value FROM memory") == ("v",)
-        assert [change.rel_path for change in next(Queue(database).pages("one", -1))] == ["a.md"]
-        assert database.check(is_deep=True) is None
-        with database.transaction():
-            made.remove("one", ["b.md"])
-            database.run("DELETE FROM note")
-            made.forget_others()
-        assert database.row("SELECT count(*) FROM property_value") == (0,)

@@ -21,7 +21,7 @@ from obsidian_rag.index.rebuild import Rebuild, is_rebuild_due
 from obsidian_rag.index.run import IndexRun, Workplace, finish_promotion
 from obsidian_rag.index.sending import Sending
 from obsidian_rag.relations import RelationsWriter
-from obsidian_rag.store import Links, Queue, make_private, now, repaired, writer_lock
+from obsidian_rag.store import TAKEN_OVER, Links, Queue, make_private, now, repaired, writer_lock
 from obsidian_rag.vault import Vault, sweep_data_folder
 
 _LINK_CHECK_INTERVAL_S = 0.25
@@ -44,11 +44,13 @@ def carry_out(place: IndexPlace, order: RunOrder, listener: Listener, stop: Stop
         started = now()
         try:
             make_private(home)
-            repair = _repair(place) if mode is Mode.REINDEX else ""
+            repaired_now = _repair(place) if mode is Mode.REINDEX else ""
             root = place.vaults.one(order.link_id).root
             result = _run(place, order, listener, stop)
             took = round((time.monotonic() - begun) * 1000)
-            result = replace(result, duration_ms=took, repair=repair or result.repair)
+            taken_over = place.database.get(TAKEN_OVER) or ""
+            notes = (repaired_now, taken_over, result.repair)
+            result = replace(result, duration_ms=took, repair=" ".join(filter(None, notes)))
             status = "cancelled" if result.tally.is_cancelled else "complete"
             record_outcome(
                 place.config,
@@ -60,6 +62,8 @@ def carry_out(place: IndexPlace, order: RunOrder, listener: Listener, stop: Stop
                     **result.fields,
                 },
             )
+            if taken_over and not result.tally.is_cancelled:
+                place.database.put(TAKEN_OVER, None)  # said, and on record
         except (ObsidianRagError, OSError) as error:
             failure = _to_domain_error(error)
             with contextlib.suppress(OSError):  # on a full disk the old result stays

@@ -5,19 +5,20 @@ from pathlib import Path
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import IndexCorrupted, ReadOnly
 from obsidian_rag.relations.rows import Rows
-from obsidian_rag.store import Database
+from obsidian_rag.store import Database, Schema
 
 FILE = "relations.db"
 _NEXT_FILE = "relations-next.db"
 _FORMAT = "format"
-_VERSION = 5
+# Of another version nothing is taken over: the notes are read again.
+_SCHEMA = Schema("obsidian_rag.relations", 9)
 
 
 def format_of(settings: RelationsSettings) -> str:
     """Identifies how indexes were built: our version, and how notes are read."""
     made_by = (settings.max_chars, settings.store_positions)
     # With auto_add_ids on, all notes need ids, not only those that change.
-    return f"{_VERSION} {made_by} {settings.discount_boilerplate} {settings.auto_add_ids}"
+    return f"{_SCHEMA.version} {made_by} {settings.discount_boilerplate} {settings.auto_add_ids}"
 
 
 def open_rows(home: Path, wanted: str) -> Rows:
@@ -41,7 +42,7 @@ def promote(home: Path) -> None:
 
 def _new_rows(home: Path, wanted: str, name: str) -> Rows:
     discard(home, name)
-    made = Rows(Database(home / name, "obsidian_rag.relations"))
+    made = Rows(Database(home / name, _SCHEMA))
     made.database.put(_FORMAT, wanted)
     return made
 
@@ -55,7 +56,7 @@ def find_rows(home: Path, wanted: str, *, is_strict: bool = False) -> Rows | Non
     if not (home / FILE).exists():
         return None
     try:
-        database = Database(home / FILE, "obsidian_rag.relations")
+        database = Database(home / FILE, _SCHEMA)
         rows = Rows(database, database.facts())
         if rows.known_facts.get(_FORMAT) == wanted:
             return rows

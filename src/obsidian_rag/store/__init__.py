@@ -7,7 +7,6 @@ user asked us to remember.
 from obsidian_rag.store.chunks import (
     NEXT_TABLE,
     READER_WINDOW_S,
-    SCHEMA_VERSION,
     ChunkStore,
     StoredChunk,
     quoted,
@@ -41,6 +40,7 @@ from obsidian_rag.store.properties import Properties
 from obsidian_rag.store.queue import MOST_ATTEMPTS, Change, ChangeType, Queue, QueuedFile
 from obsidian_rag.store.repair import repaired
 from obsidian_rag.store.rows import ChunkRow, FoundRow, NoteRow
+from obsidian_rag.store.schema import SCHEMA_VERSION, TAKEN_OVER, Schema
 
 __all__ = [
     "LIVE",
@@ -49,6 +49,7 @@ __all__ = [
     "READER_WINDOW_S",
     "REBUILD",
     "SCHEMA_VERSION",
+    "TAKEN_OVER",
     "Change",
     "ChangeType",
     "ChunkPlace",
@@ -78,6 +79,7 @@ __all__ = [
     "Quarantined",
     "Queue",
     "QueuedFile",
+    "Schema",
     "StoredChunk",
     "SyncedFile",
     "TrashedFile",

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 TABLE = "obsidian_chunks"
 NEXT_TABLE = "obsidian_chunks_next"
-SCHEMA_VERSION = 4
 VECTOR_INDEX_FROM = 30_000
 # How long a version is kept for readers. A search is short, and retried if its version is gone.
 READER_WINDOW_S = 60.0

@@ -1,7 +1,7 @@
-"""The SQLite file: connection, migrations, transactions; distinguishes corruption from bugs."""
+"""The SQLite file: connection, transactions, key-value facts; distinguishes damage from bugs."""
 
 import contextlib
-import functools
+import logging
 import shutil
 import sqlite3
 import threading
@@ -9,12 +9,19 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 
 from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ObsidianRagError, ReadOnly
 from obsidian_rag.store.folder import own_folder
+from obsidian_rag.store.schema import (
+    STATE,
+    Schema,
+    bring_up_to_date,
+    missing_column,
+    version_of,
+)
 
+_log = logging.getLogger(__name__)
 _BUSY_TIMEOUT_S = 30.0
 # Errors of the disk, permissions or locking; any other SQLite error means damage.
 _ENVIRONMENT_CODES = {
@@ -33,10 +40,6 @@ _MAX_WAL_BYTES = 4_000_000
 _LOW_SPACE_BYTES = 100_000
 # A count is cached for this many times as long as it took.
 _COUNT_CACHE_FACTOR = 20
-_COLUMNS = (
-    "SELECT one.name, column.name FROM sqlite_master AS one"
-    " JOIN pragma_table_info(one.name) AS column WHERE one.type = 'table'"
-)
 _SHORT_READ = sqlite3.SQLITE_IOERR_SHORT_READ
 _SUGGESTION = "Run `obsidian-rag reindex`: it builds a new index and keeps what cannot be built."
 
@@ -68,14 +71,14 @@ def file_identity(file: Path) -> tuple[int, int] | None:
 class Database:
     """One SQLite file in WAL mode, shared by the threads of this process through one lock."""
 
-    def __init__(self, path: Path, scripts: str = "obsidian_rag.store") -> None:
-        """Open or create the file; `scripts` is the package whose `sql` folder has its schema.
+    def __init__(self, path: Path, schema: Schema = STATE) -> None:
+        """Open or create the file, or take over what an older version left in it.
 
         If it cannot be written, as on a full or read-only disk, it is opened read-only.
         """
         self.path = path
         self.is_read_only = False
-        self._scripts = scripts
+        self._schema = schema
         self._lock = threading.RLock()
         self._counts: dict[str, tuple[int, float]] = {}
         own_folder(path.parent)
@@ -110,14 +113,19 @@ class Database:
                 check_same_thread=False,
             )
             try:
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
+                version = version_of(connection)
                 connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             except sqlite3.OperationalError:
                 connection.close()
                 continue
-            if version != len(_load_migrations(self._scripts)):
+            if version != self._schema.version:
                 connection.close()
-                break
+                self._refuse_newer(version)
+                raise ReadOnly(
+                    f"{self.path} was made by an older version of obsidian-rag, and taking it over"
+                    " needs to write to it.",
+                    "Check free disk space and permissions, then run the command again.",
+                ) from cause
             self._connection = connection
             self.is_read_only = True
             return
@@ -133,24 +141,17 @@ class Database:
             f"journal_size_limit = {_MAX_WAL_BYTES}",
         ):
             self._connection.execute(f"PRAGMA {pragma}")
-        done = self._version()
-        steps = _load_migrations(self._scripts)
-        if done > len(steps):
+        self._refuse_newer(version_of(self._connection))
+        message = bring_up_to_date(self._connection, self._schema)
+        if message is not None:
+            _log.warning("%s", message)
+
+    def _refuse_newer(self, version: int) -> None:
+        if version > self._schema.version:
             raise IndexerFailed(
                 f"{self.path} was written by a newer version of obsidian-rag.",
                 "Upgrade obsidian-rag, or point OBSIDIAN_RAG_HOME at another folder.",
             )
-        for number, script in enumerate(steps[done:], start=done + 1):
-            # The step and its version are one transaction: a crash leaves both or neither.
-            self._connection.execute("BEGIN IMMEDIATE")
-            # Another process may have run this step first.
-            if self._version() >= number:
-                self._connection.execute("ROLLBACK")
-                continue
-            for statement in _split_statements(script):
-                self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA user_version = {number}")
-            self._connection.execute("COMMIT")
 
     def _switch_to_wal(self) -> None:
         # Switching to WAL needs an exclusive lock, and busy_timeout does not cover it: retry.
@@ -164,9 +165,6 @@ class Database:
                 if not is_busy or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
-
-    def _version(self) -> int:
-        return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -255,14 +253,10 @@ class Database:
             return str(found and found[0])
         if is_deep and (row := self.row("PRAGMA foreign_key_check")) is not None:
             return f"rows of {row[0]} refer to nothing"
-        # SQLite does not notice a damaged column name.
-        missing = (
-            _expected_columns(self._scripts).difference(self.rows(_COLUMNS)) if is_deep else set()
-        )
-        if missing:
-            table, column = min(missing)
-            return f"{table} has no column {column}"
-        return None
+        if not is_deep:
+            return None
+        with self._lock, self._translate_errors():
+            return missing_column(self._connection, self._schema)
 
     @contextlib.contextmanager
     def decoding(self) -> Iterator[None]:
@@ -346,31 +340,3 @@ def _primary_code(error: sqlite3.DatabaseError) -> int | None:
 
 def _damage_error(path: Path, why: str) -> IndexCorrupted:
     return IndexCorrupted(f"{path} is damaged ({why}).", _SUGGESTION)
-
-
-def _split_statements(script: str) -> Iterator[str]:
-    """Split a script into statements: `executescript` would commit the open transaction."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
-
-
-@functools.cache
-def _expected_columns(package: str) -> frozenset[tuple[str, str]]:
-    """Every (table, column) of a new file."""
-    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
-        for script in _load_migrations(package):
-            connection.executescript(script)
-        return frozenset(connection.execute(_COLUMNS))
-
-
-def _load_migrations(package: str) -> list[str]:
-    folder = resources.files(package) / "sql"
-    files = sorted(
-        (entry for entry in folder.iterdir() if entry.name.endswith(".sql")),
-        key=lambda entry: entry.name,
-    )
-    return [file.read_text(encoding="utf-8") for file in files]

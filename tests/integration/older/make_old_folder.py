@@ -1,9 +1,12 @@
-"""Makes `data-of-bb99bbc.tar.gz`: a vault and a data folder as commit bb99bbc left them behind.
+"""Makes `data-of-102e0e6.tar.gz`: two vaults and a data folder as commit 102e0e6 left them behind.
 
-It was run once, with the code of that commit, and is kept to tell what the archive holds:
+It was run once, with the code and the libraries of that commit:
 
-    git worktree add /tmp/old bb99bbc
-    cd tests/integration/older && PYTHONPATH=/tmp/old/src python make_old_folder.py .
+    git worktree add /tmp/old 102e0e6 && make -C /tmp/old .venv/dev
+    cd tests/integration/older && /tmp/old/.venv/bin/python make_old_folder.py .
+
+`data-of-bb99bbc.tar.gz` was made in the same way by commit bb99bbc, from before linked vaults and
+tokens: it has `vault` alone, and what a daemon and LiveSync keep.
 """
 
 import os
@@ -13,6 +16,9 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from obsidian_rag.engine.tokens import Tokens
+from obsidian_rag.livesync.trash import Trash
+from obsidian_rag.notes import Scope
 from obsidian_rag.store import Database, LivesyncRecords, SyncedFile
 
 NOTES = {
@@ -21,6 +27,7 @@ NOTES = {
     'Water them every morning. See [[Boiler]].\n\n```python\nprint("hidden")\n```\n',
     "2024-03-05.md": "# Tuesday\n\nMartha repaired the boiler and the tomatoes were planted.\n",
 }
+OFFER = "# Offer\n\nThe new radiators of the workshop cost 900 euros.\n"
 REMOTE = "0123456789abcdef"
 
 
@@ -39,10 +46,16 @@ def make(folder: Path) -> None:
     for name, text in NOTES.items():
         (vault / name).parent.mkdir(parents=True, exist_ok=True)
         (vault / name).write_text(text, encoding="utf-8")
+    (folder / "work").mkdir()
+    (folder / "work" / "Offer.md").write_text(OFFER, encoding="utf-8")
     os.environ["OBSIDIAN_RAG_HOME"] = str(home)
     command("init", "--vault", str(vault))
     command("config", "set", "watcher.debounce_s", "3")
     command("index")
+    command("link", "add", str(folder / "work"), "--name", "work", "--exclude", "Drafts")
+    command("index")
+    token = Tokens(home).create("gardener", Scope(folders=("Garden",)), is_read_only=True)
+    (folder / "token").write_text(token, encoding="ascii")
     command("memory", "store", "plumber", "Martha, on weekdays", "--source", "Boiler.md")
     database = Database(home / "state.db")
     records = LivesyncRecords(database, REMOTE)
@@ -52,7 +65,8 @@ def make(folder: Path) -> None:
     )
     records.quarantine("odd.md", "1-o", "Odd.md", "LIVESYNC_UNREADABLE", "no chunks")
     records.add_conflict("two.md", "Two.md", ("3-x", "3-y"), "Two (conflict).md")
-    records.add_trash("Gone.md", "0001-Gone.md", 5, "2024-03-05T10:00:00.000000Z", "deleted")
+    Trash(home / "livesync-trash", vault, records).keep("Gone.md", b"Gone.\n", 1, "deleted")
+    records.drop_trash(records.add_trash("Late.md", "0002-Late.md", 5, "2024-03-06", "deleted"))
     database.close()
 
 
@@ -60,6 +74,6 @@ if __name__ == "__main__":
     target = Path(sys.argv[1]).absolute()
     with tempfile.TemporaryDirectory() as name:
         make(Path(name))
-        with tarfile.open(target / "data-of-bb99bbc.tar.gz", "w:gz") as archive:
-            archive.add(Path(name) / "vault", "vault")
-            archive.add(Path(name) / "home", "home")
+        with tarfile.open(target / "data-of-102e0e6.tar.gz", "w:gz") as archive:
+            for entry in ("vault", "work", "home", "token"):
+                archive.add(Path(name) / entry, entry)
