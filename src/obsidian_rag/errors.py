@@ -34,6 +34,7 @@ the instance holds one sentence and the user's next step. For a failure of the c
 (`is_about_call`), `dispatch` sets `status` to the engine's own health.
 """
 
+import errno
 from typing import ClassVar, Literal, TypedDict, get_args
 
 # From good to bad.
@@ -306,6 +307,38 @@ def error_from(code: str, message: str, suggestion: str = "") -> ObsidianRagErro
 def unexpected(error: Exception, suggestion: str = "") -> IndexerFailed:
     """Wrap an unexpected exception, naming only its type: its text may quote a note."""
     return IndexerFailed(f"Something unexpected went wrong ({type(error).__name__}).", suggestion)
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether no space, or none of the user's share of it, is left."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def is_denied(error: OSError) -> bool:
+    """Whether permissions or a read-only disk are the reason."""
+    return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def disk_fault(
+    error: OSError, what: str, then: str = "run the command again", verb: str = "written"
+) -> ObsidianRagError:
+    """The error for a file or folder, `what`, that the system could not write.
+
+    `then` is the next step, once there is space or permission; `verb` is what was tried.
+    """
+    begin = what[:1].upper() + what[1:]
+    if is_disk_full(error):
+        return IndexerFailed(
+            f"The disk is full; {what} could not be {verb}.", f"Free some disk space, then {then}."
+        )
+    if is_denied(error):
+        return ReadOnly(
+            f"{begin} may not be {verb} ({error.strerror}).",
+            f"Change its permissions, then {then}.",
+        )
+    return IndexerFailed(
+        f"{begin} could not be {verb} ({error.strerror}).", f"Check the disk, then {then}."
+    )
 
 
 def worse(one: Status, other: Status) -> Status:

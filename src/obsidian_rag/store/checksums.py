@@ -71,7 +71,7 @@ def read(folder: Path) -> Record | None:
         raise Unreadable
     title, state, *lines = body.decode("utf-8", "surrogateescape").split("\n")
     if title != _TITLE:
-        return None  # of another version, which the next run replaces
+        raise Unreadable
     files = {}
     for line in lines:
         digest, size, mtime_ns, inode, path = line.split(" ", 4)

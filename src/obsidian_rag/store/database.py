@@ -1,6 +1,7 @@
 """The SQLite file: connection, transactions, key-value facts; distinguishes damage from bugs."""
 
 import contextlib
+import errno
 import logging
 import shutil
 import sqlite3
@@ -11,7 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from obsidian_rag.errors import IndexCorrupted, IndexerFailed, ObsidianRagError, ReadOnly
+from obsidian_rag.errors import (
+    IndexCorrupted,
+    IndexerFailed,
+    ObsidianRagError,
+    ReadOnly,
+    disk_fault,
+)
 from obsidian_rag.store.folder import own_folder
 from obsidian_rag.store.schema import (
     STATE,
@@ -41,6 +48,8 @@ _LOW_SPACE_BYTES = 100_000
 # A count is cached for this many times as long as it took.
 _COUNT_CACHE_FACTOR = 20
 _SHORT_READ = sqlite3.SQLITE_IOERR_SHORT_READ
+# The next step, once there is space or permission.
+GO_ON = "run `obsidian-rag sync`: it goes on where it stopped; searching works meanwhile"
 _SUGGESTION = "Run `obsidian-rag reindex`: it builds a new index and keeps what cannot be built."
 
 
@@ -317,19 +326,12 @@ def _to_domain_error(path: Path, error: sqlite3.DatabaseError) -> ObsidianRagErr
     if code not in _ENVIRONMENT_CODES or error.sqlite_errorcode == _SHORT_READ:
         return _damage_error(path, name)
     if code == sqlite3.SQLITE_FULL or shutil.disk_usage(path.parent).free < _LOW_SPACE_BYTES:
-        return IndexerFailed(
-            f"The disk is full; {path} could not be written.",
-            "Free some disk space and run `obsidian-rag sync`: it goes on where it stopped.",
-        )
+        return disk_fault(OSError(errno.ENOSPC, name), str(path), GO_ON)
     if code == sqlite3.SQLITE_READONLY:
-        return ReadOnly(
-            f"{path} may not be written: the file, its folder or its disk is read-only.",
-            "Searching works. To index, give yourself the right to write there.",
+        return disk_fault(
+            OSError(errno.EROFS, "it, its folder or its disk is read-only"), str(path), GO_ON
         )
-    return IndexerFailed(
-        f"{path} cannot be used ({name}).",
-        "Check free disk space and permissions, then run the command again.",
-    )
+    return disk_fault(OSError(errno.EIO, name), str(path), GO_ON, "used")
 
 
 def _primary_code(error: sqlite3.DatabaseError) -> int | None:

@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from obsidian_rag.errors import (
     IndexCorrupted,
-    IndexerFailed,
     IndexIncomplete,
     ObsidianRagError,
-    ReadOnly,
+    disk_fault,
+    is_denied,
+    is_disk_full,
 )
+from obsidian_rag.store.database import GO_ON
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
 
 REINDEX = "Run `obsidian-rag reindex` to build it anew."
 _FILE_NAME = re.compile(r"[\w-]+\.(?:lance|manifest|txn|arrow|bin|idx)\b")
-# "No permission" and "read-only file system".
-_DENIED_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
+_SYSTEM_ERROR = re.compile(r"\bos error (\d+)")
 _UNUSED_PACKAGE = "lance_namespace_urllib3_client"
 _import_lock = threading.Lock()
 T = TypeVar("T")
@@ -140,21 +141,21 @@ def _to_domain_error(error: BaseException, text: str) -> ObsidianRagError:
             "The index was made by another version of obsidian-rag, which cannot answer this.",
             "Run `obsidian-rag sync`, which builds it anew; a daemon does so by itself.",
         )
-    if "No space left" in text or "os error 28" in text:
-        return IndexerFailed(
-            "The disk is full; the index could not be written.",
-            "Free some space and run `obsidian-rag sync`: it goes on where it stopped.",
-        )
-    if any(f"os error {number}" in text for number in _DENIED_ERRNOS) or isinstance(
-        error, PermissionError
-    ):
-        return ReadOnly(
-            "The index may not be written: its folder or disk is read-only.",
-            "Give yourself the right to write to it, then run the command again.",
-        )
+    fault = _system_error(error, text)
+    if is_disk_full(fault) or is_denied(fault):
+        return disk_fault(fault, "the index", GO_ON)
     file = _FILE_NAME.search(text)
     where = f"{type(error).__name__}{f' in {file[0]}' if file else ''}"
     return IndexCorrupted(f"The index cannot be read ({where}).", REINDEX)
+
+
+def _system_error(error: BaseException, text: str) -> OSError:
+    """The system's error behind one of LanceDB's, which may have it only in its text."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error
+    found = _SYSTEM_ERROR.search(text)
+    number = int(found[1]) if found else errno.ENOSPC if "No space left" in text else 0
+    return OSError(number, os.strerror(number))
 
 
 def has_no_word_index(error: IndexCorrupted) -> bool:

@@ -215,11 +215,10 @@ class LinkFacts:
 
 
 def _link(row: tuple[object, ...]) -> Link:
-    root = Path(str(row[2]))
     return Link(
         link_id=str(row[0]),
         provider=str(row[1]),
-        root_path=root,
+        root_path=Path(str(row[2])),
         mode=str(row[3]),
         enabled=bool(row[4]),
         created_at=str(row[5]),
@@ -227,7 +226,7 @@ def _link(row: tuple[object, ...]) -> Link:
         last_scan_at=None if row[7] is None else str(row[7]),
         last_error=None if row[8] is None else str(row[8]),
         is_primary=bool(row[9]),
-        name=str(row[10] or root.name),
+        name=str(row[10]),
         include=_list(row[11]),
         exclude=_list(row[12]),
         is_paused=bool(row[13]),

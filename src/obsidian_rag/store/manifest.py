@@ -125,14 +125,6 @@ class Manifest:
         )
         return row is not None
 
-    def newest(self) -> str | None:
-        """Modification time of the most recently changed file."""
-        row = self._database.row(
-            "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', max(mtime_ns) / 1000000000, 'unixepoch')"
-            ' FROM vault_file_manifest WHERE "exists"'
-        )
-        return str(row[0]) if row and row[0] is not None else None
-
     def clear(self, link_id: str) -> None:
         """Forget every file of a vault."""
         self._database.run("DELETE FROM vault_file_manifest WHERE link_id = ?", (link_id,))

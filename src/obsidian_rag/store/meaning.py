@@ -11,7 +11,6 @@ the old one is removed when the new one is complete.
 """
 
 import contextlib
-import errno
 import os
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ import xxhash
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from obsidian_rag.errors import Busy, IndexerFailed, ReadOnly
+from obsidian_rag.errors import Busy, disk_fault
 from obsidian_rag.store.folder import own_folder
 from obsidian_rag.store.meaning_file import (
     HEAD_BYTES,
@@ -375,12 +374,5 @@ def _translate_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise IndexerFailed(
-                "The disk is full; meaning vectors could not be written.",
-                "Free some space; the rest is added afterwards.",
-            ) from error
-        raise ReadOnly(
-            f"Meaning vectors cannot be written to {folder} ({error.strerror}).",
-            "Searching works. To add them, give yourself the right to write there.",
-        ) from error
+        then = "run `obsidian-rag sync`: it adds the rest; searching works meanwhile"
+        raise disk_fault(error, f"the folder {folder} of meaning vectors", then) from error

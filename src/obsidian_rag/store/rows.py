@@ -13,8 +13,6 @@ from typing import Any
 
 from obsidian_rag.notes import Chunk, shown_chars, shown_text
 
-# Fields in the card between the tags and the flag for text that only word search uses.
-_FIELDS_BEFORE_FLAG = 8
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 
@@ -126,16 +124,9 @@ def card(row: ChunkRow) -> str:
 
 
 def found_row(text: str, card: str, chunk_id: str, words_only: str = "") -> FoundRow:
-    """A row from its text and card; cards of older versions end before the dates."""
-    title, aliases, path, tags, *others = json.loads(card)
+    """A row from its text and card."""
+    title, aliases, path, tags, *others, _, dates, layout = json.loads(card)
     called = names(title, aliases, path, text)
-    dates, layout = others[_FIELDS_BEFORE_FLAG + 1 :] or ((), ())
-    said: list[Any] = [
-        title,
-        tuple(aliases),
-        tuple(path),
-        tuple(tags),
-        *others[:_FIELDS_BEFORE_FLAG],
-    ]
-    said += [dates, layout, chunk_id]
+    lists: list[Any] = [tuple(aliases), tuple(path), tuple(tags)]
+    said = [title, *lists, *others, dates, layout, chunk_id]
     return FoundRow(text, words_only, called, *said)

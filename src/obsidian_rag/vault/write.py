@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from obsidian_rag.errors import IndexerFailed, NoteChanged, ReadOnly, SecurityViolation
+from obsidian_rag.errors import NoteChanged, SecurityViolation, disk_fault
 from obsidian_rag.vault.boundary import (
     READ_FLAGS,
     NotANote,
@@ -26,8 +26,6 @@ from obsidian_rag.vault.temporary import temporary_name
 
 _WINDOWS = os.name == "nt"
 CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 # Some disks accept times up to the year 2400; their nanoseconds overflow an SQLite integer.
 _LAST_MTIME_NS = 2**63 - 1
 
@@ -227,14 +225,4 @@ def told_plainly(rel: str) -> Iterator[None]:
         # Its folder: a missing file was found before.
         raise changed(rel, "is gone") from None
     except OSError as error:
-        if error.errno in _DENIED:
-            raise ReadOnly(
-                f"'{rel}' may not be written ({error.strerror}).", "Check its permissions."
-            ) from error
-        if error.errno in _DISK_FULL:
-            raise IndexerFailed(
-                f"The disk is full; '{rel}' is unchanged.", "Free some space and retry."
-            ) from error
-        raise IndexerFailed(
-            f"'{rel}' could not be written ({error.strerror}).", "Check the disk and retry."
-        ) from error
+        raise disk_fault(error, f"'{rel}'", "retry: it is unchanged") from error

@@ -1,7 +1,6 @@
 """The command tree, and the outer edge where every failure becomes a message."""
 
 import contextlib
-import errno
 import functools
 import sys
 from datetime import datetime
@@ -13,10 +12,11 @@ from typer.exceptions import TyperException
 from obsidian_rag import __version__
 from obsidian_rag.config import data_home
 from obsidian_rag.errors import (
-    IndexerFailed,
     InvalidArgument,
     ObsidianRagError,
-    ReadOnly,
+    disk_fault,
+    is_denied,
+    is_disk_full,
     unexpected,
 )
 from obsidian_rag.process import begin_process, discreet_traceback
@@ -46,8 +46,6 @@ from obsidian_rag.transports.cli import (
 from obsidian_rag.transports.cli.output import print_failure
 from obsidian_rag.transports.cli.streams import safe_streams, say
 
-_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 app = typer.Typer(
     name="obsidian-rag",
     no_args_is_help=True,
@@ -153,11 +151,8 @@ def _check_arguments(arguments: list[str]) -> None:
 
 def _to_domain_error(error: Exception) -> ObsidianRagError:
     """The error to report for an unexpected exception, whose text may quote a note."""
-    if isinstance(error, OSError) and error.errno in _DENIED:
-        place = error.filename or "A file"
-        return ReadOnly(f"{place} cannot be used ({error.strerror}).", "Check its permissions.")
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return IndexerFailed("The disk is full.", "Free some space and run the command again.")
+    if isinstance(error, OSError) and (is_denied(error) or is_disk_full(error)):
+        return disk_fault(error, error.filename or "a file", verb="used")
     log = data_home() / "logs" / "crash.log"
     hint = "Please report it with the command you ran; no log of it could be written."
     with contextlib.suppress(OSError):
