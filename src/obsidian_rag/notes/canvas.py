@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from obsidian_rag.notes.dates import parse_date
-from obsidian_rag.notes.lines import Body, find_fences, split_lines
+from obsidian_rag.notes.lines import LINE_END, Body, find_fences, split_lines
 from obsidian_rag.notes.links import file_title
 from obsidian_rag.notes.markdown import scan
 from obsidian_rag.notes.note import Heading, Link, LinkKind, Note, RagPolicy
 from obsidian_rag.notes.tags import unique_tags
 
 _ID = re.compile(r'"id"\s*+:\s*+("(?:[^"\\]|\\.)*+")')
-_LINE_END = re.compile(r"\r\n?|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ def _file_link(file: str, subpath: str, line: int) -> Link:
 
 
 def _find_id_lines(text: str) -> dict[str, int]:
-    ends = [match.end() for match in _LINE_END.finditer(text)]
+    ends = [match.end() for match in LINE_END.finditer(text)]
     lines: dict[str, int] = {}
     for match in _ID.finditer(text):
         try:

@@ -16,6 +16,7 @@ import yaml
 
 from obsidian_rag.notes.frontmatter import read_frontmatter, split_frontmatter
 from obsidian_rag.notes.identity import Relation, id_trouble, is_uuid, read_id, read_related
+from obsidian_rag.notes.lines import LINE_END
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -134,7 +135,6 @@ def _shape(event: yaml.Event) -> Shape | None:
 
 MAX_REL_CHARS = 100
 
-_LINE_END = re.compile(r"\r\n?|\n")
 _OPENING = re.compile(r"\ufeff?---[ \t]*+(?:[\r\n]|\Z)")
 _CLOSING = re.compile(r"(?:---|\.\.\.)[ \t]*+(?:\r\n?|\n)?\Z")
 _REST_OF_LINE = re.compile(r"(?:[ \t]++(?:#[^\r\n]*+)?+)?+(?:\r\n?|\n)")
@@ -229,7 +229,7 @@ def _read_block(text: str) -> _Block | None:
     values, error = read_frontmatter(yaml_text)
     if error:
         raise EditRefused(error)
-    opened, closing = _LINE_END.search(text), _CLOSING.search(text, 0, body)
+    opened, closing = LINE_END.search(text), _CLOSING.search(text, 0, body)
     assert opened is not None and closing is not None  # found by split_frontmatter
     return _Block(text, opened.end(), closing.start(), text[body:], opened[0], values)
 
@@ -363,7 +363,7 @@ def _find_next_line(block: _Block, at: int) -> int:
 
 
 def _with_new_block(text: str, *lines: str) -> str:
-    found = _LINE_END.search(text)
+    found = LINE_END.search(text)
     at = 1 if text.startswith("\ufeff") else 0
     block = _Block(text, at, at, text[at:], found[0] if found else "\n", {})
     result = text[:at] + block.lines("---", *lines, "---") + text[at:]

@@ -65,6 +65,8 @@ MARKS = (
     "\U00010a01-\U00010a3f\U00011000-\U00011fff\U00016af0-\U00016af4\U0001e944-\U0001e94a"
 )
 WORD = re.compile(rf"\w+(?:[{MARKS}\u200c\u200d]+\w*)*")
+# As in a key or a file name, where `_` stands between words.
+WORD_PART = re.compile(r"[^\W_]+")
 # Scripts that put no space between words: Chinese and Japanese, Thai, Lao, Burmese, Khmer.
 UNSPACED = (
     "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u3099-\u309f"
@@ -102,7 +104,7 @@ def folded(text: str) -> str:
     return _AM.sub(lambda found: _AM_LETTER[found[0]], plain)
 
 
-_LINE_END = re.compile(r"\r\n?|\n")
+LINE_END = re.compile(r"\r\n?|\n")
 _FENCE = re.compile(r"([\s>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+)(`{3,}+|~{3,}+)(.*)", re.DOTALL)
 _TICKS = re.compile(r"`+")
 
@@ -143,7 +145,7 @@ class Body:
 
 def split_lines(text: str) -> list[str]:
     """The lines of a file, without their ends; at least one."""
-    lines = _LINE_END.split(text) if "\r" in text else text.split("\n")
+    lines = LINE_END.split(text) if "\r" in text else text.split("\n")
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
     if lines[0].startswith("\ufeff"):

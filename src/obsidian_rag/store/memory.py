@@ -3,13 +3,12 @@
 A fact's vector is stored beside it with its embedder's fingerprint; it can always be recomputed.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from obsidian_rag.notes import WORD_PART
 from obsidian_rag.store.database import Database, now
 
-_WORD = re.compile(r"[^\W_]+")
 _COLUMNS = "key, value, source, created_at, updated_at, link_id"
 
 
@@ -95,11 +94,11 @@ def _word_overlap(query: str, fact: Fact) -> float:
     """The share of the words of `query` that the fact has; 1 if `query` is its key."""
     if query.strip().casefold() == fact.key.casefold():
         return 1.0
-    wanted = set(_WORD.findall(query.casefold()))
+    wanted = set(WORD_PART.findall(query.casefold()))
     if not wanted:
         return 0.0
     text = fact.text.casefold()
-    known = set(_WORD.findall(text))
+    known = set(WORD_PART.findall(text))
     # Scripts without spaces have no words to compare: match substrings instead.
     shared = sum(word in known or (not word.isascii() and word in text) for word in wanted)
     return shared / len(wanted)

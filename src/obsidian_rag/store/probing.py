@@ -4,11 +4,11 @@ A few rows are read without any index; then each index is queried for their valu
 does not find a row of the table is damaged, whatever its own metadata says.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from obsidian_rag.notes import WORD_PART
 from obsidian_rag.store.chunks import WORD_COLUMNS, WORD_INDEX, ChunkStore, quoted
 from obsidian_rag.store.lance import explained
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_WORD = re.compile(r"[^\W_]+")
 # The word index drops longer words, and shorter ones are everywhere.
 _WORD_LENGTHS = range(4, 31)
 _COLUMNS = ("chunk_id", *WORD_COLUMNS, "source_file", "dates", "tag_keys", "vector")
@@ -118,5 +117,7 @@ def _finds(query: Any, condition: str) -> bool:
 
 def _rarest_word(text: str) -> str | None:
     """The longest word: a long one is a rare one."""
-    words = [word for word in _WORD.findall(text) if len(word) in _WORD_LENGTHS and word.isascii()]
+    words = [
+        word for word in WORD_PART.findall(text) if len(word) in _WORD_LENGTHS and word.isascii()
+    ]
     return max(words, key=len, default=None)

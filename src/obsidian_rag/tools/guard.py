@@ -38,7 +38,7 @@ from itertools import takewhile
 from typing import TypedDict
 
 from obsidian_rag.engine import Engine
-from obsidian_rag.notes import EVERYTHING, RagPolicy, Scope, sensitive_categories
+from obsidian_rag.notes import EVERYTHING, WORD_PART, RagPolicy, Scope, sensitive_categories
 
 # A note by link id and path.
 NoteKey = tuple[str, str]
@@ -55,7 +55,6 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|[\r\n]+")
 _MARKER = re.compile(r"^(?:[\s>]|[-*+]\s|\d{1,9}[.)]\s|\[.\]\s)+")
 _EMPHASIS = re.compile(r"\*\*|__|~~|`")
 _WIKILINK = re.compile(r"!?\[\[(?:[^\[\]|]*+\|)?([^\[\]|]*+)\]\]")
-_WORD = re.compile(r"[^\W_]+")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _OWED_TO = re.compile(
     r"\b(?:owe[ds]?|debt)\b(?:\s+(?:to|about|[^\w\s]?\d[\w.,]*))*"
@@ -291,8 +290,8 @@ def _key(category: str, sentence: str, matched: Sequence[str]) -> str:
         creditor = list(takewhile(lambda word: word[0].isupper(), owed[1].split()))
         if creditor:
             return _slug(" ".join(["debt to", *creditor]))
-    known = {word for pattern in matched for word in _WORD.findall(pattern.casefold())}
-    words = [word for word in _WORD.findall(sentence) if word.casefold() not in known]
+    known = {word for pattern in matched for word in WORD_PART.findall(pattern.casefold())}
+    words = [word for word in WORD_PART.findall(sentence) if word.casefold() not in known]
     names = [word for word in words[1:] if word[0].isupper() and len(word) > 1]
     long = [word for word in words if len(word) >= _MIN_KEY_WORD_CHARS and not word.isdigit()]
     ranked = [*names, *sorted(long, key=len, reverse=True)]
@@ -301,7 +300,7 @@ def _key(category: str, sentence: str, matched: Sequence[str]) -> str:
 
 
 def _slug(text: str) -> str:
-    return "_".join(_WORD.findall(text.casefold()))[:_MAX_KEY_CHARS].rstrip("_")
+    return "_".join(WORD_PART.findall(text.casefold()))[:_MAX_KEY_CHARS].rstrip("_")
 
 
 def _shorten(sentence: str) -> str:

@@ -14,7 +14,16 @@ from itertools import pairwise
 from typing import Protocol
 
 from obsidian_rag.engine import Engine, list_notes
-from obsidian_rag.notes import MARKS, Heading, Note, RagPolicy, file_title, kind_of, parse_date
+from obsidian_rag.notes import (
+    LINE_END,
+    MARKS,
+    Heading,
+    Note,
+    RagPolicy,
+    file_title,
+    kind_of,
+    parse_date,
+)
 from obsidian_rag.tools.access import with_known_vaults
 from obsidian_rag.tools.guard import (
     AGENT,
@@ -26,7 +35,6 @@ from obsidian_rag.tools.guard import (
     judge,
 )
 
-_LINE_END = re.compile(r"\r\n?|\n")
 _TAG = re.compile(rf"#([\w{MARKS}\u200c\u200d/-]+)")
 _TAG_LINE = re.compile(r"^tags?: (.*)$", re.MULTILINE)
 _TAG_WORD = re.compile(rf"[\w{MARKS}\u200c\u200d/-]+")
@@ -258,7 +266,7 @@ def media_type(path: str) -> str:
 
 def split_note(text: str) -> list[str]:
     """The lines of a note's file; a final line end does not start another line."""
-    lines = _LINE_END.split(text)
+    lines = LINE_END.split(text)
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
     return lines

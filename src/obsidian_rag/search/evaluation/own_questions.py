@@ -4,7 +4,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from obsidian_rag.notes import Link, LinkKind, Note, NoteNames, file_title, kind_of
+from obsidian_rag.notes import LINE_END, Link, LinkKind, Note, NoteNames, file_title, kind_of
 from obsidian_rag.search.evaluation.golden import Question
 from obsidian_rag.search.words import question_words
 
@@ -15,7 +15,6 @@ _MIN_SENTENCE_WORDS = 5
 _MIN_LINK_WORDS, _MAX_LINK_WORDS = 2, 12
 _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])")
-_LINE_END = re.compile(r"\r\n?|\n")
 _LINK = re.compile(r"!?\[\[([^\[\]]+)\]\]|!?\[([^\[\]]*)\]\(([^()\s]*)\)")
 # Characters that the query language or Markdown would interpret.
 _MARKS = re.compile(r"[\x00\"“”„«»*_`>|#~=:\[\]]+|(?<!\S)[-+]+|https?\S+")
@@ -111,7 +110,7 @@ def _link_questions(
 
 def _link_sentences(note: Note) -> Iterator[tuple[Link, str]]:
     """Sentences with exactly one link to a note; a NUL replaces the link."""
-    lines = _LINE_END.split(note.text) if kind_of(note.path).is_plain_text else []
+    lines = LINE_END.split(note.text) if kind_of(note.path).is_plain_text else []
     by_line: dict[int, list[Link]] = {}
     for link in note.links:
         if note.body_line <= link.line <= len(lines):
