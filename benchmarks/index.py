@@ -113,7 +113,7 @@ def chunks_of(engine: Engine, root: Path) -> list[str]:
     texts = []
     for path in root.rglob("*.md"):
         note = parse_note(path.relative_to(root).as_posix(), path.read_text("utf-8", "replace"))
-        for chunk in chunk_note(note, engine.limits):
+        for chunk in chunk_note(note, engine.parts.limits):
             texts.append(embedding_text(note.title, chunk.heading_path, chunk.text))
     return texts
 
@@ -137,12 +137,12 @@ def bytes_below(folder: Path) -> int:
 
 def indexed(home: Path, root: Path, *, is_related: bool = True) -> tuple[float, float]:
     """Seconds and peak megabytes of a first index, in a process of its own."""
-    unrelated = "Engine.relations_writer = lambda self: contextlib.nullcontext();"
+    unrelated = "Parts.relations_writer = lambda self: contextlib.nullcontext();"
     program = (
         "import contextlib, time;"
         "from obsidian_rag.config import load;"
         "from obsidian_rag.engine import Engine, run_index;"
-        "from obsidian_rag.index import Mode;"
+        "from obsidian_rag.index import Mode, Parts;"
         f"{'' if is_related else unrelated}"
         "engine = Engine(load());"
         "engine.embedder.embed_query('warm');"
@@ -179,7 +179,8 @@ def bare_index(home: Path, root: Path) -> float:
     engine = Engine(load({"vault_path": str(root)}, {"OBSIDIAN_RAG_HOME": str(home)}))
     with closing(engine):
         place = replace(
-            Workplace.of(engine, engine.vaults.remember_primary(), None), embedder=NoEmbedder()
+            Workplace.of(engine.parts, engine.vaults.remember_primary(), None),
+            embedder=NoEmbedder(),
         )
         run = IndexRun(place, lambda _: None, lambda: False)
         return best(lambda: run.run(Mode.FULL), times=1)

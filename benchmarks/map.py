@@ -21,8 +21,8 @@ from tests.page.site import Site, new_window, sign_in
 from obsidian_rag import config
 from obsidian_rag.engine import Engine
 from obsidian_rag.notes import file_title
-from obsidian_rag.relations import Card, DrawnMap, NoteGraph
-from obsidian_rag.relations.note_map import Tie, vault_graph
+from obsidian_rag.relations import Card
+from obsidian_rag.relations.map import DrawnMap, NoteGraph, Tie, vault_graph
 
 CHROMIUM = "/usr/bin/chromium"
 MARKS = ("<!-- map benchmark -->", "<!-- end of map benchmark -->")
@@ -127,7 +127,7 @@ def main() -> None:
     lines = ["| layout | notes | ties | anew | after an edit |", "|---|---|---|---|---|", told]
     if chosen.home:
         engine = Engine(config.load({}, {"OBSIDIAN_RAG_HOME": str(chosen.home)}))
-        lines.append(timed_layout(engine.config.vault_root.name, vault_graph(engine))[1])
+        lines.append(timed_layout(engine.config.vault_root.name, vault_graph(engine.relations))[1])
         engine.close()
     lines += [
         "",

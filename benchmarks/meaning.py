@@ -169,7 +169,7 @@ def search_rows(engine: Engine, root: Path) -> list[tuple[str, str]]:
 
 def fill(engine: Engine) -> tuple[int, int]:
     """Give every chunk as many vectors as the model would, drawn by chance."""
-    store, embedder = engine.transformer.store, engine.transformer.embedder
+    store, embedder = engine.parts.transformer.store, engine.parts.transformer.embedder
     assert store is not None and embedder is not None
     chance = np.random.default_rng(1)
     chunks = records = 0

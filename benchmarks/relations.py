@@ -23,7 +23,8 @@ from benchmarks.index import CACHE, best, made_vault, put_between, shared_vaults
 
 from obsidian_rag.config import RelationsSettings, Settings, load
 from obsidian_rag.engine import Engine, run_index
-from obsidian_rag.index import Mode, add_meaning
+from obsidian_rag.index import Mode
+from obsidian_rag.index.meaning import add_meaning
 from obsidian_rag.index.relate import read_for_relations
 from obsidian_rag.notes import ChunkLimits, parse_note
 from obsidian_rag.relations import (
@@ -36,11 +37,9 @@ from obsidian_rag.relations import (
 from obsidian_rag.relations.explain import explain
 from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.packed import Kind
-from obsidian_rag.relations.rows import Rows
-from obsidian_rag.relations.rows_file import open_rows
+from obsidian_rag.relations.rows import Rows, open_rows
 from obsidian_rag.relations.score import related, weights_of
-from obsidian_rag.relations.signals import kind_of
-from obsidian_rag.relations.source import note_source
+from obsidian_rag.relations.signals import kind_of, note_source
 from obsidian_rag.vault import NoteFile, Rules, Vault
 
 MARKS = ("<!-- relations benchmark -->", "<!-- end of relations benchmark -->")
@@ -287,14 +286,19 @@ def held_out(root: Path, limit: int, models: Path | None) -> Iterator[tuple[str,
             config = load({"vault_path": str(root), **flags}, {"OBSIDIAN_RAG_HOME": str(home)})
             with closing(Engine(config)) as engine:
                 run_index(engine, Mode.SYNC)
-                yield name, links_found(engine, limit, lambda _done, _total: None, is_static=True)
+                yield (
+                    name,
+                    links_found(
+                        engine.relations, limit, lambda _done, _total: None, is_static=True
+                    ),
+                )
         if models is not None:
             say(f"{root.name}: meaning vectors …")
             config = load({"vault_path": str(root)}, {"OBSIDIAN_RAG_HOME": str(home)})
             with closing(Engine(config)) as engine:
-                add_meaning(engine, lambda _: None, lambda: False)
-                assert (relations_state(engine) or {})["vectors"] == "meaning"
-                yield BY_MEANING, links_found(engine, limit, lambda _done, _total: None)
+                add_meaning(engine.parts, lambda _: None, lambda: False)
+                assert (relations_state(engine.relations) or {})["vectors"] == "meaning"
+                yield BY_MEANING, links_found(engine.relations, limit, lambda _done, _total: None)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

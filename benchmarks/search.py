@@ -268,7 +268,7 @@ def own_times(engine: Engine, root: Path) -> dict[str, tuple[float, float] | Non
         asked = partial(answer, engine, filters)
         times[name] = timed(asked, made_questions(root, len(times)))
     questions = made_questions(root)
-    vectors = {text: engine.query_vector(text) for text in questions}
+    vectors = {text: engine.parts.embedding.query_vector(text) for text in questions}
 
     def by_store(text: str) -> None:
         lookup = Lookup(engine.chunks)

@@ -11,8 +11,9 @@ import pytest
 from tests.scripts import imported
 
 from obsidian_rag import __version__
-from obsidian_rag.config import LivesyncSettings
-from obsidian_rag.tools import TOOLS, schemas
+from obsidian_rag.config.settings import LivesyncSettings
+from obsidian_rag.tools import TOOLS
+from obsidian_rag.tools.dispatch import schemas
 
 PLUGIN = Path(__file__).parent.parent / "plugins" / "openclaw"
 SOURCES = sorted((PLUGIN / "src").glob("*.ts"))

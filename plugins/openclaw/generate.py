@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from obsidian_rag import __version__
-from obsidian_rag.tools import TOOLS, Tool, schemas
+from obsidian_rag.tools import TOOLS, Tool
+from obsidian_rag.tools.dispatch import schemas
 
 PLUGIN = Path(__file__).parent
 MANIFEST = "openclaw.plugin.json"

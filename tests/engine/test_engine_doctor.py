@@ -6,7 +6,8 @@ from pathlib import Path
 
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine, examine, run_index
-from obsidian_rag.index import Finding, Mode
+from obsidian_rag.health import Finding
+from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

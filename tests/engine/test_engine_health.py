@@ -20,9 +20,9 @@ from obsidian_rag.errors import (
     OllamaUnreachable,
     Status,
 )
-from obsidian_rag.index import HealthFacts, VaultFacts, VaultPlace, assess
-from obsidian_rag.index.brake import Away
-from obsidian_rag.index.health import Unfinished
+from obsidian_rag.health import HealthFacts, VaultFacts, VaultPlace, assess
+from obsidian_rag.health.brake import Away
+from obsidian_rag.health.facts import Unfinished
 
 OLLAMA = OllamaUnreachable("Ollama does not answer.", "Start it.")
 GONE = IndexNotFound("There is no index.", "Run index.")

@@ -22,10 +22,10 @@ from tests.waiting import PATIENCE_S
 from obsidian_rag import config, errors
 from obsidian_rag.engine import Bus, Engine, Event, Job, run_index
 from obsidian_rag.engine.events import EventKind
-from obsidian_rag.engine.job import JobStatus, job_fields
+from obsidian_rag.engine.job import JobStatus, Precedence, RunOrder, job_fields
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.errors import Busy, NotFound, error_from
-from obsidian_rag.index import Mode, Phase, Precedence, Progress, RunOrder
+from obsidian_rag.index import Mode, Phase, Progress
 from obsidian_rag.store import writer_lock
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -220,12 +220,16 @@ def test_a_job_as_events_and_tools_show_it(live: Live, make_vault: MakeVault) ->
 
 def test_an_import_that_gave_way_goes_on_counting_and_its_wait_is_not_work() -> None:
     job = Job(RunOrder(Mode.SYNC, link_id="x"), is_requested=False, began=time.monotonic() - 10)
-    job = job.moved_on(Progress(Phase.SCANNING, 900, 0)).moved_on(Progress(Phase.STORING, 300, 900))
+    job = job.with_progress(Progress(Phase.SCANNING, 900, 0)).with_progress(
+        Progress(Phase.STORING, 300, 900)
+    )
     waiting = job.interrupted()
     worked_s = waiting.worked_s
     assert worked_s >= 10
     assert (waiting.worked_s, waiting.stored) == (worked_s, job.stored)
-    again = replace(waiting, began=time.monotonic()).moved_on(Progress(Phase.STORING, 100, 600))
+    again = replace(waiting, began=time.monotonic()).with_progress(
+        Progress(Phase.STORING, 100, 600)
+    )
     assert again.stored == again.progress == Progress(Phase.STORING, 400, 900)
     assert again.worked_s >= worked_s
     assert replace(again, began=None).interrupted().stored_before == 400
@@ -553,7 +557,8 @@ import sys, threading
 from obsidian_rag.config import load
 from obsidian_rag.engine.events import Bus, EventKind
 from obsidian_rag.engine.jobs import Jobs
-from obsidian_rag.index import Mode, Precedence
+from obsidian_rag.index import Mode
+from obsidian_rag.engine.job import Precedence
 
 bus = Bus()
 bus.subscribe(lambda event: print(event.data.get("phase"), flush=True))

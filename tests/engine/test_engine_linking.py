@@ -20,10 +20,12 @@ from obsidian_rag.engine.linking import (
 )
 from obsidian_rag.errors import InvalidArgument, NotFound, ObsidianRagError, ReadOnly, VaultAway
 from obsidian_rag.index import IndexResult, Progress
-from obsidian_rag.relations import memory_index, similar_titles
+from obsidian_rag.relations import similar_titles
+from obsidian_rag.relations.query import memory_index
 from obsidian_rag.store import Link, LinkFacts, Links, Queue
 from obsidian_rag.tools import OWNER, TOOLS, run
 from obsidian_rag.tools.dispatch import OWNER_TOOLS
+from obsidian_rag.tools.note_files import note_files
 
 PRIMARY = {
     "Pond.md": "# Pond\n\nThe pond has newts and water lilies. See [[Shared]].",
@@ -121,13 +123,13 @@ def test_notes_of_one_name_are_told_apart(made: Engine, other: Path) -> None:
     assert (data["vault"], data["vault_label"]) == ("Stones", "Linked vault (read-only)")
     with pytest.raises(NotFound, match="Nothing"):
         call(made, "obsidian_rag_read", {"note": "Pond", "vault": "Nothing"})
-    assert made.vaults.files("Stones").is_there("Rocks/Newts.md")
+    assert note_files(made, "Stones").is_there("Rocks/Newts.md")
 
 
 def test_links_between_notes_stay_in_their_vault(made: Engine, other: Path) -> None:
     link = add_link(made, str(other))
     sync_link(made, link.link_id)
-    loaded = memory_index(made)
+    loaded = memory_index(made.relations)
     primary = made.vaults.primary.link_id
     slots = loaded.by_path
     assert loaded.graph.outgoing[slots[primary, "Pond.md"]] == {slots[primary, "Shared.md"]}
@@ -151,8 +153,8 @@ def test_related_notes_cross_vaults_unless_told_otherwise(made: Engine, other: P
 
 def test_titles_are_looked_for_where_relations_are_written(made: Engine, other: Path) -> None:
     sync_link(made, add_link(made, str(other)).link_id)
-    assert similar_titles(made, "Granite", 5) == []
-    assert similar_titles(made, "Shared", 1) == [("Shared.md", "Shared", 1.0)]
+    assert similar_titles(made.relations, "Granite", 5) == []
+    assert similar_titles(made.relations, "Shared", 1) == [("Shared.md", "Shared", 1.0)]
 
 
 def test_a_reindex_rebuilds_every_vault(made: Engine, other: Path) -> None:
@@ -161,7 +163,7 @@ def test_a_reindex_rebuilds_every_vault(made: Engine, other: Path) -> None:
     before = made.chunks.count()
     result = run_index(made, "reindex")
     assert (result.indexed_files, made.chunks.count()) == (5, before)
-    assert len(memory_index(made).by_path) == 5
+    assert len(memory_index(made.relations).by_path) == 5
     assert ("Stones", "Rocks/Granite.md") in found(made, "coarse granite")
     assert run_index(made, "sync").tally.touched == 0
 
@@ -303,7 +305,7 @@ def test_a_link_that_is_removed_leaves_nothing_but_its_files(made: Engine, other
         assert rows == []
     assert made.chunks.paths(link.link_id) == set()
     assert {vault for vault, _ in found(made, "newts granite")} == {"vault"}
-    assert len(memory_index(made).by_path) == 2
+    assert len(memory_index(made.relations).by_path) == 2
     with pytest.raises(NotFound):
         link_status(made, link.link_id)
     assert run_index(made, "sync").tally.touched == 0

@@ -11,6 +11,7 @@ from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.errors import NotFound
 from obsidian_rag.index import Mode
 from obsidian_rag.store import Links
+from obsidian_rag.vault import configured_vault
 
 
 def test_threads_that_meet_at_the_first_use_share_one_database(
@@ -48,6 +49,6 @@ def test_a_vault_of_the_settings_gets_its_link_id_with_the_first_index(
     assert link is not None
     assert [vault.link_id for vault in one.vaults] == [link.link_id]
     assert one.vaults.one() == one.vaults.one(link.link_id)
-    assert one.vaults.configured.link_id == ""
+    assert configured_vault(one.config).link_id == ""
     with pytest.raises(NotFound):
         one.vaults.one("another")

@@ -7,7 +7,8 @@ import pytest
 from tests.engine.transformers import install, words
 
 from obsidian_rag.engine import Engine, run_index
-from obsidian_rag.index import MeaningPass, Mode, add_meaning
+from obsidian_rag.index import MeaningPass, Mode
+from obsidian_rag.index.meaning import add_meaning
 from obsidian_rag.relations import links_found, related_notes, relations_state
 from obsidian_rag.relations.packed import Kind
 from obsidian_rag.store import embedded_chunks
@@ -26,22 +27,22 @@ def made(engine: MakeEngine, make_vault: MakeVault, home: Path) -> Engine:
 
 
 def add_all(engine: Engine) -> None:
-    add_meaning(engine, lambda _: None, lambda: False)
+    add_meaning(engine.parts, lambda _: None, lambda: False)
 
 
 def state(engine: Engine) -> tuple[object, object]:
-    found = relations_state(engine) or {}
+    found = relations_state(engine.relations) or {}
     return found.get("vectors"), found.get("with_meaning")
 
 
 def kinds(engine: Engine) -> tuple[Kind, Kind]:
     """By what a note and a text are compared."""
-    note = related_notes(engine, note="n00.md").kind
-    return note, related_notes(engine, text=words(1)).kind
+    note = related_notes(engine.relations, note="n00.md").kind
+    return note, related_notes(engine.relations, text=words(1)).kind
 
 
 def scores(engine: Engine) -> list[tuple[str, float]]:
-    answer = related_notes(engine, note="n00.md")
+    answer = related_notes(engine.relations, note="n00.md")
     return [(one.found.card.path, one.found.score) for one in answer.notes]
 
 
@@ -50,17 +51,17 @@ def test_the_pass_changes_related_notes_over_and_status_tells(made: Engine) -> N
     assert kinds(made) == (Kind.STATIC, Kind.STATIC)
     looks = sum(1 for _ in embedded_chunks(made.chunks))
     stops = iter([False] * (looks + 8))
-    MeaningPass(made, lambda _: None).run(lambda: next(stops, True))
+    MeaningPass(made.parts, lambda _: None).run(lambda: next(stops, True))
     vectors, with_meaning = state(made)
     assert vectors == "static"
     assert isinstance(with_meaning, int)
     assert 0 < with_meaning < 20
-    assert related_notes(made, note="n00.md").in_use.meant == with_meaning
+    assert related_notes(made.relations, note="n00.md").in_use.meant == with_meaning
     assert kinds(made) == (Kind.STATIC, Kind.STATIC)
     add_all(made)
     assert state(made) == ("meaning", 20)
     assert kinds(made) == (Kind.MEANING, Kind.MEANING)
-    assert links_found(made, 10, lambda *_: None).links == 0
+    assert links_found(made.relations, 10, lambda *_: None).links == 0
 
 
 def test_a_changed_and_a_new_note_follow_with_the_next_pass(made: Engine) -> None:
@@ -69,10 +70,10 @@ def test_a_changed_and_a_new_note_follow_with_the_next_pass(made: Engine) -> Non
     (made.config.vault_root / "new.md").write_text(f"# New\n\n{words(78)}\n")
     run_index(made, Mode.SYNC)
     assert state(made) == ("meaning", 20)
-    assert related_notes(made, note="new.md").kind is Kind.STATIC
+    assert related_notes(made.relations, note="new.md").kind is Kind.STATIC
     add_all(made)
     assert state(made) == ("meaning", 21)
-    assert related_notes(made, note="new.md").kind is Kind.MEANING
+    assert related_notes(made.relations, note="new.md").kind is Kind.MEANING
 
 
 def test_without_its_transformer_notes_are_compared_by_static_vectors(
@@ -91,7 +92,7 @@ def test_indexes_that_are_made_again_have_their_meaning_vectors_at_once(
 ) -> None:
     add_all(made)
     before = scores(made)
-    made.relations.let_go()
+    made.relations.kept.close()
     for suffix in ("", "-wal", "-shm"):
         (home / f"relations.db{suffix}").unlink(missing_ok=True)
     if is_damaged:

@@ -23,13 +23,12 @@ from obsidian_rag.relations import (
     RelatedAnswer,
     format_of,
     links_found,
-    memory_index,
     related_notes,
     relations_state,
     similar_titles,
 )
-from obsidian_rag.relations.query import relation_troubles
-from obsidian_rag.relations.rows_file import open_rows
+from obsidian_rag.relations.query import memory_index, relation_troubles
+from obsidian_rag.relations.rows import open_rows
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -56,7 +55,7 @@ def paths(answer: RelatedAnswer) -> list[str]:
 
 
 def asked(engine: Engine, note: str = "Pond.md") -> list[str]:
-    return paths(related_notes(engine, note=note))
+    return paths(related_notes(engine.relations, note=note))
 
 
 def vault(engine: Engine) -> Path:
@@ -69,29 +68,29 @@ def write(engine: Engine, path: str, text: str) -> None:
 
 
 def known(engine: Engine) -> set[str]:
-    return {path for _, path in memory_index(engine).by_path}
+    return {path for _, path in memory_index(engine.relations).by_path}
 
 
 def test_an_index_run_relates_the_notes_too(made: Engine, home: Path) -> None:
     assert (home / FILE).exists()
     assert asked(made)[0] == "Bog.md"
-    state = relations_state(made)
+    state = relations_state(made.relations)
     assert state is not None
     assert state["notes"] == 4
     assert state["updated_at"] is not None
 
 
 def test_a_sync_that_changes_nothing_does_not_touch_the_indexes(made: Engine, home: Path) -> None:
-    before = relations_state(made)
+    before = relations_state(made.relations)
     assert run_index(made, Mode.SYNC).tally.unchanged == 4
-    assert relations_state(made) == before
+    assert relations_state(made.relations) == before
 
 
 def test_indexes_are_loaded_once_and_follow_what_is_written(made: Engine) -> None:
-    loaded = memory_index(made)
+    loaded = memory_index(made.relations)
     write(made, "Marsh.md", "# Marsh\n\nfox sedge and marsh marigold\n")
     run_index(made, Mode.SYNC)
-    assert memory_index(made) is loaded
+    assert memory_index(made.relations) is loaded
     assert "Marsh.md" in asked(made)
 
 
@@ -132,7 +131,7 @@ def test_folders_excluded_since_are_left_out_by_the_next_sync(
     assert run_index(again, Mode.SYNC).tally.unchanged == 4
     assert known(again) == {"Pond.md", "Bog.md", "Bread.md"}
     with pytest.raises(NotFound):
-        related_notes(again, note="Garden/Rain.md")
+        related_notes(again.relations, note="Garden/Rain.md")
 
 
 def test_indexes_made_otherwise_are_made_again_when_they_are_asked(
@@ -149,7 +148,7 @@ def test_a_stopped_run_leaves_its_work_to_the_next(
     times = itertools.count()
     run_index(made, Mode.FULL, stop=lambda: next(times) > 40)
     run_index(made, Mode.SYNC)
-    assert memory_index(made).count == 300
+    assert memory_index(made.relations).count == 300
 
 
 def test_a_vault_that_was_really_emptied_has_no_related_notes(made: Engine) -> None:
@@ -157,7 +156,7 @@ def test_a_vault_that_was_really_emptied_has_no_related_notes(made: Engine) -> N
     shutil.rmtree(root)
     root.mkdir()
     run_index(made, Mode.REINDEX, accepts_removals=True)
-    assert memory_index(made).count == 0
+    assert memory_index(made.relations).count == 0
 
 
 def truncate(file: Path) -> None:
@@ -255,8 +254,8 @@ def test_nothing_is_related_before_the_first_index(
 ) -> None:
     made = engine(make_vault(NOTES))
     with pytest.raises(IndexNotFound):
-        related_notes(made, note="Pond.md")
-    assert relations_state(made) in (None, {"notes": 0, "updated_at": None})
+        related_notes(made.relations, note="Pond.md")
+    assert relations_state(made.relations) in (None, {"notes": 0, "updated_at": None})
 
 
 def test_a_living_process_asks_its_worker_to_make_them(made: Engine, home: Path) -> None:
@@ -266,13 +265,13 @@ def test_a_living_process_asks_its_worker_to_make_them(made: Engine, home: Path)
     jobs = Jobs(made.config, bus)
     made.live = Live(bus, jobs, Health(bus))
     with pytest.raises(IndexNotFound):
-        related_notes(made, note="Pond.md")
+        related_notes(made.relations, note="Pond.md")
     assert jobs.active is not None
     assert jobs.active.order.mode is Mode.SYNC
 
 
 def test_a_note_is_asked_with_reasons_and_both_passages(made: Engine) -> None:
-    answer = related_notes(made, note="Pond.md")
+    answer = related_notes(made.relations, note="Pond.md")
     assert (answer.source, answer.compared, answer.is_private) == ("Pond.md", 4, False)
     first = answer.notes[0]
     assert first.found.shared_tags == ("water",)
@@ -286,12 +285,12 @@ def test_a_note_is_asked_with_reasons_and_both_passages(made: Engine) -> None:
 
 
 def test_passages_are_read_only_when_wanted(made: Engine) -> None:
-    answer = related_notes(made, note="Pond.md", with_passages=False)
+    answer = related_notes(made.relations, note="Pond.md", with_passages=False)
     assert {(one.passage, one.source_passage) for one in answer.notes} == {(None, None)}
 
 
 def test_a_text_is_asked_like_a_note(made: Engine) -> None:
-    answer = related_notes(made, text="marsh marigold and sedge")
+    answer = related_notes(made.relations, text="marsh marigold and sedge")
     assert set(paths(answer)[:2]) == {"Pond.md", "Bog.md"}
     assert answer.source is None
     assert answer.notes[0].source_passage is None
@@ -299,20 +298,23 @@ def test_a_text_is_asked_like_a_note(made: Engine) -> None:
 
 
 def test_tags_alone_are_enough_and_unknown_words_are_not(made: Engine) -> None:
-    assert set(paths(related_notes(made, text="qqqq", tags=["#water"]))) >= {"Pond.md", "Bog.md"}
+    assert set(paths(related_notes(made.relations, text="qqqq", tags=["#water"]))) >= {
+        "Pond.md",
+        "Bog.md",
+    }
     with pytest.raises(InvalidArgument):
-        related_notes(made, text="the of and")
+        related_notes(made.relations, text="the of and")
 
 
 def test_a_note_that_is_not_there_is_not_found(made: Engine) -> None:
     with pytest.raises(NotFound):
-        related_notes(made, note="Nowhere.md")
+        related_notes(made.relations, note="Nowhere.md")
 
 
 def test_linked_notes_are_hidden_and_counted(made: Engine) -> None:
-    hidden = related_notes(made, note="Garden/Rain.md")
+    hidden = related_notes(made.relations, note="Garden/Rain.md")
     assert ("Pond.md" in paths(hidden), hidden.hidden) == (False, 1)
-    shown = related_notes(made, note="Garden/Rain.md", hide_linked=False)
+    shown = related_notes(made.relations, note="Garden/Rain.md", hide_linked=False)
     assert ("Pond.md" in paths(shown), shown.hidden) == (True, 0)
 
 
@@ -322,35 +324,36 @@ def test_the_seeds_profile_has_no_links_to_hide_but_relations(
     notes = {**NOTES, "Bog.md": f"---\nid: {OTHER}\nrelated: [{ID}]\n---\nfox sedge\n"}
     made = engine(make_vault(notes), {"relations.profile": "seed"})
     run_index(made, Mode.FULL)
-    answer = related_notes(made, note="Bog.md")
+    answer = related_notes(made.relations, note="Bog.md")
     assert ("Pond.md" in paths(answer), answer.hidden) == (True, 0)
-    hidden = related_notes(made, note="Bog.md", hide_linked=True)
+    hidden = related_notes(made.relations, note="Bog.md", hide_linked=True)
     assert ("Pond.md" in paths(hidden), hidden.hidden) == (False, 1)
-    assert related_notes(made, note="Garden/Rain.md", hide_linked=True).hidden == 0
+    assert related_notes(made.relations, note="Garden/Rain.md", hide_linked=True).hidden == 0
 
 
 def test_the_most_notes_that_are_wanted(made: Engine) -> None:
-    assert len(related_notes(made, note="Pond.md", limit=1).notes) == 1
+    assert len(related_notes(made.relations, note="Pond.md", limit=1).notes) == 1
 
 
 def test_a_text_is_related_by_words_when_the_embedder_is_down(
     made: Engine, engine: MakeEngine
 ) -> None:
     down = {"embedding.provider": "ollama", "embedding.base_url": "http://127.0.0.1:9"}
-    answer = related_notes(engine(vault(made), down), text="marsh marigold")
+    answer = related_notes(engine(vault(made), down).relations, text="marsh marigold")
     assert set(paths(answer)[:2]) == {"Pond.md", "Bog.md"}
 
 
 def test_a_few_changed_notes_are_taken_up_at_once(made: Engine) -> None:
     write(made, "Marsh.md", "# Marsh\n\nfox sedge and marsh marigold\n")
-    assert relate_now(made, ["Marsh.md"]) == (1, 0)
+    assert relate_now(made.parts, made.vaults.primary, ["Marsh.md"]) == (1, 0)
     assert "Marsh.md" in asked(made)
 
 
 def test_nothing_is_taken_up_before_notes_are_related(
     engine: MakeEngine, make_vault: MakeVault, home: Path
 ) -> None:
-    assert relate_now(engine(make_vault(NOTES)), ["Pond.md"]) is None
+    made = engine(make_vault(NOTES))
+    assert relate_now(made.parts, made.vaults.primary, ["Pond.md"]) is None
     assert not (home / FILE).exists()
 
 
@@ -361,12 +364,12 @@ def test_damage_is_no_reason_for_an_edit_to_fail(
     made.close()
     damage(settled(home))
     write(made, "Pond.md", "# Pond\n\nfox sedge\n")
-    assert relate_now(made, ["Pond.md"]) is None
+    assert relate_now(made.parts, made.vaults.primary, ["Pond.md"]) is None
     assert "Bog.md" in asked(made)
 
 
 def test_titles_are_matched_by_their_letters(made: Engine) -> None:
-    (first, *_) = similar_titles(made, "rain gardn", 5)
+    (first, *_) = similar_titles(made.relations, "rain gardn", 5)
     assert first[:2] == ("Garden/Rain.md", "Rain garden")
     assert 0.5 < first[2] < 1
 
@@ -383,14 +386,14 @@ def test_relations_that_lead_nowhere_and_circles_are_told(
         )
     )
     run_index(made, Mode.FULL)
-    lost, circles = relation_troubles(made, made.vaults.primary.link_id)
+    lost, circles = relation_troubles(made.relations, made.vaults.primary.link_id)
     assert lost == {("b.md", "Gone")}
     assert circles == [["a.md", "b.md"]]
 
 
 def test_the_authors_links_are_asked_for(made: Engine) -> None:
     told: list[int] = []
-    found = links_found(made, 10, lambda done, _total: told.append(done))
+    found = links_found(made.relations, 10, lambda done, _total: told.append(done))
     assert (found.notes, found.links, told) == (1, 1, [1])
     assert found.hits[10] == 1.0
 
@@ -400,7 +403,7 @@ def test_ids_are_added_by_an_index_run_if_the_setting_says_so(
 ) -> None:
     made = engine(make_vault(NOTES), {"relations.auto_add_ids": True})
     run_index(made, Mode.FULL)
-    assert all(card.uid for card in memory_index(made).cards)
+    assert all(card.uid for card in memory_index(made.relations).cards)
     run_index(made, Mode.SYNC)
     assert all((vault(made) / path).read_text().startswith("---\nid: ") for path in NOTES)
 
@@ -412,12 +415,12 @@ def test_ids_are_added_to_notes_that_were_indexed_before(made: Engine, engine: M
 
 
 def test_meanings_are_taken_from_the_index(made: Engine) -> None:
-    loaded = memory_index(made)
+    loaded = memory_index(made.relations)
     assert loaded.meanings is not None
     assert all(loaded.meanings.of(slot) is not None for slot in loaded.slot_of.values())
-    assert made.relations.index is loaded
-    made.relations.let_go()
-    assert made.relations.index is None
+    assert made.relations.kept.index is loaded
+    made.relations.kept.close()
+    assert made.relations.kept.index is None
 
 
 def test_the_settings_of_relations_are_the_engines(engine: MakeEngine, made: Engine) -> None:

@@ -16,7 +16,8 @@ from obsidian_rag.engine.health import Health
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.scheduler import Scheduler
-from obsidian_rag.index import HealthFacts, Mode
+from obsidian_rag.health import HealthFacts
+from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -103,7 +104,7 @@ def test_threads_may_meet_a_replaced_database_together(
 ) -> None:
     made = engine(make_vault({"a.md": "text"}))
     run_index(made, Mode.FULL)
-    made._database._identity = Meeting()  # type: ignore[assignment]  # as if the file were replaced
+    made.parts.file._identity = Meeting()  # type: ignore[assignment]  # as if the file were replaced
     failures: list[BaseException] = []
 
     def follow() -> None:

@@ -14,6 +14,7 @@ from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.tools import call
+from obsidian_rag.vault import configured_vault
 
 Configure = Callable[[Path, Mapping[str, object]], None]
 WEIGHTS = ("bm25", "cosine", "tag", "term", "graph", "title")
@@ -91,8 +92,8 @@ def test_threads_never_see_a_mix_of_two_files(
         while not over.is_set():
             with living.one_set_of_settings():
                 size = living.config.settings.indexing.chunk_size
-                limit = living.limits.max_tokens
-                megabytes = living.vaults.configured.max_file_bytes / 1024 / 1024
+                limit = living.parts.limits.max_tokens
+                megabytes = configured_vault(living.config).max_file_bytes / 1024 / 1024
                 if not size == limit == megabytes * 100:
                     mixed.append((size, megabytes))
 

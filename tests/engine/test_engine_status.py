@@ -14,7 +14,8 @@ from tests.waiting import TRIES
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine, report_status, run_index
 from obsidian_rag.errors import ConfigInvalid, EmbeddingMismatch
-from obsidian_rag.index import FileNotice, Mode
+from obsidian_rag.health import FileNotice
+from obsidian_rag.index import Mode
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]

@@ -10,7 +10,8 @@ from tests.integration.living import QUICK, living
 from tests.waiting import until
 
 from obsidian_rag.engine import Engine, run_index
-from obsidian_rag.index import Mode, tidy_up
+from obsidian_rag.index import Mode
+from obsidian_rag.index.upkeep import tidy_up
 from obsidian_rag.store import writer_lock
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]

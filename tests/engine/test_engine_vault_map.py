@@ -12,8 +12,8 @@ from tests.waiting import PATIENCE_S
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.errors import IndexNotFound, NotFound
 from obsidian_rag.index import Mode
-from obsidian_rag.relations import DrawnMap, NoteGraph, VaultMap
-from obsidian_rag.relations.note_map import Tie
+from obsidian_rag.relations import VaultMap
+from obsidian_rag.relations.map import DrawnMap, NoteGraph, Tie
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
 MakeEngine = Callable[..., Engine]
@@ -43,7 +43,7 @@ def made(engine: MakeEngine, make_vault: MakeVault) -> Engine:
 
 
 def test_every_tie_has_its_kind_and_a_lonely_note_hangs_on_its_like(made: Engine) -> None:
-    drawn = VaultMap(made, print).drawn()
+    drawn = VaultMap(lambda: made.relations, print).drawn()
     assert [note.path for note in drawn.graph.notes] == sorted(NOTES)
     found = ties_of(drawn.graph)
     assert found["Bog", "Pond"] == "LINK"
@@ -55,34 +55,36 @@ def test_every_tie_has_its_kind_and_a_lonely_note_hangs_on_its_like(made: Engine
 
 
 def test_the_neighbourhood_has_ties_of_all_kinds(made: Engine) -> None:
-    drawn = VaultMap(made, print).around("Pond.md")
+    drawn = VaultMap(lambda: made.relations, print).around(made.vaults.primary.link_id, "Pond.md")
     found = ties_of(drawn.graph)
     assert found["Bog", "Pond"] == "LINK"
     assert found["Garden/Rain", "Pond"] == "RELATION"
     assert all("Pond" in pair for pair, kind in found.items() if kind == "LIKENESS")
     assert drawn.places.shape == (len(drawn.graph.notes), 2)
     with pytest.raises(NotFound):
-        VaultMap(made, print).around("Nowhere.md")
+        VaultMap(lambda: made.relations, print).around(made.vaults.primary.link_id, "Nowhere.md")
 
 
 def test_a_vault_that_is_not_indexed_has_no_map(engine: MakeEngine, make_vault: MakeVault) -> None:
     with pytest.raises(IndexNotFound):
-        VaultMap(engine(make_vault(NOTES)), print).drawn()
+        VaultMap(lambda: engine(make_vault(NOTES)).relations, print).drawn()
 
 
 def test_a_map_is_kept_and_another_process_draws_the_same(made: Engine) -> None:
-    before = VaultMap(made, print).drawn()
+    before = VaultMap(lambda: made.relations, print).drawn()
     file = made.config.home / "map.json"
     kept = json.loads(file.read_text())
     assert kept["version"] == before.version
-    after = VaultMap(made, print).drawn()
+    after = VaultMap(lambda: made.relations, print).drawn()
     assert np.allclose(before.places, after.places, atol=0.01)
     file.write_text("{")
-    assert np.allclose(before.places, VaultMap(made, print).drawn().places, atol=0.01)
+    assert np.allclose(
+        before.places, VaultMap(lambda: made.relations, print).drawn().places, atol=0.01
+    )
 
 
 def test_an_edit_of_words_alone_keeps_the_map_and_a_new_link_changes_it(made: Engine) -> None:
-    vault = VaultMap(made, print)
+    vault = VaultMap(lambda: made.relations, print)
     before = vault.drawn()
     root = made.config.vault_root
     (root / "Pond.md").write_text(NOTES["Pond.md"] + "\nMore words.\n")
@@ -101,7 +103,7 @@ def test_a_large_map_is_rough_at_once_and_settled_soon(
     made = engine(make_vault({f"n{at}.md": f"# N{at}\n\n{text}\n" for at, text in links.items()}))
     run_index(made, Mode.FULL)
     told, stop = threading.Event(), threading.Event()
-    vault = VaultMap(made, lambda _: told.set())
+    vault = VaultMap(lambda: made.relations, lambda _: told.set())
     rough: DrawnMap = vault.drawn()
     assert not rough.is_settled
     thread = threading.Thread(target=vault.run, args=(stop,))

@@ -195,7 +195,7 @@ def test_a_few_notes_are_related_before_their_run(
         make_vault({"c.md": "# C\nsourdough and rye\n"})
         worker.send(type="relate", paths=["c.md"], link_id=None)
         assert worker.read() == {"type": "related", "paths": ["c.md"], "written": 1, "removed": 0}
-        assert related_notes(made, note="a.md").notes[0].found.card.path == "c.md"
+        assert related_notes(made.relations, note="a.md").notes[0].found.card.path == "c.md"
         assert stored_files(made) == ["a.md", "b.md"]
         worker.run("2", paths=["c.md"])
         assert worker.end_of_run()["added"] == 1

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from obsidian_rag.errors import IndexIncomplete, ObsidianRagError, VaultAway
+from obsidian_rag.health.brake import Root, is_away
 from obsidian_rag.index import Phase, Progress
-from obsidian_rag.index.brake import Root, is_away
 from obsidian_rag.store import LinkFacts
 
 if TYPE_CHECKING:

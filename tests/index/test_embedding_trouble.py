@@ -106,7 +106,9 @@ def test_comments_are_never_sent_abroad_and_are_found_all_the_same(world: "World
     )
     embedder = Abroad()
     engine = world.engine()
-    place = replace(Workplace.of(engine, engine.vaults.remember_primary(), None), embedder=embedder)
+    place = replace(
+        Workplace.of(engine.parts, engine.vaults.remember_primary(), None), embedder=embedder
+    )
     IndexRun(place, lambda _: None, lambda: False).run(Mode.SYNC)
     engine.close()
     sent = "\n".join(embedder.sent)
@@ -131,7 +133,9 @@ def test_sensitive_passages_and_private_notes_are_never_sent_abroad(world: "Worl
     )
     embedder = Abroad()
     engine = world.engine()
-    place = replace(Workplace.of(engine, engine.vaults.remember_primary(), None), embedder=embedder)
+    place = replace(
+        Workplace.of(engine.parts, engine.vaults.remember_primary(), None), embedder=embedder
+    )
     IndexRun(place, lambda _: None, lambda: False).run(Mode.SYNC)
     engine.close()
     sent = "\n".join(embedder.sent)

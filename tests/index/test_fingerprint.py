@@ -5,7 +5,7 @@ import json
 import pytest
 
 from obsidian_rag.errors import EmbeddingMismatch, IndexIncomplete
-from obsidian_rag.index.fingerprint import check, has_same_vectors, is_outdated
+from obsidian_rag.index.fingerprint import check_fingerprint, has_same_vectors, is_outdated
 
 NOW = {
     "schema": 4,
@@ -39,7 +39,7 @@ def test_an_index_of_another_program_is_outdated(
 ) -> None:
     assert is_outdated(json.dumps(made), json.dumps(wanted))
     with pytest.raises(IndexIncomplete, match="another version"):
-        check(json.dumps(made), json.dumps(wanted))
+        check_fingerprint(json.dumps(made), json.dumps(wanted))
 
 
 @pytest.mark.parametrize(("made", "wanted"), BY_THE_USER)
@@ -48,13 +48,13 @@ def test_other_settings_are_the_users_own(
 ) -> None:
     assert not is_outdated(json.dumps(made), json.dumps(wanted))
     with pytest.raises(EmbeddingMismatch, match="was built with"):
-        check(json.dumps(made), json.dumps(wanted))
+        check_fingerprint(json.dumps(made), json.dumps(wanted))
 
 
 def test_an_index_that_fits_is_neither() -> None:
     assert not is_outdated(None, json.dumps(NOW))
     assert not is_outdated(json.dumps(NOW), json.dumps(NOW))
-    check(json.dumps(NOW), json.dumps(NOW))
+    check_fingerprint(json.dumps(NOW), json.dumps(NOW))
 
 
 def test_what_is_no_fingerprint_is_outdated() -> None:

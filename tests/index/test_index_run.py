@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from obsidian_rag.errors import EmbeddingMismatch, IndexCorrupted, VaultAway
-from obsidian_rag.index import Phase, Progress, file_notices
+from obsidian_rag.health import file_notices
+from obsidian_rag.index import Phase, Progress
 from obsidian_rag.store.chunks import TABLE
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def test_an_unknown_value_of_rag_makes_a_note_private_and_is_named(world: "World
     world.run()
     assert [row["is_private"] for row in world.rows()] == [True, False]
     with closing(world.engine()) as engine:
-        (notice,) = file_notices(engine)
+        (notice,) = file_notices(engine.vaults, engine.database)
     assert (notice.file, notice.status) == ("a.md", "warning")
     assert "'privat'" in notice.reason
 

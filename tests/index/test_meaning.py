@@ -11,16 +11,10 @@ from filelock import FileLock
 from tests.engine.transformers import assert_complete, install, words
 
 from obsidian_rag.engine import Engine, ask, examine, report_status, run_index
-from obsidian_rag.engine.foreground import index_in_foreground
 from obsidian_rag.engine.health import health_of
-from obsidian_rag.index import (
-    MeaningPass,
-    MeaningState,
-    Mode,
-    add_meaning,
-    meaning_state,
-    settle_meaning,
-)
+from obsidian_rag.engine.index_run import index_in_foreground
+from obsidian_rag.index import MeaningPass, MeaningState, Mode, meaning_state
+from obsidian_rag.index.meaning import add_meaning, reuse_meaning
 from obsidian_rag.search import Request
 from obsidian_rag.store import embedded_chunks, now
 
@@ -50,7 +44,7 @@ def added(made: Engine, texts: int | None = None) -> list[MeaningState]:
     # It may be stopped after each batch of its look at the table, too.
     looks = sum(1 for _ in embedded_chunks(made.chunks))
     stop = after(looks + texts) if texts is not None else lambda: False
-    MeaningPass(made, told.append).run(stop)
+    MeaningPass(made.parts, told.append).run(stop)
     return told
 
 
@@ -66,12 +60,12 @@ def made(engine: MakeEngine, make_vault: MakeVault, home: Path) -> Engine:
 
 
 def test_every_chunk_gets_the_vector_of_its_text(made: Engine) -> None:
-    assert meaning_state(made) == MeaningState("minilm", 0, 30)
+    assert meaning_state(made.parts) == MeaningState("minilm", 0, 30)
     told = added(made)
     assert_complete(made)
     assert (told[0].done, told[0].is_over) == (0, False)
     assert told[-1] == MeaningState("minilm", 30, 30, is_over=True)
-    assert meaning_state(made) == MeaningState("minilm", 30, 30)
+    assert meaning_state(made.parts) == MeaningState("minilm", 30, 30)
     assert report_status(made).meaning == {
         "model": "minilm",
         "done": 30,
@@ -113,7 +107,7 @@ def test_a_changed_note_comes_before_all_others(made: Engine) -> None:
 
 def test_one_pass_follows_what_happens_between_its_runs(made: Engine) -> None:
     told: list[MeaningState] = []
-    work = MeaningPass(made, told.append)
+    work = MeaningPass(made.parts, told.append)
     assert work.is_due()
     work.run(after(6))
     root = made.config.vault_root
@@ -142,8 +136,8 @@ def test_vectors_of_chunks_that_are_gone_are_forgotten(made: Engine) -> None:
         (made.config.vault_root / f"n0{number}.md").unlink()
     started = now()
     run_index(made, Mode.SYNC, accepts_removals=True)
-    settle_meaning(made, started)
-    assert meaning_state(made) == MeaningState("minilm", 20, 20)
+    reuse_meaning(made.parts, started)
+    assert meaning_state(made.parts) == MeaningState("minilm", 20, 20)
     assert_complete(made)
 
 
@@ -156,7 +150,7 @@ def test_a_pause_adds_nothing_and_keeps_the_numbers_true(
     run_index(paused, Mode.SYNC)
     told = added(paused)
     assert told[-1] == MeaningState("minilm", 3, 29, is_paused=True, is_over=True)
-    assert meaning_state(paused) == MeaningState("minilm", 3, 29, is_paused=True)
+    assert meaning_state(paused.parts) == MeaningState("minilm", 3, 29, is_paused=True)
 
 
 def test_a_rebuild_and_a_rename_make_no_vector_again(made: Engine) -> None:
@@ -165,11 +159,11 @@ def test_a_rebuild_and_a_rename_make_no_vector_again(made: Engine) -> None:
     (root / "n03.md").rename(root / "elsewhere.md")
     started = now()
     run_index(made, Mode.SYNC)
-    settle_meaning(made, started)
+    reuse_meaning(made.parts, started)
     assert_complete(made)
     run_index(made, Mode.REINDEX)
     assert paths_with_vectors(made) == set()  # all chunks have other ids
-    settle_meaning(made, started)
+    reuse_meaning(made.parts, started)
     assert_complete(made)
 
 
@@ -183,7 +177,7 @@ def test_another_model_replaces_the_vectors_when_its_own_are_complete(
     after_it = made.meaning_store
     assert after_it is not None
     assert after_it.file != before.file
-    assert meaning_state(made) == MeaningState("minilm", 0, 30)
+    assert meaning_state(made.parts) == MeaningState("minilm", 0, 30)
     added(made, 10)
     assert before.file.exists()
     assert ask(made, Request("money river", limit=3)).answer.hits
@@ -194,11 +188,11 @@ def test_another_model_replaces_the_vectors_when_its_own_are_complete(
 
 def test_the_question_is_embedded_by_the_same_transformer(made: Engine) -> None:
     added(made)
-    vector = made.meaning_vector("money river")
+    vector = made.parts.transformer.query_vector("money river")
     store = made.meaning_store
     assert vector is not None
     assert store is not None
-    assert vector is made.meaning_vector("money river")
+    assert vector is made.parts.transformer.query_vector("money river")
     assert all(np.isfinite(list(store.nearest(vector, 30).values())))
     assert len(store.nearest(vector, 30)) == 30
 
@@ -208,14 +202,18 @@ def test_without_a_transformer_there_is_nothing_to_tell(
 ) -> None:
     made = engine(make_vault({"a.md": "# A\n\ntext"}))
     run_index(made, Mode.FULL)
-    assert meaning_state(made) is None
-    nothing = (made.transformer.embedder, made.meaning_store, made.meaning_vector("x"))
+    assert meaning_state(made.parts) is None
+    nothing = (
+        made.parts.transformer.embedder,
+        made.meaning_store,
+        made.parts.transformer.query_vector("x"),
+    )
     assert nothing == (None, None, None)
-    assert add_meaning(made, lambda _: None, lambda: False) is None
+    assert add_meaning(made.parts, lambda _: None, lambda: False) is None
     assert report_status(made).meaning is None
     assert not (home / "meaning").exists()
     install(home)
-    assert meaning_state(made) == MeaningState("minilm", 0, 1)
+    assert meaning_state(made.parts) == MeaningState("minilm", 0, 1)
 
 
 @pytest.mark.parametrize("kind", ["garbage", "gone", "all gone", "no such width"])
@@ -233,8 +231,8 @@ def test_a_broken_transformer_is_told_and_search_goes_on(
             shutil.rmtree(folder)
         case _:
             (folder / "embedding.json").write_text('{"name": "minilm", "dimensions": 77}')
-    state = add_meaning(made, lambda _: None, lambda: False)
-    assert made.meaning_vector("money") is None
+    state = add_meaning(made.parts, lambda _: None, lambda: False)
+    assert made.parts.transformer.query_vector("money") is None
     assert ask(made, Request("money river", limit=3)).answer.hits
     finding = next(found for found in examine(made) if found.check == "meaning")
     assert finding.verdict == "warning"
@@ -252,7 +250,7 @@ def test_a_broken_transformer_is_told_and_search_goes_on(
     install(home)
     added(made)
     assert_complete(made)
-    assert meaning_state(made) == MeaningState("minilm", 30, 30)
+    assert meaning_state(made.parts) == MeaningState("minilm", 30, 30)
 
 
 def test_damaged_vectors_are_made_again(made: Engine, home: Path) -> None:
@@ -286,7 +284,7 @@ def test_lost_vectors_are_told_and_the_next_run_adds_them_without_a_daemon(
     store = made.meaning_store
     assert store is not None
     damage(store.file)
-    made.transformer.close()  # as a new process
+    made.parts.transformer.close()  # as a new process
     store = made.meaning_store
     assert store is not None
     left = store.count()
@@ -308,7 +306,7 @@ def test_what_was_lost_stays_known_while_it_is_not_added(made: Engine) -> None:
     assert health_of(made).state == "degraded"
     (made.config.vault_root / "n07.md").unlink()
     index_in_foreground(made, Mode.SYNC, lambda *_: None, lambda: True)
-    settle_meaning(made, now())
+    reuse_meaning(made.parts, now())
     assert health_of(made).state == "degraded"
     added(made)
     assert health_of(made).state == "healthy"
@@ -321,11 +319,11 @@ def test_vectors_that_were_never_added_are_counted_and_no_trouble(made: Engine) 
     (made.config.vault_root / "n07.md").write_text(f"# Another\n\n{words(77)}\n")
     index_in_foreground(made, Mode.SYNC, lambda *_: None, lambda: False)
     assert health_of(made).state == "healthy"
-    assert meaning_state(made) == MeaningState("minilm", 29, 30)
+    assert meaning_state(made.parts) == MeaningState("minilm", 29, 30)
 
 
 def test_a_living_pass_notices_that_vectors_are_lost(made: Engine) -> None:
-    living = MeaningPass(made, lambda _: None)
+    living = MeaningPass(made.parts, lambda _: None)
     living.run(lambda: False)
     assert not living.is_due()
     store = made.meaning_store

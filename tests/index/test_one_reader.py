@@ -39,7 +39,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 def related(world: "World", note: str) -> set[str]:
     with closing(world.engine()) as engine:
-        found = related_notes(engine, note=note, hide_linked=False)
+        found = related_notes(engine.relations, note=note, hide_linked=False)
         return {one.found.card.path for one in found.notes}
 
 
@@ -173,7 +173,7 @@ def test_relations_that_broke_before_a_crash_get_what_they_lack(
     assert owed(world) == []
     world.run("sync", paths=["05.md"])
     with closing(world.engine()) as engine:
-        titles = {card.path: card.title for card in known_notes(engine)}
+        titles = {card.path: card.title for card in known_notes(engine.relations)}
     assert titles["03.md"] == "Bread"
 
 

@@ -17,12 +17,11 @@ from tests.integration.living import Cli, living
 from obsidian_rag import config
 from obsidian_rag.engine import Engine, Tokens, ask, health_of, run_index
 from obsidian_rag.index import Phase, Progress
-from obsidian_rag.index.run import REBUILDING
 from obsidian_rag.livesync.session import trash_folder
 from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.relations import check_relations
 from obsidian_rag.search import Request
-from obsidian_rag.store import Links, LivesyncRecords, SyncedFile
+from obsidian_rag.store import IndexFact, Links, LivesyncRecords, SyncedFile
 
 OLDER = Path(__file__).parent / "older"
 REMOTE = "0123456789abcdef"
@@ -109,7 +108,7 @@ def test_a_rebuild_that_is_stopped_is_finished_by_the_next_sync(opened: Open) ->
     # The first four questions whether to stop come from the walks, the next from the rebuild.
     stopped = run_index(engine, "sync", stop=lambda: next(asked) > 3)
     assert stopped.tally.is_cancelled
-    assert engine.database.get(REBUILDING) is not None
+    assert engine.database.get(IndexFact.REBUILDING) is not None
     assert found(engine)[0] == "2024-03-05.md"
     assert health_of(engine).state == "degraded"
     assert run_index(engine, "sync").exit_code == 0
@@ -186,7 +185,9 @@ def test_it_is_said_where_the_folder_is_opened(
 def test_related_notes_are_made_again(opened: Open) -> None:
     engine = opened()
     run_index(engine, "sync")
-    assert check_relations(engine, is_deep=True) == (4, None)
+    config = engine.config
+    found = check_relations(config.home, config.settings.relations, is_deep=True)
+    assert found == (4, None)
 
 
 def test_a_folder_from_before_linked_vaults_keeps_what_no_vault_can_give_back(

@@ -166,8 +166,8 @@ def told(engine: Engine, notes: list[str]) -> dict[str, Any]:
             answer = call(engine, RELATED, shown, OWNER)
             error = answer["error"]
             found[value] = error["code"] if error is not None else _plain(answer["data"])
-    found["titles"] = [similar_titles(engine, name, 5) for name in ("Pnd 1", "Boiler")]
-    found["troubles"] = relation_troubles(engine, engine.vaults.primary.link_id)
+    found["titles"] = [similar_titles(engine.relations, name, 5) for name in ("Pnd 1", "Boiler")]
+    found["troubles"] = relation_troubles(engine.relations, engine.vaults.primary.link_id)
     return found
 
 
@@ -188,7 +188,7 @@ def assert_as_new(engine: Engine, lived: Lived, folder: Path) -> None:
     shutil.rmtree(folder)
     followed = told(engine, notes)
     assert followed == expected
-    engine.relations.let_go()
+    engine.relations.kept.close()
     assert told(engine, notes) == expected
 
 
@@ -216,11 +216,11 @@ def take_up(engine: Engine, chance: random.Random, changed: list[str]) -> None:
     """As the daemon does at once or later, as a command does, or not yet."""
     match chance.choice(("early", "paths", "both", "all", "full")):
         case "early":
-            relate_now(engine, changed)
+            relate_now(engine.parts, engine.vaults.primary, changed)
         case "paths":
             run_index(engine, Mode.SYNC, paths=changed)
         case "both":
-            relate_now(engine, changed)
+            relate_now(engine.parts, engine.vaults.primary, changed)
             run_index(engine, Mode.SYNC, paths=changed)
         case "all":
             run_index(engine, Mode.SYNC)

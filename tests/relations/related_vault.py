@@ -13,10 +13,9 @@ from obsidian_rag.index.relate import relate_paths
 from obsidian_rag.index.run import IndexRun, Workplace
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations.memory_index import MemoryIndex
-from obsidian_rag.relations.rows import Rows
-from obsidian_rag.relations.rows_file import format_of, open_rows
+from obsidian_rag.relations.rows import Rows, format_of, open_rows
 from obsidian_rag.relations.score import related
-from obsidian_rag.relations.source import note_source
+from obsidian_rag.relations.signals import note_source
 from obsidian_rag.relations.writer import RelatedChanges, RelationsWriter
 from obsidian_rag.store import ChunkStore, Database, Links
 from obsidian_rag.vault import Rules, Vault

@@ -8,7 +8,7 @@ from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed, 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.explain import Explained, explain
 from obsidian_rag.relations.score import related, weights_of
-from obsidian_rag.relations.source import note_source, text_source
+from obsidian_rag.relations.signals import note_source, text_source
 
 SHOWN = DEFAULT.model_copy(update={"hide_linked": False, "min_score": 0.0})
 # Words of every note are common; a few notes have rare ones.

@@ -16,16 +16,9 @@ from obsidian_rag.errors import (
 from obsidian_rag.errors import NoteChanged as Changed
 from obsidian_rag.notes import NoteId, parse_note, read_id
 from obsidian_rag.notes.identity import id_trouble
-from obsidian_rag.relations import ids as ids_module
-from obsidian_rag.relations.ids import (
-    AddOutcome,
-    DuplicateId,
-    FoundId,
-    add_id,
-    add_note_ids,
-    check_ids,
-)
-from obsidian_rag.relations.note_edit import open_for_edit
+from obsidian_rag.relations import note_edit
+from obsidian_rag.relations.ids import DuplicateId, FoundId, check_ids
+from obsidian_rag.relations.note_edit import AddOutcome, add_id, add_note_ids, open_for_edit
 from obsidian_rag.vault import Rules, Vault
 
 A = "550e8400-e29b-41d4-a716-446655440000"
@@ -181,7 +174,7 @@ def test_a_note_edited_meanwhile_is_left_to_its_author(
         (root / "a.md").write_text("the user's")
         return A
 
-    monkeypatch.setattr(ids_module, "make_id", make_late)
+    monkeypatch.setattr(note_edit, "make_id", make_late)
     with pytest.raises(Changed):
         add_id(Vault(root, Rules()), "a.md")
     assert files_below(root) == {"a.md": b"the user's"}

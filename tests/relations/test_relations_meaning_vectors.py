@@ -14,8 +14,14 @@ from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.packed import Kind
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.score import MEANING_WEIGHTS, related, weights_of
-from obsidian_rag.relations.signals import Signal, Source, kind_of, meaning
-from obsidian_rag.relations.source import note_source, text_source
+from obsidian_rag.relations.signals import (
+    Signal,
+    Source,
+    kind_of,
+    meaning,
+    note_source,
+    text_source,
+)
 from obsidian_rag.relations.vectors import VectorsInUse, refresh_meaning_vectors
 from obsidian_rag.store import ChunkRow, ChunkStore, MeaningStore, NoteRow, text_digest
 

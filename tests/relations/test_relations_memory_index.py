@@ -15,9 +15,9 @@ from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.explain import explain
 from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.packed import Kind
-from obsidian_rag.relations.rows_file import discard, format_of, open_rows
+from obsidian_rag.relations.rows import discard, format_of, open_rows
 from obsidian_rag.relations.score import related, weights_of
-from obsidian_rag.relations.source import note_source
+from obsidian_rag.relations.signals import note_source
 
 FEW = settings(
     max_examples=25,

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obsidian_rag.relations.postings import Entries, Postings
+from obsidian_rag.relations.memory_index import Entries, Postings
 
 # Slot to the terms in it and how often each occurs.
 Slots = Mapping[int, Mapping[int, int]]

@@ -10,8 +10,7 @@ import pytest
 from tests.relations.related_vault import RelatedVault, indexed, link_of
 
 from obsidian_rag.errors import IndexCorrupted
-from obsidian_rag.relations.rows import Rows
-from obsidian_rag.relations.rows_file import FILE, discard, find_rows, format_of, open_rows
+from obsidian_rag.relations.rows import FILE, Rows, discard, find_rows, format_of, open_rows
 from obsidian_rag.relations.words import Speller
 
 NOTES = {

@@ -21,8 +21,7 @@ from obsidian_rag.relations.score import (
     seed_scale,
     weights_of,
 )
-from obsidian_rag.relations.signals import Signal
-from obsidian_rag.relations.source import note_source, text_source
+from obsidian_rag.relations.signals import Signal, note_source, text_source
 
 FEW = settings(
     max_examples=40,

@@ -41,13 +41,11 @@ from obsidian_rag.notes import parse_note, read_id
 from obsidian_rag.relations import signals
 from obsidian_rag.relations.ids import check_ids
 from obsidian_rag.relations.memory_index import MemoryIndex
-from obsidian_rag.relations.rows import Rows
-from obsidian_rag.relations.rows_file import FILE, discard
+from obsidian_rag.relations.note_edit import add_relation
+from obsidian_rag.relations.rows import FILE, Rows, discard
 from obsidian_rag.relations.score import related, seed_scale, weights_of
-from obsidian_rag.relations.signals import Signal, Touched
-from obsidian_rag.relations.source import note_source, text_source
+from obsidian_rag.relations.signals import Signal, Touched, note_source, text_source
 from obsidian_rag.relations.words import Speller, letter_groups
-from obsidian_rag.relations.write import add_relation
 from obsidian_rag.store import Database
 
 A = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"

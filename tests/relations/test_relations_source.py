@@ -7,7 +7,7 @@ import pytest
 from tests.relations.related_vault import DEFAULT, indexed, scores, slots
 
 from obsidian_rag.relations.score import related
-from obsidian_rag.relations.source import note_source, text_source
+from obsidian_rag.relations.signals import note_source, text_source
 
 NOTES = {
     "a.md": "---\ntags: [x]\n---\nzuv zuv kof\n",

@@ -13,8 +13,6 @@ from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound, SecurityViolation
 from obsidian_rag.index import Mode
 from obsidian_rag.relations import (
-    AddOutcome,
-    DanglingRelation,
     add_note_ids,
     check_note_ids,
     has_id,
@@ -22,6 +20,8 @@ from obsidian_rag.relations import (
     notes_without_id,
     related_notes,
 )
+from obsidian_rag.relations.ids import DanglingRelation
+from obsidian_rag.relations.note_edit import AddOutcome
 
 V4 = "550e8400-e29b-41d4-a716-44665544000"
 
@@ -36,7 +36,7 @@ def test_ids_are_read_from_the_files_before_anything_is_indexed(
     made = engine(make_vault({"a.md": with_id(1), "b.md": "x", "c.markdown": "x", "d.txt": "x"}))
     heard: list[tuple[int, int]] = []
     found = check_note_ids(
-        made, made.vaults.primary, lambda done, total: heard.append((done, total))
+        made.relations, made.vaults.primary, lambda done, total: heard.append((done, total))
     )
     assert (found.report.notes, found.report.missing) == (2, ("b.md",))
     assert heard == [(1, 2), (2, 2)]
@@ -48,8 +48,8 @@ def test_indexes_that_were_begun_and_not_made_are_no_failure(
 ) -> None:
     made = engine(make_vault({"a.md": with_id(1)}))
     with pytest.raises((NotFound, IndexNotFound)):
-        related_notes(made, note="a.md")
-    assert check_note_ids(made, made.vaults.primary).cycles is None
+        related_notes(made.relations, note="a.md")
+    assert check_note_ids(made.relations, made.vaults.primary).cycles is None
 
 
 def test_an_id_that_a_note_got_meanwhile_is_no_longer_dangling(
@@ -57,13 +57,13 @@ def test_an_id_that_a_note_got_meanwhile_is_no_longer_dangling(
 ) -> None:
     made = engine(make_vault({"a.md": with_id(1, f"related: [{V4}2]\n"), "b.md": with_id(3)}))
     run_index(made, Mode.FULL)
-    assert check_note_ids(made, made.vaults.primary).dangling == (
+    assert check_note_ids(made.relations, made.vaults.primary).dangling == (
         DanglingRelation("a.md", f"{V4}2"),
     )
     make_vault({"b.md": with_id(2)})
-    assert check_note_ids(made, made.vaults.primary).is_clean
+    assert check_note_ids(made.relations, made.vaults.primary).is_clean
     make_vault({"a.md": with_id(1, f"related: [{V4}9]\n")})
-    assert check_note_ids(made, made.vaults.primary).dangling == (
+    assert check_note_ids(made.relations, made.vaults.primary).dangling == (
         DanglingRelation("a.md", f"{V4}9"),
     )
 
@@ -73,11 +73,11 @@ def test_a_name_that_was_taken_out_meanwhile_is_no_longer_dangling(
 ) -> None:
     made = engine(make_vault({"a.md": with_id(1, "related: ['[[Nowhere]]']\n")}))
     run_index(made, Mode.FULL)
-    assert check_note_ids(made, made.vaults.primary).dangling == (
+    assert check_note_ids(made.relations, made.vaults.primary).dangling == (
         DanglingRelation("a.md", "Nowhere"),
     )
     make_vault({"a.md": with_id(1)})
-    assert check_note_ids(made, made.vaults.primary).is_clean
+    assert check_note_ids(made.relations, made.vaults.primary).is_clean
 
 
 def test_an_id_with_a_flaw_is_told_once_and_its_relations_are_not_dangling(
@@ -86,7 +86,7 @@ def test_an_id_with_a_flaw_is_told_once_and_its_relations_are_not_dangling(
     upper = f"{V4}a".upper()
     notes = {"a.md": f"---\nid: {upper}\n---\n", "b.md": with_id(1, f"related: ['{upper}']\n")}
     made = engine(make_vault(notes))
-    found = check_note_ids(made, made.vaults.primary)
+    found = check_note_ids(made.relations, made.vaults.primary)
     assert [one.path for one in found.report.not_lower_case] == ["a.md"]
     assert found.dangling == ()
 
@@ -94,12 +94,12 @@ def test_an_id_with_a_flaw_is_told_once_and_its_relations_are_not_dangling(
 def test_notes_that_are_not_related_need_no_id(engine: MakeEngine, make_vault: MakeVault) -> None:
     notes = {"a.md": "x", "no.md": "---\nrag: false\n---\n", "T/a.md": "x", "Tea.md": "x"}
     made = engine(make_vault(notes), {"relations.excluded_folders": ["T"]})
-    assert notes_without_id(made, made.vaults.primary) == ["Tea.md", "a.md"]
+    assert notes_without_id(made.relations, made.vaults.primary) == ["Tea.md", "a.md"]
 
 
 def test_bytes_that_are_no_text_are_told(engine: MakeEngine, make_vault: MakeVault) -> None:
     made = engine(make_vault({"a.md": b"\xff", "b.md": with_id(1)}))
-    found = check_note_ids(made, made.vaults.primary)
+    found = check_note_ids(made.relations, made.vaults.primary)
     assert [(one.rel_path, one.reason) for one in found.unread] == [("a.md", "not_utf8")]
     assert (found.report.notes, found.is_clean) == (1, False)
 
@@ -144,7 +144,7 @@ def test_related_notes_know_a_new_id_after_the_next_sync(
     ids = {one.path: one.id for one in add_note_ids(made.vaults.primary, ["a.md", "b.md"])}
     make_vault({"c.md": with_id(1, f"related: [{ids['a.md']}]\n")})
     run_index(made, Mode.SYNC)
-    assert check_note_ids(made, made.vaults.primary).is_clean
+    assert check_note_ids(made.relations, made.vaults.primary).is_clean
 
 
 @settings(max_examples=25, deadline=None)
@@ -159,7 +159,9 @@ def test_after_adding_ids_no_note_lacks_one_unless_it_failed(texts: list[str]) -
             Path(folder) / "home", Path(folder) / "c.json", Settings(vault_path=str(vault))
         )
         made = Engine(config)
-        done = list(add_note_ids(made.vaults.primary, notes_without_id(made, made.vaults.primary)))
+        done = list(
+            add_note_ids(made.vaults.primary, notes_without_id(made.relations, made.vaults.primary))
+        )
         failed = [one.path for one in done if one.outcome is AddOutcome.FAILED]
-        assert notes_without_id(made, made.vaults.primary) == sorted(failed)
+        assert notes_without_id(made.relations, made.vaults.primary) == sorted(failed)
         assert len({one.id for one in done if one.id}) == len(texts) - len(failed)

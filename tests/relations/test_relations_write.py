@@ -9,8 +9,8 @@ from tests.waiting import PATIENCE_S
 
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ReadOnly, SecurityViolation
 from obsidian_rag.notes import Relation, parse_note, read_id, read_related
-from obsidian_rag.relations import write as write_module
-from obsidian_rag.relations.write import WrittenRelation, add_relation
+from obsidian_rag.relations import note_edit
+from obsidian_rag.relations.note_edit import WrittenRelation, add_relation
 from obsidian_rag.vault import Rules, Vault
 
 A = "550e8400-e29b-41d4-a716-446655440000"
@@ -183,7 +183,7 @@ def test_a_source_edited_meanwhile_is_left_to_its_author(
         (root / "s.md").write_text("the user's")
         return B
 
-    monkeypatch.setattr(write_module, "make_id", make_late)
+    monkeypatch.setattr(note_edit, "make_id", make_late)
     with pytest.raises(NoteChanged):
         relate(root, may_add_id=True)
     assert visible(root) == {"s.md": "the user's", "t.md": f'---\nid: "{B}"\n---\nx'}
@@ -234,7 +234,7 @@ def test_a_note_that_opted_out_is_not_found_except_by_its_owner(make_vault: Make
 CRASHING = """
 import os, sys
 from pathlib import Path
-from obsidian_rag.relations.write import add_relation
+from obsidian_rag.relations.note_edit import add_relation
 from obsidian_rag.vault import Rules, Vault
 
 replace, calls = os.replace, []

@@ -57,7 +57,9 @@ def searcher(engine: Engine, folder: Path, near: dict[str, int]) -> Searcher:
         vectors = np.stack([axis(number, 0)] * len(ids)) if number else np.stack([axis(0)])
         store.put([(chunk_id, bytes(8)) for chunk_id in ids], vectors)
     meanings = Meanings(lambda _: axis(0), store)
-    return Searcher(engine.chunks, engine.database, engine.query_vector, "hash", meanings)
+    return Searcher(
+        engine.chunks, engine.database, engine.parts.embedding.query_vector, "hash", meanings
+    )
 
 
 def found(searching: Searcher, question: str, **options: object) -> list[str]:

@@ -8,7 +8,8 @@ import pytest
 from tests.store.test_store_chunks import LINK, WIDTH, put
 
 from obsidian_rag.errors import IndexCorrupted
-from obsidian_rag.store import NEXT_TABLE, ChunkStore, checksums
+from obsidian_rag.store import ChunkStore, checksums
+from obsidian_rag.store.chunks import NEXT_TABLE
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from obsidian_rag.errors import IndexCorrupted, IndexNotFound
 from obsidian_rag.notes import Chunk
-from obsidian_rag.store import NEXT_TABLE, ChunkRow, ChunkStore, NoteRow
-from obsidian_rag.store.chunks import TABLE
+from obsidian_rag.store import ChunkRow, ChunkStore, NoteRow
+from obsidian_rag.store.chunks import NEXT_TABLE, TABLE
 
 WIDTH = 8
 LINK = "11111111-aaaa-4bbb-8ccc-222222222222"

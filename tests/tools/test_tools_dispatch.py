@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tests.fixture_types import MakeEngine, MakeVault
 
-from obsidian_rag import config, errors, tools
+from obsidian_rag import config, errors
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.tools import OWNER, TOOLS, Caller, Envelope, Params, Tool, call
-from obsidian_rag.tools.dispatch import register
+from obsidian_rag.tools import OWNER, TOOLS, Caller, Envelope, Tool, call
+from obsidian_rag.tools.dispatch import Params, parse, register, schemas
 
 READ = "obsidian_rag_read"
 SEARCH = "obsidian_rag_search"
@@ -138,7 +138,7 @@ def test_a_wrong_argument_is_refused_by_name(
 
 @pytest.mark.parametrize(("tool", "arguments"), ACCEPTED)
 def test_the_edges_of_each_range_are_let_in(tool: str, arguments: dict[str, object]) -> None:
-    tools.parse(TOOLS[tool].params, arguments)
+    parse(TOOLS[tool].params, arguments)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_number_or_a_list_may_be_written_as_a_string(
     tool: str, written: dict[str, object], meant: dict[str, object]
 ) -> None:
     params = TOOLS[tool].params
-    assert tools.parse(params, written) == tools.parse(params, meant)
+    assert parse(params, written) == parse(params, meant)
 
 
 def test_several_wrong_arguments_are_named_together(made: Engine) -> None:
@@ -263,7 +263,7 @@ def test_two_tools_cannot_have_one_name() -> None:
 
 def test_every_tool_and_parameter_is_explained_to_agents() -> None:
     assert set(TOOLS) >= {STATUS, INDEX, READ, STORE, RECALL}
-    for name, schema in tools.schemas().items():
+    for name, schema in schemas().items():
         assert TOOLS[name].name == name
         assert len(TOOLS[name].description) > 40
         assert schema["type"] == "object"
@@ -280,11 +280,11 @@ def test_tools_that_change_something_say_so() -> None:
 
 
 def test_the_parameters_of_the_design_are_in_the_schemas() -> None:
-    schemas = tools.schemas()
-    assert schemas[STATUS].get("properties", {}) == {}
-    assert schemas[INDEX]["required"] == ["mode"]
-    assert schemas[INDEX]["properties"]["mode"]["enum"] == ["full", "sync", "reindex"]
-    assert schemas[STORE]["required"] == ["key", "value", "source"]
+    listed = schemas()
+    assert listed[STATUS].get("properties", {}) == {}
+    assert listed[INDEX]["required"] == ["mode"]
+    assert listed[INDEX]["properties"]["mode"]["enum"] == ["full", "sync", "reindex"]
+    assert listed[STORE]["required"] == ["key", "value", "source"]
 
 
 @pytest.mark.parametrize("mode", ["full", "sync", "reindex"])

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from tests.fixture_types import MakeEngine, MakeVault
 
-from obsidian_rag import errors, tools
+from obsidian_rag import errors
 from obsidian_rag.engine import run_index
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError, OllamaUnreachable
 from obsidian_rag.index import Mode
-from obsidian_rag.tools import Envelope, Meta, failure, success
+from obsidian_rag.tools import Envelope, failure, success
+from obsidian_rag.tools.envelope import Meta
+from obsidian_rag.tools.index import status
 
 SEED_STATUS_FIELDS = {
     "plugin_health",
@@ -82,13 +84,13 @@ def test_the_status_tool_answers_with_the_fields_of_the_design(
     engine: MakeEngine, make_vault: MakeVault
 ) -> None:
     made = engine(make_vault({"a.md": "# A\n\ntext"}))
-    before = tools.status(made)
+    before = status(made)
     assert_shape(before)
     assert before["status"] == "unavailable"
     assert before["error"] is not None
     assert before["error"]["code"] == "INDEX_NOT_FOUND"
     run_index(made, Mode.FULL)
-    after = tools.status(made)
+    after = status(made)
     assert_shape(after)
     data: Any = after["data"]
     assert set(data) >= SEED_STATUS_FIELDS
@@ -111,4 +113,4 @@ def test_the_status_tool_fails_with_a_code_when_the_books_cannot_be_read(
     made = engine(make_vault({}))
     (home / "state.db").write_bytes(b"not a database " * 500)
     with pytest.raises(IndexCorrupted):
-        tools.status(made)
+        status(made)

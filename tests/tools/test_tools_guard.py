@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.fixture_types import MakeEngine, MakeVault
 
-from obsidian_rag.config import MemorySettings, SecuritySettings
+from obsidian_rag.config import SecuritySettings
+from obsidian_rag.config.settings import MemorySettings
 from obsidian_rag.tools.guard import (
     AGENT,
     GuardSettings,

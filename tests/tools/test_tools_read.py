@@ -9,7 +9,10 @@ from tests.fixture_types import MakeEngine, MakeVault
 
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
-from obsidian_rag.tools import OWNER, ReadParams, call, obsidian_link, parse, read
+from obsidian_rag.tools import OWNER, call
+from obsidian_rag.tools.citation import obsidian_link
+from obsidian_rag.tools.dispatch import parse
+from obsidian_rag.tools.read import ReadParams, read
 
 WITHHOLD = {"security.sensitive_policy": "withhold"}
 

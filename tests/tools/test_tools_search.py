@@ -9,10 +9,11 @@ import pytest
 from tests.fixture_types import MakeEngine, MakeVault
 from tests.search.indexed import indexed
 
-from obsidian_rag import tools
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
-from obsidian_rag.tools import OWNER, SearchParams, call, parse, search
+from obsidian_rag.tools import OWNER, TOOLS, call
+from obsidian_rag.tools.dispatch import parse, schemas
+from obsidian_rag.tools.search import SearchParams, search
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "vault"
 TOOL = "obsidian_rag_search"
@@ -321,7 +322,7 @@ def test_grouping_gives_each_note_once(made: Engine) -> None:
 
 
 def test_the_schema_tells_agents_the_ranges() -> None:
-    schema = tools.schemas()[TOOL]
+    schema = schemas()[TOOL]
     assert schema["required"] == ["query"]
     properties = schema["properties"]
     assert set(properties) >= {"query", "max_results", "directory_filter", "date_range", "tags"}
@@ -331,7 +332,7 @@ def test_the_schema_tells_agents_the_ranges() -> None:
     assert set(properties["date_range"]["properties"]) == {"from", "to"}
     assert schema["additionalProperties"] is False
     assert "is_owner" not in properties
-    assert tools.TOOLS[TOOL].is_read_only
+    assert TOOLS[TOOL].is_read_only
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.fixture_types import Cli
 from tests.transports.command_line import COMMAND, on_terminal_in_process
 from tests.waiting import PATIENCE_S
 
-from obsidian_rag.index import report
+from obsidian_rag.engine import status
 from obsidian_rag.transports.cli.app import app
 
 WORDS = [f"badger{number}" for number in range(80)]
@@ -76,7 +76,7 @@ def test_status_has_colour_on_a_terminal_that_wants_it(
 def test_what_was_not_checked_is_said(
     vault: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
-    monkeypatch.setattr(report, "_MAX_WALK_S", -1.0)  # as if the vault were very large
+    monkeypatch.setattr(status, "_MAX_WALK_S", -1.0)  # as if the vault were very large
     assert re.search(r"^to index +not checked; `sync` checks$", cli("status").out, re.MULTILINE)
 
 

@@ -16,7 +16,8 @@ from tests.waiting import PATIENCE_S
 from obsidian_rag import __version__
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import IndexCorrupted, OllamaUnreachable
-from obsidian_rag.tools import TOOLS, Caller, Envelope, Params, Tool, call, schemas, success
+from obsidian_rag.tools import TOOLS, Caller, Envelope, Tool, call, success
+from obsidian_rag.tools.dispatch import Params, schemas
 
 SAFE = {
     "x-content-type-options": "nosniff",

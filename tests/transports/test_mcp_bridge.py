@@ -31,7 +31,8 @@ from tests.transports.test_mcp_process import started
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag import __version__
-from obsidian_rag.config import DAEMON_FILE, DAEMON_LOCK
+from obsidian_rag.config import DAEMON_LOCK
+from obsidian_rag.data_folder import DAEMON_FILE
 from obsidian_rag.engine import Tokens
 from obsidian_rag.notes import EVERYTHING
 from obsidian_rag.transports.daemon_client import RunningDaemon, find_daemon

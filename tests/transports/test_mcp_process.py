@@ -49,7 +49,8 @@ def surprise(engine, params, caller):
     return tools.success({"file": "odd \\udcff name.md"})
 
 for act in (shout, fail, meet, surprise):
-    tools.register(tools.Tool("obsidian_rag_" + act.__name__, "odd", tools.Params, act, True))
+    name = "obsidian_rag_" + act.__name__
+    tools.register(tools.Tool(name, "odd", tools.dispatch.Params, act, True))
 sys.exit(speak(load()))
 """
 

@@ -12,7 +12,8 @@ from tests.transports.mcp_client import ALONE, Mode, envelope_of, talk, talk_in_
 from obsidian_rag import __version__
 from obsidian_rag.engine import run_index
 from obsidian_rag.index import Mode as IndexMode
-from obsidian_rag.tools import TOOLS, schemas
+from obsidian_rag.tools import TOOLS
+from obsidian_rag.tools.dispatch import schemas
 
 NOTES = {
     "Finance/Debts.md": "# Debts\n\nI owe Sreenivas two hundred dollars.\n",

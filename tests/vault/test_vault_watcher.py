@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from tests.waiting import PATIENCE_S, TRIES, until
 
-from obsidian_rag.config import WatcherSettings
+from obsidian_rag.config.settings import WatcherSettings
 from obsidian_rag.vault import Rules, fs_events, replace_note
 from obsidian_rag.vault.fs_events import Folders, list_folders
 from obsidian_rag.vault.watcher import MOST_PATHS, Listener, Watcher

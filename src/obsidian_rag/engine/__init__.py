@@ -4,8 +4,8 @@ from obsidian_rag.engine.daemon import Daemon
 from obsidian_rag.engine.doctor import examine
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus, Event
-from obsidian_rag.engine.foreground import index_in_foreground, run_index
 from obsidian_rag.engine.health import health_of, index_stamp
+from obsidian_rag.engine.index_run import index_in_foreground, run_index
 from obsidian_rag.engine.job import Job
 from obsidian_rag.engine.linking import (
     accept_replacement,
@@ -20,7 +20,7 @@ from obsidian_rag.engine.linking import (
 from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.models import Model, Models
 from obsidian_rag.engine.presence import announce, claim
-from obsidian_rag.engine.query import Asked, ask, known_folder, list_notes
+from obsidian_rag.engine.query import Asked, ask, known_folder
 from obsidian_rag.engine.status import report_status
 from obsidian_rag.engine.tokens import Tokens
 
@@ -47,7 +47,6 @@ __all__ = [
     "index_stamp",
     "known_folder",
     "link_status",
-    "list_notes",
     "offered_vaults",
     "remove_link",
     "replaced_vault",

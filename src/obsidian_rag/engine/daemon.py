@@ -15,12 +15,12 @@ from obsidian_rag.config import Config
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Bus, EventKind
 from obsidian_rag.engine.health import Health
+from obsidian_rag.engine.job import settings_for_runs
 from obsidian_rag.engine.jobs import Jobs
 from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.query import ask
 from obsidian_rag.engine.scheduler import Scheduler
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.index import settings_for_runs
 from obsidian_rag.livesync import LivesyncLoop, settings_for_syncing, shares_vault
 from obsidian_rag.process import Threads, use_few_arenas
 from obsidian_rag.relations import VaultMap
@@ -47,7 +47,8 @@ class Daemon:
         self.watcher = self._make_watcher(config)
         bus = Bus()
         self._map = VaultMap(
-            self.engine, lambda version: bus.publish(EventKind.MAP, {"version": version})
+            lambda: self.engine.relations,
+            lambda version: bus.publish(EventKind.MAP, {"version": version}),
         )
         self.live = Live(
             bus,

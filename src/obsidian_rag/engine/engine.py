@@ -2,30 +2,16 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
 
 from obsidian_rag.config import Config, SettingsFile
 from obsidian_rag.embed import Embedder
 from obsidian_rag.engine.live import OFFLINE, Live, Offline
-from obsidian_rag.index import (
-    CurrentParts,
-    Mode,
-    Sending,
-    Transformer,
-    Vaults,
-    index_version,
-    relate_anew,
-    relate_now,
-)
-from obsidian_rag.notes import ChunkLimits
-from obsidian_rag.relations import KeptIndex, RelationsWriter, refresh_meanings
+from obsidian_rag.engine.vaults import Vaults
+from obsidian_rag.index import CurrentParts, Mode, Parts, Sending, relate_anew, relate_now
+from obsidian_rag.relations import KeptIndex, RelationParts
 from obsidian_rag.search import Facts
-from obsidian_rag.store import ChunkStore, Database, FollowedDatabase, MeaningStore, writer_lock
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from obsidian_rag.store import ChunkStore, Database, IndexFact, MeaningStore, no_index, writer_lock
 
 
 class Engine:
@@ -37,26 +23,22 @@ class Engine:
 
     def __init__(self, config: Config) -> None:
         self.live: Live | Offline = OFFLINE
-        self.relations = KeptIndex()
-        self.seen_version: str | None = None
+        # When changed files were last looked for, and whether there were any.
         self.looked_for_changes: tuple[float, bool] | None = None
         self.settings_file = SettingsFile(config)
         self.on_settings: Callable[[], None] = lambda: None
-        self._parts = CurrentParts(config)
-        self.vaults = Vaults(lambda: self.config, lambda: self.database, lambda: self.chunks)
+        self._current = CurrentParts(config)
+        self.vaults = Vaults(lambda: self.parts)
+        self._kept_relations = KeptIndex()
+        # The version of the index at the last question.
+        self._seen_version: str | None = None
         self._lock = threading.RLock()
-        self._database = FollowedDatabase(config.database)
-
-    @property
-    def config(self) -> Config:
-        """The settings."""
-        return self._parts.now.config
 
     @contextlib.contextmanager
     def one_set_of_settings(self) -> Iterator[None]:
         """Pin the current settings for this thread inside the block."""
         self.follow_settings()
-        with self._parts.held():
+        with self._current.held():
             yield
 
     def follow_settings(self) -> None:
@@ -67,7 +49,7 @@ class Engine:
         with self._lock:
             if not self.settings_file.look():
                 return
-            self._parts.renew(self.settings_file.config)
+            self._current.renew(self.settings_file.config)
             self.looked_for_changes = None
             jobs.use(self.settings_file.config)
         self.live.note(
@@ -76,51 +58,38 @@ class Engine:
         self.on_settings()
 
     @property
+    def parts(self) -> Parts:
+        """The current settings and what is built from them."""
+        return self._current.now
+
+    @property
+    def config(self) -> Config:
+        """The settings."""
+        return self.parts.config
+
+    @property
     def database(self) -> Database:
         """The SQLite file."""
-        return self._database.now
+        return self.parts.database
 
     @property
     def chunks(self) -> ChunkStore:
         """The chunk table in use."""
-        return self._parts.now.chunks
+        return self.parts.chunks
 
     @property
     def embedder(self) -> Embedder:
         """The configured embedder; nothing is loaded yet."""
-        return self._parts.now.embedding.embedder
+        return self.parts.embedder
 
     @embedder.setter
     def embedder(self, other: Embedder) -> None:
-        self._parts.now.embedding.embedder = other
-
-    def follow_database(self) -> None:
-        """Close a database whose file another process has replaced or the user has removed."""
-        self._database.follow()
-
-    @property
-    def query_vector(self) -> "Callable[[str], NDArray[np.float32]]":
-        """Embeds a query; the last few hundred vectors are cached."""
-        return self._parts.now.embedding.query_vector
-
-    @property
-    def transformer(self) -> Transformer:
-        """The transformer that makes meaning vectors, and its store."""
-        return self._parts.now.transformer
-
-    def relate_meanings(self, notes: Collection[tuple[str, str]] | None) -> None:
-        """Update the related notes with vectors added to these notes, or to any."""
-        refresh_meanings(self, notes)
-
-    @property
-    def meaning_vector(self) -> "Callable[[str], NDArray[np.float32] | None]":
-        """Makes the meaning vector of a query; None without a working transformer."""
-        return self.transformer.query_vector
+        self.parts.embedding.embedder = other
 
     @property
     def meaning_store(self) -> MeaningStore | None:
         """The stored meaning vectors; None without a transformer."""
-        return self.transformer.store
+        return self.parts.transformer.store
 
     @property
     def facts(self) -> Facts:
@@ -130,30 +99,32 @@ class Engine:
     @property
     def sending(self) -> Sending:
         """Whether notes may be sent to the embedder."""
-        return Sending(self)
+        return Sending(self.parts, self.vaults)
 
     @property
-    def limits(self) -> ChunkLimits:
-        """Chunk limits for the configured embedder."""
-        return self._parts.now.limits
+    def relations(self) -> RelationParts:
+        """The parts that questions about related notes need."""
+        parts = self.parts
+        return RelationParts(
+            home=parts.config.home,
+            settings=parts.config.settings.relations,
+            vaults=tuple(self.vaults),
+            file=parts.file,
+            chunks=parts.chunks,
+            meaning_store=parts.transformer.store,
+            query_vector=parts.embedding.query_vector,
+            meaning_vector=parts.transformer.query_vector,
+            kept=self._kept_relations,
+            rebuild=self._rebuild_relations,
+        )
 
-    @property
-    def index_version(self) -> str:
-        """Identifies the current state of the index; changes with it."""
-        return index_version(self)
-
-    def relations_writer(self) -> RelationsWriter:
-        """A writer for the indexes of related notes; the caller closes it."""
-        settings = self.config.settings.relations
-        return RelationsWriter(self.config.home, settings, self.meaning_store)
-
-    def make_relations(self) -> bool:
+    def _rebuild_relations(self) -> bool:
         """Rebuild lost relations of the indexed notes; False if a job will do it."""
         if self.live.jobs is not None:
             self.live.jobs.request(Mode.SYNC)
             return False
         with writer_lock(self.config.home, "relations"):
-            relate_anew(self)
+            relate_anew(self.parts, self.vaults)
         return True
 
     def relate_soon(self, paths: Sequence[str], link_id: str) -> None:
@@ -161,12 +132,33 @@ class Engine:
         if self.live.jobs is not None:
             self.live.jobs.relate(paths, link_id)
         else:
-            relate_now(self, paths, link_id)
+            relate_now(self.parts, self.vaults.one(link_id), paths)
+
+    @property
+    def index_version(self) -> str:
+        """Identifies the current state of the index; changes with it."""
+        return self.database.get(IndexFact.VERSION) or "0"
+
+    def follow_database(self) -> None:
+        """Close a database whose file another process has replaced or the user has removed."""
+        self.parts.file.follow()
+
+    def follow_index(self) -> None:
+        """Pick up what other processes have written since the last question.
+
+        Raises:
+            IndexNotFound: there is no index, or it was removed.
+        """
+        self.follow_database()
+        if not self.chunks.exists() or self.database.get(IndexFact.FINGERPRINT) is None:
+            raise no_index()
+        # Compaction changes no rows, but it changes word scores.
+        version = f"{self.index_version} {self.database.get(IndexFact.MAINTAINED)}"
+        if self._seen_version != version:
+            self.chunks.close()
+            self._seen_version = version
 
     def close(self) -> None:
         """Close files and connections."""
-        self.relations.let_go()
-        self._database.close()
-        self.chunks.close()
-        self._parts.now.embedding.close()
-        self.transformer.close()
+        self._kept_relations.close()
+        self.parts.close()

@@ -1,16 +1,70 @@
-"""A job: one index run as an immutable value, and its fields for events and tools."""
+"""An index run as a value: the order, also as a message to the worker, and the job it becomes."""
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import IntEnum, StrEnum
+from typing import Self
 
+from obsidian_rag.config import Config
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.index import Phase, Precedence, Progress, RunOrder
+from obsidian_rag.health import VaultFacts
+from obsidian_rag.index import Mode, Phase, Progress
 from obsidian_rag.store import now
 
 _FILE_PHASES = (Phase.PARSING, Phase.EMBEDDING, Phase.STORING)
+
+
+class Precedence(IntEnum):
+    """Job priority: lower numbers go first, and preempt a running job."""
+
+    # Edits, explicit requests, and any scan of the primary vault.
+    EDIT = 0
+    # A full scan of a linked vault that is already indexed.
+    LOOK = 1
+    # The first index of a linked vault, which may take hours.
+    IMPORT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """Which files an index run covers, and how.
+
+    `link_id` limits it to that vault; `paths` are in that vault, or in the primary one. None means
+    all vaults, and all files. `accepts_removals`: the user confirmed that missing notes were
+    deleted. `is_resumed` continues with what a preempted run left.
+    """
+
+    mode: Mode
+    paths: tuple[str, ...] | None = None
+    link_id: str | None = None
+    accepts_removals: bool = False
+    is_resumed: bool = False
+
+    @classmethod
+    def read(cls, message: Mapping[str, object]) -> Self:
+        """Read the order from a message."""
+        paths, link_id = message["paths"], message.get("link_id")
+        return cls(
+            Mode(str(message["mode"])),
+            tuple(str(path) for path in paths) if isinstance(paths, list) else None,
+            str(link_id) if link_id else None,
+            accepts_removals=message.get("accepts_removals") is True,
+            is_resumed=message.get("is_resumed") is True,
+        )
+
+
+def settings_for_runs(config: Config) -> dict[str, object]:
+    """The settings that an index run depends on."""
+    return config.settings.model_dump(exclude={"server", "watcher", "livesync", "meaning"})
+
+
+def precedence_of(paths: Collection[str] | None, linked: VaultFacts | None) -> Precedence:
+    """Priority of a run over these files, or all; `linked` is None for the primary vault."""
+    if linked is None or paths is not None:
+        return Precedence.EDIT
+    return Precedence.IMPORT if linked.is_unfinished else Precedence.LOOK
 
 
 class JobStatus(StrEnum):
@@ -58,13 +112,13 @@ class Job:
         stored = self.stored.current if self.stored is not None else self.stored_before
         return replace(self, began=None, stored_before=stored, worked_before_s=self.worked_s)
 
-    def moved_on(self, told: Progress) -> "Job":
+    def with_progress(self, reported: Progress) -> "Job":
         """The job with new progress; an attempt counts only its own files."""
-        if told.phase in _FILE_PHASES:
+        if reported.phase in _FILE_PHASES:
             before = self.stored_before
-            told = Progress(told.phase, before + told.current, before + told.total)
-        is_stored = told.phase is Phase.STORING
-        return replace(self, progress=told, stored=told if is_stored else self.stored)
+            reported = Progress(reported.phase, before + reported.current, before + reported.total)
+        is_stored = reported.phase is Phase.STORING
+        return replace(self, progress=reported, stored=reported if is_stored else self.stored)
 
     @property
     def is_over(self) -> bool:

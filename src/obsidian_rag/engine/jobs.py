@@ -16,18 +16,24 @@ from dataclasses import asdict, replace
 
 from obsidian_rag.config import Config
 from obsidian_rag.engine.events import Bus, EventKind
-from obsidian_rag.engine.job import Job, JobStatus, cancelled, failed, job_fields
+from obsidian_rag.engine.job import (
+    Job,
+    JobStatus,
+    Precedence,
+    RunOrder,
+    cancelled,
+    failed,
+    job_fields,
+    settings_for_runs,
+)
+from obsidian_rag.engine.outcome import record_failure
 from obsidian_rag.errors import Busy, IndexerFailed, NotFound, error_from
 from obsidian_rag.index import (
-    MOST_NOW,
+    MAX_NOTES_AT_ONCE,
     MeaningState,
     Mode,
-    Precedence,
     Progress,
-    RunOrder,
     meaning_fields,
-    record_failure,
-    settings_for_runs,
 )
 from obsidian_rag.process import ChildGone, ChildProcess
 from obsidian_rag.store import now
@@ -191,7 +197,7 @@ class Jobs:
 
     def relate(self, paths: Collection[str] | None, link_id: str | None = None) -> None:
         """Relate a few changed notes ahead of their run; larger sets are left to the run."""
-        if paths is not None and len(paths) <= MOST_NOW:
+        if paths is not None and len(paths) <= MAX_NOTES_AT_ONCE:
             with contextlib.suppress(ChildGone):
                 self._link.send({"type": "relate", "paths": sorted(paths), "link_id": link_id})
 
@@ -527,7 +533,7 @@ class Jobs:
 
     def _update_progress(self, job: Job, line: Mapping[str, object]) -> Job:
         with self._changed:
-            job = self._running = job.moved_on(Progress.read(line))
+            job = self._running = job.with_progress(Progress.read(line))
         about = {"job_id": job.id, "mode": job.order.mode.value, "link_id": job.order.link_id}
         progress = job.progress.fields if job.progress else {}
         self._bus.publish(EventKind.PROGRESS, {**about, **progress})

@@ -4,34 +4,83 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from obsidian_rag.config import Config
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.foreground import run_index
 from obsidian_rag.engine.health import health_of
+from obsidian_rag.engine.index_run import run_index
 from obsidian_rag.engine.job import Job
-from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.index import (
+from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.health import (
+    FileTotals,
+    HealthAnswer,
     IndexedVault,
-    IndexResult,
-    LinkRun,
-    LinkStatus,
-    Mode,
-    RemovedCounts,
     allow_replacement,
-    link_vault,
-    set_link_mode,
-    set_link_paused,
-    status_of_link,
-    unlink_vault,
+    assess_vault,
+    file_totals,
+    linked_facts,
     vault_to_replace,
 )
+from obsidian_rag.index import IndexResult, Mode, Phase
 from obsidian_rag.relations import forget_vault
-from obsidian_rag.store import Link
-from obsidian_rag.vault import obsidian_vaults, oddities
+from obsidian_rag.store import (
+    IndexState,
+    Link,
+    LinkFact,
+    LinkFacts,
+    Queue,
+    QueuedFile,
+    writer_lock,
+)
+from obsidian_rag.vault import (
+    VaultMode,
+    check_link_mode,
+    check_link_texts,
+    configured_vault,
+    linkable_root,
+    obsidian_vaults,
+    oddities,
+)
+
+_PHASES = {Phase.SCANNING: "scan", Phase.HASHING: "hash", Phase.PARSING: "parse"}
+# A run over the removed link ends between two groups of files.
+_UNLINK_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedCounts:
+    """What was removed from the index with a link; the vault's files are untouched."""
+
+    files: int
+    chunks: int
+    relations: int
+    queued: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkProgress:
+    """`phase` is scan, hash, parse, embed or done; total 0 means not known yet."""
+
+    phase: str
+    current: int
+    total: int
+    is_running: bool = False
+    files_per_s: float | None = None
+    seconds_left: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStatus:
+    """Status of a link; `queue` is limited to the requested number of rows."""
+
+    link: Link
+    label: str
+    health: HealthAnswer
+    progress: LinkProgress
+    totals: FileTotals
+    queue: tuple[QueuedFile, ...]
 
 
 def offered_vaults() -> list[Path]:
@@ -40,7 +89,7 @@ def offered_vaults() -> list[Path]:
 
 
 def replaced_vault(config: Config) -> IndexedVault | None:
-    """The vault whose index these settings would replace; None if they replace none.
+    """The vault whose index these settings would replace, if any.
 
     A vault that was moved, copied or renamed counts as the same vault.
     """
@@ -48,7 +97,7 @@ def replaced_vault(config: Config) -> IndexedVault | None:
         return None
     # The next run reports a damaged index.
     with contextlib.suppress(ObsidianRagError), contextlib.closing(Engine(config)) as engine:
-        return vault_to_replace(engine)
+        return vault_to_replace(engine.vaults.primary, engine.database)
     return None
 
 
@@ -56,7 +105,8 @@ def accept_replacement(config: Config, *, is_accepted: bool) -> None:
     """Set whether the next index run may replace the index with one of this vault."""
     if config.database.exists():
         with contextlib.suppress(ObsidianRagError), contextlib.closing(Engine(config)) as engine:
-            allow_replacement(engine, is_allowed=is_accepted)
+            vault = configured_vault(config)
+            allow_replacement(vault, engine.database, is_allowed=is_accepted)
 
 
 def add_link(
@@ -71,9 +121,17 @@ def add_link(
 
     Raises:
         InvalidArgument: the folder cannot be a linked vault.
+        SecurityViolation: a folder to include or exclude is outside the vault.
         ReadOnly: `mode` asks for writing.
     """
-    link = link_vault(engine, root_path, mode, include, exclude, name)
+    check_link_mode(mode)
+    check_link_texts(include, exclude, name)
+    root = linkable_root(root_path, engine.vaults, engine.config.home)
+    wanted = (name or root.name or "vault").strip()
+    engine.vaults.remember_primary()
+    with engine.database.transaction():
+        link = engine.vaults.links.add(root, mode, wanted, include, exclude)
+        LinkFacts(engine.database, link.link_id).put(LinkFact.FIRST_UNFINISHED, "1")
     vault = engine.vaults.one(link.link_id)
     engine.live.links_changed()
     return replace(link, warnings=oddities(vault))
@@ -87,33 +145,61 @@ def remove_link(engine: Engine, link_id: str) -> RemovedCounts:
         InvalidArgument: it is the primary vault.
         Busy: another process writes the index.
     """
-    forget_relations = partial(forget_vault, engine)
-    removed = unlink_vault(engine, link_id, engine.live.end_jobs_for, forget_relations)
+    link = engine.vaults.link(link_id)
+    if link.is_primary:
+        raise InvalidArgument(
+            "The primary vault cannot be unlinked.",
+            "`obsidian-rag init --vault …` chooses another one.",
+        )
+    # A run over it, in any process, ends between two groups of files.
+    engine.vaults.links.set_enabled(link.link_id, is_enabled=False)
+    engine.live.end_jobs_for(link.link_id)
+    home = engine.config.home
+    with writer_lock(home, "unlink", wait_s=_UNLINK_TIMEOUT_S):
+        files, chunks = IndexState(engine.database).total_of(link.link_id)
+        queued = Queue(engine.database).size(link.link_id)
+        # Remove the link last: after a crash before that, a second call finishes the work.
+        if engine.chunks.exists():
+            engine.chunks.remove_link(link.link_id)
+        relations = forget_vault(home, engine.config.settings.relations, link.link_id)
+        engine.vaults.links.remove(link.link_id)
     engine.live.links_changed()
-    return removed
+    return RemovedCounts(files, chunks, relations, queued)
 
 
 def change_link(
     engine: Engine, link_id: str, mode: str | None = None, is_paused: bool | None = None
 ) -> Link:
-    """Change the mode of a linked vault, pause it or resume it; None leaves it unchanged.
+    """Change the mode of a vault, pause it or resume it; None leaves it unchanged.
 
     A paused vault is not synced; what is indexed stays searchable.
 
     Raises:
         NotFound: no such link.
-        ReadOnly: `mode` asks for writing.
-        InvalidArgument: it is the primary vault.
+        ReadOnly: a linked vault cannot be made writable.
+        InvalidArgument: the primary vault can neither be read-only nor paused.
     """
     link = engine.vaults.link(link_id)
     if mode is not None:
-        set_link_mode(engine, link, mode)
+        _set_mode(engine, link, mode)
     if is_paused is not None:
-        set_link_paused(engine, link, is_paused=is_paused)
+        if is_paused and link.is_primary:
+            raise InvalidArgument("Only linked vaults can be paused.", "Stop the daemon instead.")
+        engine.vaults.links.set_paused(link.link_id, is_paused=is_paused)
         if is_paused:
             engine.live.end_jobs_for(link.link_id)
         engine.live.links_changed()
     return engine.vaults.link(link.link_id)
+
+
+def _set_mode(engine: Engine, link: Link, mode: str) -> None:
+    if not link.is_primary:
+        check_link_mode(mode)
+    elif mode != VaultMode.READ_WRITE:
+        raise InvalidArgument(
+            "The primary vault is always read_write.", "Reading and searching never write to it."
+        )
+    engine.vaults.links.set_mode(link.link_id, mode)
 
 
 def sync_link(engine: Engine, link_id: str) -> Job | IndexResult:
@@ -138,5 +224,27 @@ def link_status(engine: Engine, link_id: str, limit: int = 50) -> LinkStatus:
     """
     link = engine.vaults.link(link_id)
     job = engine.live.job_for(link.link_id)
-    run = LinkRun(job.progress, job.stored, job.worked_s) if job is not None else None
-    return status_of_link(engine, link, run, partial(health_of, engine), limit)
+    vault = engine.vaults.one(link.link_id)
+    totals = file_totals(engine.database, link.link_id)
+    if vault.is_primary:
+        health = health_of(engine)
+    else:
+        facts = linked_facts(vault, engine.database)
+        health = assess_vault(facts, is_running=job is not None)
+    progress = _progress(job, totals)
+    queue = tuple(Queue(engine.database).rows(link.link_id, limit))
+    return LinkStatus(link, vault.label, health, progress, totals, queue)
+
+
+def _progress(job: Job | None, totals: FileTotals) -> LinkProgress:
+    """How far a vault is: from its job's last report or, before one, from the database."""
+    if job is None or job.progress is None:
+        phase = "parse" if totals.pending else "done"
+        total = totals.indexed + totals.pending
+        return LinkProgress(phase, totals.indexed, total, job is not None)
+    rate = left = None
+    if job.stored is not None and job.stored.current:
+        rate = job.stored.current / max(job.worked_s, 0.001)
+        left = (job.stored.total - job.stored.current) / rate
+    phase = _PHASES.get(job.progress.phase, "embed")
+    return LinkProgress(phase, job.progress.current, job.progress.total, True, rate, left)

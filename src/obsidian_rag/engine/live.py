@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from obsidian_rag.engine.health import Health
     from obsidian_rag.engine.job import Job
     from obsidian_rag.engine.jobs import Jobs
-    from obsidian_rag.index import HealthChange, HealthFacts
+    from obsidian_rag.health import HealthChange, HealthFacts
     from obsidian_rag.livesync import LivesyncState
     from obsidian_rag.relations import VaultMap
 

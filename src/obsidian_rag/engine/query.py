@@ -13,20 +13,11 @@ from obsidian_rag.errors import (
     ProviderFailed,
     StoreForeign,
 )
-from obsidian_rag.index import (
-    FINGERPRINT,
-    HealthAnswer,
-    ListedNote,
-    assess,
-    embedder_choice,
-    fingerprint_of,
-    fitting,
-    has_fitting_vectors,
-    take_up_changes,
-)
+from obsidian_rag.health import HealthAnswer, assess
+from obsidian_rag.index import Transformer, check_width, embedder_choice, has_fitting_vectors
 from obsidian_rag.notes import EVERYTHING, Scope
 from obsidian_rag.search import Answer, Filters, Meanings, Request, Searcher, Signals, fits_any
-from obsidian_rag.store import IndexState
+from obsidian_rag.store import IndexFact, IndexState
 from obsidian_rag.vault import check_relative
 
 # Errors after which keyword search still works.
@@ -72,13 +63,15 @@ def ask(engine: Engine, request: Request) -> Asked:
 
 def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | None]:
     """The answer, and the reason if vectors were not used."""
-    take_up_changes(engine)
+    engine.follow_index()
     if IndexState(engine.database).is_empty():
         return Answer((), None, 0), None
     trouble = _known_embedder_error(engine)
     if request.signals is not Signals.WORDS and trouble is None:
         try:
-            if has_fitting_vectors(engine.database.get(FINGERPRINT), fingerprint_of(engine)):
+            if has_fitting_vectors(
+                engine.database.get(IndexFact.FINGERPRINT), engine.parts.fingerprint
+            ):
                 return _search(engine, request), None
         except _VECTOR_ERRORS as error:
             trouble = error
@@ -98,24 +91,25 @@ def _known_embedder_error(engine: Engine) -> ObsidianRagError | None:
 
 
 def _search(engine: Engine, request: Request) -> Answer:
+    parts = engine.parts
     searcher = Searcher(
-        engine.chunks,
-        engine.database,
-        lambda question: fitting(engine.query_vector(question), engine.embedder, engine.chunks),
-        engine.embedder.provider,
-        _meanings(engine),
+        parts.chunks,
+        parts.database,
+        lambda text: check_width(parts.embedding.query_vector(text), parts.embedder, parts.chunks),
+        parts.embedder.provider,
+        _meanings(parts.transformer),
     )
     # Folders may have been denied since; the next sync removes their notes from the index.
     admits = engine.vaults.admission()
     request = replace(request, filters=replace(request.filters, admits=admits))
-    return engine.chunks.look_up(lambda: searcher.search(request))
+    return parts.chunks.look_up(lambda: searcher.search(request))
 
 
-def _meanings(engine: Engine) -> Meanings | None:
-    embedder, store = engine.transformer.embedder, engine.meaning_store
+def _meanings(transformer: Transformer) -> Meanings | None:
+    embedder, store = transformer.embedder, transformer.store
     if embedder is None or store is None or store.count() == 0:
         return None
-    return Meanings(engine.meaning_vector, store, "multilingual" in embedder.model.lower())
+    return Meanings(transformer.query_vector, store, "multilingual" in embedder.model.lower())
 
 
 def known_folder(
@@ -136,28 +130,6 @@ def known_folder(
     if with_private and not scope.is_limited and not without:
         return folder if engine.vaults.has_folder(folder) else None
     wanted = Filters((folder,), scope=scope, with_private=with_private, without=without)
-    take_up_changes(engine)
+    engine.follow_index()
     fits = engine.chunks.look_up(lambda: fits_any(wanted, engine.chunks, engine.database))
     return folder if fits else None
-
-
-def list_notes(
-    engine: Engine,
-    after: str,
-    limit: int,
-    scope: Scope = EVERYTHING,
-    vault: str | None = None,
-) -> tuple[ListedNote, ...]:
-    """The next notes of a vault in path order after `after`, without private ones.
-
-    Empty without an index. `vault` is a name or link id; by default the first vault in scope.
-
-    Raises:
-        IndexCorrupted: the index cannot be read.
-    """
-    try:
-        take_up_changes(engine)
-    except IndexNotFound:
-        return ()
-    files = engine.vaults.files(vault, scope)
-    return engine.chunks.look_up(lambda: files.listed(after, limit))

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from obsidian_rag.engine.engine import Engine
 from obsidian_rag.engine.events import Event, EventKind
-from obsidian_rag.engine.health import look
-from obsidian_rag.engine.job import Job, JobStatus
+from obsidian_rag.engine.health import probe
+from obsidian_rag.engine.job import Job, JobStatus, precedence_of
 from obsidian_rag.engine.live import Live
 from obsidian_rag.errors import EmbeddingMismatch, IndexNotFound, NotFound, ObsidianRagError
-from obsidian_rag.index import VaultFacts, VaultPlace, is_worth_a_try, precedence_of, see_vaults
+from obsidian_rag.health import VaultFacts, VaultPlace, is_worth_a_try, see_vaults
 from obsidian_rag.process import give_back
 
 _MAX_RETRY_DELAY_S = 60.0
@@ -179,13 +179,14 @@ class Scheduler:
 
     def _probe(self) -> None:
         before = self._places()
-        look(self._engine)
+        probe(self._engine)
         give_back()
         self._compare_places(before)
 
     def _check_vaults(self) -> None:
         before = self._places()
-        self._live.health.note(**see_vaults(self._engine))
+        primary, linked = see_vaults(self._engine.vaults, self._engine.database)
+        self._live.health.note(vault=primary, linked=linked)
         self._compare_places(before)
 
     def _places(self) -> dict[str | None, VaultFacts]:

@@ -4,29 +4,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.health import livesync_of, look
+from obsidian_rag.engine.health import livesync_of, probe
 from obsidian_rag.engine.job import Job, job_fields
-from obsidian_rag.errors import ObsidianRagError, Status
-from obsidian_rag.index import (
+from obsidian_rag.engine.outcome import read_outcome, recent_outcomes
+from obsidian_rag.errors import NotFound, ObsidianRagError, Status
+from obsidian_rag.health import (
     FileNotice,
     HealthChange,
+    HealthFacts,
     Share,
+    VaultPlace,
     VaultReport,
     assess,
-    embedder_choice,
     file_notices,
-    meaning_state,
-    ollama_status,
-    read_outcome,
-    recent_outcomes,
-    unindexed_files,
     vault_reports,
 )
+from obsidian_rag.index import changed_files, embedder_choice, meaning_state
 from obsidian_rag.notes import EVERYTHING, Scope
 from obsidian_rag.relations import relations_state
-from obsidian_rag.store import IndexState
+from obsidian_rag.store import IndexState, Queue
 
 _MAX_CHANGES_SHOWN = 10
+# Status must answer quickly; vaults that take longer to walk are reported from the database.
+_MAX_WALK_S = 0.4
+_MAX_WALKED_FILES = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,9 @@ def report_status(engine: Engine, scope: Scope = EVERYTHING) -> StatusReport:
     """
     vault = engine.vaults.primary
     files, chunks = IndexState(engine.database).totals(scope)
-    found = look(engine)
+    found = probe(engine)
     answer = assess(found)
-    unindexed, is_checked = unindexed_files(engine, found, files)
+    unindexed, is_checked = _count_unindexed(engine, found, files)
     last = read_outcome(engine.config) or {}
     jobs = engine.live.jobs
     active, ended = (jobs.active, jobs.last) if jobs else (None, None)
@@ -95,7 +96,7 @@ def report_status(engine: Engine, scope: Scope = EVERYTHING) -> StatusReport:
         last_sync=str(last["last_sync"]) if last.get("last_sync") else None,
         unindexed_files=unindexed,
         unindexed_checked=is_checked,
-        ollama_status=ollama_status(engine, found),
+        ollama_status=_ollama_status(engine, found),
         active_job=_pick_fields(active, "id", "mode", "status", "attempt", "progress"),
         last_job=last_job,
         is_watching=engine.live.is_watching(),
@@ -103,12 +104,12 @@ def report_status(engine: Engine, scope: Scope = EVERYTHING) -> StatusReport:
         health_changes=engine.live.health_changes[-_MAX_CHANGES_SHOWN:],
         vault_path=str(vault.root),
         link_id=vault.link_id or None,
-        vaults=vault_reports(engine, found),
+        vaults=vault_reports(engine.vaults, engine.database, found),
         livesync=_body(livesync_of(engine)),
         embedder=f"{engine.embedder.provider}:{engine.embedder.model}",
         embedder_notice=embedder_choice(engine.config).notice,
-        notices=file_notices(engine),
-        relations=relations_state(engine),
+        notices=file_notices(engine.vaults, engine.database),
+        relations=relations_state(engine.relations),
         meaning=_meaning(engine),
         restart_needed=tuple(engine.settings_file.restart_needed),
         recent_syncs=tuple(recent_outcomes(last)),
@@ -116,9 +117,29 @@ def report_status(engine: Engine, scope: Scope = EVERYTHING) -> StatusReport:
     )
 
 
+def _ollama_status(engine: Engine, found: HealthFacts) -> str:
+    """Whether Ollama answers, if it is the embedder."""
+    if engine.embedder.provider != "ollama":
+        return "not_used"
+    return "up" if found.embedder is None else "down"
+
+
+def _count_unindexed(engine: Engine, found: HealthFacts, indexed: int) -> tuple[int, bool]:
+    """How many files differ from the index, and whether the vaults were walked for it."""
+    owed = Queue(engine.database).size()
+    is_reachable = all(one.place is VaultPlace.THERE for one in (found.vault, *found.linked))
+    if indexed > _MAX_WALKED_FILES or not is_reachable:
+        return owed, False
+    try:
+        changed, is_complete = changed_files(engine.vaults, engine.database, _MAX_WALK_S)
+    except NotFound:
+        return owed, False
+    return (max(owed, changed), True) if is_complete else (owed, False)
+
+
 def _meaning(engine: Engine) -> Mapping[str, object] | None:
     jobs = engine.live.jobs
-    state = meaning_state(engine, jobs.meaning if jobs is not None else None)
+    state = meaning_state(engine.parts, jobs.meaning if jobs is not None else None)
     return state.shown if state is not None else None
 
 

@@ -19,6 +19,7 @@ While idle it adds meaning vectors, and stops between two texts for a command.
 End of stdin means that the parent has died or asks the worker to exit.
 """
 
+import contextlib
 import logging
 import os
 import queue
@@ -32,20 +33,19 @@ from pathlib import Path
 from typing import cast
 
 from obsidian_rag.config import Config, Settings
+from obsidian_rag.embed import SERVED
 from obsidian_rag.engine.engine import Engine
+from obsidian_rag.engine.index_run import carry_out
+from obsidian_rag.engine.job import RunOrder
+from obsidian_rag.engine.outcome import record_unexpected
 from obsidian_rag.errors import ObsidianRagError, ProviderFailed
 from obsidian_rag.index import (
     MeaningPass,
     MeaningState,
     Progress,
-    RunOrder,
     Upkeep,
-    carry_out,
     paced,
-    record_unexpected,
     relate_now,
-    reopen,
-    warm_up,
 )
 from obsidian_rag.process import DiscreetFormatter, ParentPipe, begin_process, give_back
 
@@ -170,20 +170,20 @@ class _Worker:
         except Exception as error:  # noqa: BLE001  (the outer edge: static vectors still work)
             _log.exception("adding meaning vectors failed")
             what = f"Adding meaning vectors failed ({type(error).__name__})."
-            self._engine.transformer.fail(ProviderFailed(what, "logs/worker.log says more."))
-            self._meaning.tell_end()
+            self._engine.parts.transformer.fail(ProviderFailed(what, "logs/worker.log says more."))
+            self._meaning.report_end()
         give_back()
 
     def _new_pass(self) -> MeaningPass:
         def report(state: MeaningState) -> None:
             self._parent.say(type="meaning", after_job=self._last_job, **asdict(state))
 
-        return MeaningPass(self._engine, report)
+        return MeaningPass(self._engine.parts, report)
 
     def _tidy_up(self) -> None:
         """Refresh the search indexes and reclaim disk space while idle."""
         try:
-            self._upkeep.run(self._engine)
+            self._upkeep.run(self._engine.parts)
         except Exception as error:  # noqa: BLE001  (the outer edge: the next run reports the cause)
             _log.warning("tidying up failed: %s", type(error).__name__)
         else:
@@ -216,13 +216,24 @@ class _Worker:
 
     def _warm_up(self) -> None:
         try:
-            warm_up(self._engine)
+            self._load_first()
         except Exception:  # noqa: BLE001  (the outer edge: a cold worker still works)
             _log.exception("warming up failed")
 
+    def _load_first(self) -> None:
+        """Load what the first run would load; that run reports any error."""
+        parts = self._engine.parts
+        parts.reopen()
+        with contextlib.suppress(ObsidianRagError):
+            if parts.chunks.folder is not None:
+                parts.chunks.count()
+        with contextlib.suppress(ObsidianRagError):
+            if parts.embedder.provider not in SERVED:
+                parts.embedder.embed_query("ready")
+
     def _run(self, task: _Task) -> None:
         try:
-            reopen(self._engine)
+            self._engine.parts.reopen()
             result = carry_out(
                 self._engine, task.order, paced(self._report_progress), task.stop.is_set
             )
@@ -241,8 +252,9 @@ class _Worker:
     def _relate(self, few: _RelateTask) -> None:
         """Relate a few notes; their run retries whatever fails here."""
         try:
-            reopen(self._engine)
-            done = relate_now(self._engine, few.paths, few.link_id)
+            self._engine.parts.reopen()
+            vault = self._engine.vaults.one(few.link_id)
+            done = relate_now(self._engine.parts, vault, few.paths)
         except ObsidianRagError as error:
             _log.warning("related notes are behind: %s", error.message)
         except Exception:  # noqa: BLE001  (the outer edge: their run does it)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from obsidian_rag.index.place import IndexPlace
-
 CHUNKER_VERSION = 2
 _EMBEDDER = "embedder"
 # The rules for private text, if that is kept out of the store.
@@ -42,12 +40,7 @@ def fingerprint(embedder: Embedder, limits: ChunkLimits, guarded: Guarded) -> st
     return json.dumps(parts, sort_keys=True)
 
 
-def fingerprint_of(place: "IndexPlace") -> str:
-    """The fingerprint of an index built now with the installation's settings."""
-    return fingerprint(place.embedder, place.limits, Guarded.of(place.config))
-
-
-def check(made: str | None, wanted: str) -> None:
+def check_fingerprint(made: str | None, wanted: str) -> None:
     """Check that the index matches the wanted fingerprint.
 
     Raises:
@@ -101,7 +94,7 @@ def has_fitting_vectors(made: str | None, wanted: str) -> bool:
     """
     if made is not None and is_outdated(made, wanted):
         return has_same_vectors(made, wanted)
-    check(made, wanted)
+    check_fingerprint(made, wanted)
     return True
 
 
@@ -113,7 +106,7 @@ def other_width(made: int, stored: int | None) -> EmbeddingMismatch:
     )
 
 
-def fitting(
+def check_width(
     vector: "NDArray[np.float32]", embedder: Embedder, chunks: ChunkStore
 ) -> "NDArray[np.float32]":
     """Check a query vector's width: a server may have switched to another model.

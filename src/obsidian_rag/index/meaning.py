@@ -8,23 +8,23 @@ is waiting, and resumes later. Changed notes come first, then the newest ones.
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from obsidian_rag.embed import Embedder
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.index.meaning_state import MeaningState
-from obsidian_rag.index.place import IndexPlace
-from obsidian_rag.index.run import INDEX_VERSION
-from obsidian_rag.index.transformer import Transformer
+from obsidian_rag.index.embedding import Transformer
+from obsidian_rag.index.parts import Parts
 from obsidian_rag.notes import text_parts
+from obsidian_rag.relations import refresh_meanings
 from obsidian_rag.store import (
     ChunkPlace,
     EmbeddedChunk,
+    IndexFact,
     IndexState,
     MeaningStore,
     chunk_places,
@@ -47,9 +47,67 @@ _REPORT_INTERVAL_S = 1.0
 _RATE_SAMPLES = 30
 # After this many failed texts in a row the transformer counts as broken.
 _MAX_FAILURES_IN_A_ROW = 3
-# The model, and how many chunks had its vectors after the last pass.
-MEANING_ADDED = "meaning_added"
+MEANING_PHASE = "meaning"
 _Note = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningState:
+    """How many of all chunks have their meaning vector.
+
+    `is_over` means that a pass is finished, or cannot continue because of `trouble`.
+    """
+
+    model: str
+    done: int
+    total: int
+    is_paused: bool = False
+    is_over: bool = False
+    per_second: float | None = None
+    trouble: str | None = None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimated time left; None if nothing is being added."""
+        if not self.per_second or self.is_paused or self.is_over or self.trouble:
+            return None
+        return round((self.total - self.done) / self.per_second, 1)
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> "MeaningState":
+        """Read the state from a worker's message."""
+        return cls(**{name: fields[name] for name in cls.__slots__})
+
+    @property
+    def shown(self) -> dict[str, object]:
+        """The state as status shows it."""
+        return {
+            "model": self.model,
+            "done": self.done,
+            "total": self.total,
+            "is_paused": self.is_paused,
+            "per_second": self.per_second,
+            "seconds_left": self.seconds_left,
+            "trouble": self.trouble,
+        }
+
+
+def meaning_fields(state: MeaningState) -> dict[str, object]:
+    """The state as a progress event, without a job."""
+    return {
+        "job_id": None,
+        "mode": None,
+        "phase": MEANING_PHASE,
+        "current": state.done,
+        "total": state.total,
+        "is_over": state.is_over,
+        "is_paused": state.is_paused,
+        "per_second": state.per_second,
+        "seconds_left": state.seconds_left,
+        "trouble": state.trouble,
+    }
+
+
 MeaningListener = Callable[[MeaningState], None]
 
 
@@ -81,9 +139,9 @@ class _Plan:
 class MeaningPass:
     """Adds meaning vectors until none is missing; can be stopped and rerun at any time."""
 
-    def __init__(self, place: IndexPlace, listener: MeaningListener, since: str = "") -> None:
+    def __init__(self, parts: Parts, listener: MeaningListener, since: str = "") -> None:
         """`since`: notes read before this time are assumed to be unchanged."""
-        self._place = place
+        self._parts = parts
         self._listener = listener
         self._since = since
         self._plan: _Plan | None = None
@@ -93,24 +151,24 @@ class MeaningPass:
 
     def is_due(self) -> bool:
         """Whether there may be work; cheap."""
-        store = self._place.transformer.store
-        if store is None or not self._place.chunks.exists():
+        store = self._parts.transformer.store
+        if store is None or not self._parts.chunks.exists():
             return False
         plan = self._plan
         if plan is None or not plan.is_whole or plan.key != self._key(store):
             return True
-        if lost_vectors(self._place):
-            return not self._place.config.settings.meaning.is_paused
-        return bool(plan.waiting) and not self._place.config.settings.meaning.is_paused
+        if lost_vectors(self._parts):
+            return not self._parts.config.settings.meaning.is_paused
+        return bool(plan.waiting) and not self._parts.config.settings.meaning.is_paused
 
     def run(self, stop: Callable[[], bool], *, adds: bool = True) -> MeaningState | None:
         """Add missing vectors; without `adds`, only copy those of chunks with the same text.
 
         None if there is no transformer. Errors are returned in the state, never raised.
         """
-        place = self._place
-        embedder, store = place.transformer.embedder, place.transformer.store
-        if embedder is None or store is None or not place.chunks.exists():
+        parts = self._parts
+        embedder, store = parts.transformer.embedder, parts.transformer.store
+        if embedder is None or store is None or not parts.chunks.exists():
             return self._report(is_over=True)
         self._rates.clear()
         self._report()
@@ -124,13 +182,13 @@ class MeaningPass:
             return self._report(is_over=True, trouble=error.message)
         is_over = not stop() or not self._has_work_left()
         with contextlib.suppress(ObsidianRagError):  # the next run retries
-            place.relate_meanings(None if is_over else self._finished_notes)
+            _relate(parts, None if is_over else self._finished_notes)
         self._finished_notes.clear()
         if is_over:
             embedder.close()  # frees a hundred megabytes
         return self._report(is_over=is_over)
 
-    def tell_end(self) -> None:
+    def report_end(self) -> None:
         """Report that the pass cannot continue because of the transformer's error."""
         self._plan = None
         self._report(is_over=True)
@@ -140,23 +198,23 @@ class MeaningPass:
         return plan is None or not plan.is_whole or bool(plan.waiting)
 
     def _is_on_hold(self, adds: bool) -> bool:
-        return self._place.config.settings.meaning.is_paused or not adds
+        return self._parts.config.settings.meaning.is_paused or not adds
 
     def _key(self, store: MeaningStore) -> tuple[str, str]:
-        return store.fingerprint, self._place.database.get(INDEX_VERSION) or "0"
+        return store.fingerprint, self._parts.database.get(IndexFact.VERSION) or "0"
 
     # Planning.
 
     def _compare(self, store: MeaningStore, stop: Callable[[], bool]) -> None:
         """Compare the table with the store: reuse vectors of known texts, drop orphans."""
         key = self._key(store)
-        before, lost = self._plan, lost_vectors(self._place)
+        before, lost = self._plan, lost_vectors(self._parts)
         if before is not None and before.is_whole and before.key == key and not lost:
             return
         if before is None or not before.is_whole or before.key[0] != key[0]:
             before = _Plan(key, self._since)
         plan = self._plan = _Plan(key)
-        self._place.chunks.close()
+        self._parts.chunks.close()
         ids: list[NDArray[np.uint64]] = []
         is_quick = bool(before.seen_until)
         started = _iso_time(store.created_ns)
@@ -176,7 +234,7 @@ class MeaningPass:
     def _read_all(
         self, plan: _Plan, ids: "list[NDArray[np.uint64]]"
     ) -> Iterator[list[EmbeddedChunk]]:
-        for batch in embedded_chunks(self._place.chunks):
+        for batch in embedded_chunks(self._parts.chunks):
             ids.append(_ids([chunk.place for chunk in batch]))
             plan.seen_until = max([plan.seen_until, *(chunk.place.indexed_at for chunk in batch)])
             yield batch
@@ -190,7 +248,7 @@ class MeaningPass:
         """
         suspects: dict[_Note, None] = {}
         plan.seen_until = before.seen_until
-        for places in chunk_places(self._place.chunks):
+        for places in chunk_places(self._parts.chunks):
             packed = _ids(places)
             ids.append(packed)
             for place, is_there in zip(places, store.has(packed), strict=True):
@@ -206,7 +264,7 @@ class MeaningPass:
             plan.waiting[note], plan.ranks[note] = before.waiting[note], before.ranks[note]
         if suspects:
             some = suspects if len(suspects) <= _MAX_FILTERED_NOTES else None
-            yield from embedded_chunks(self._place.chunks, some)
+            yield from embedded_chunks(self._parts.chunks, some)
 
     # Adding.
 
@@ -216,7 +274,7 @@ class MeaningPass:
         self._rates.append((time.monotonic(), plan.total - plan.lacking))
         order = iter(plan.in_order())
         with contextlib.closing(_Batch(store)) as batch:
-            failures = _Failures(self._place.transformer)
+            failures = _Failures(self._parts.transformer)
             while notes := list(islice(order, _BATCH_NOTES)):
                 for note, chunks in self._read_texts(notes).items():
                     if not self._add_note(embedder, batch, chunks, failures, stop):
@@ -228,15 +286,15 @@ class MeaningPass:
             store.remove_others()
 
     def _remember(self, count: int) -> None:
-        place = self._place
-        said = f"{place.config.settings.meaning.model} {count}"
-        if place.database.get(MEANING_ADDED) != said:
-            place.database.put(MEANING_ADDED, said)
+        config, database = self._parts.config, self._parts.database
+        stored = f"{config.settings.meaning.model} {count}"
+        if database.get(IndexFact.MEANING_ADDED) != stored:
+            database.put(IndexFact.MEANING_ADDED, stored)
 
     def _read_texts(self, notes: Sequence[_Note]) -> dict[_Note, list[EmbeddedChunk]]:
         """The chunks of these notes, in the notes' order."""
         found: dict[_Note, list[EmbeddedChunk]] = {note: [] for note in notes}
-        table = self._place.chunks
+        table = self._parts.chunks
         batches = table.look_up(lambda: list(embedded_chunks(table, notes)))
         for chunk in (chunk for batch in batches for chunk in batch):
             found[chunk.place.link_id, chunk.place.source_file].append(chunk)
@@ -281,24 +339,24 @@ class MeaningPass:
 
     def _report(self, *, is_over: bool = False, trouble: str | None = None) -> MeaningState | None:
         """Send the current state to the listener."""
-        place, plan = self._place, self._plan
-        embedder, store = place.transformer.embedder, place.transformer.store
+        parts, plan = self._parts, self._plan
+        embedder, store = parts.transformer.embedder, parts.transformer.store
         now = time.monotonic()
         self._reported_at_s = now
-        if trouble is None and place.transformer.trouble is not None:
-            trouble = place.transformer.trouble.message
+        if trouble is None and parts.transformer.trouble is not None:
+            trouble = parts.transformer.trouble.message
         if (embedder is None or store is None) and trouble is None:
             return None
         if plan is not None and plan.is_whole:
             total, done = plan.total, plan.total - plan.lacking
         else:
-            total = IndexState(place.database).totals()[1] if place.chunks.exists() else 0
+            total = IndexState(parts.database).totals()[1] if parts.chunks.exists() else 0
             done = min(total, store.count()) if store else 0
         self._rates.append((now, done))
         took, made = now - self._rates[0][0], done - self._rates[0][1]
-        is_paused = place.config.settings.meaning.is_paused
+        is_paused = parts.config.settings.meaning.is_paused
         state = MeaningState(
-            model=embedder.model if embedder else place.config.settings.meaning.model,
+            model=embedder.model if embedder else parts.config.settings.meaning.model,
             done=done,
             total=total,
             is_paused=is_paused,
@@ -384,20 +442,32 @@ def _iso_time(nanoseconds: int | None) -> str:
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', at)}.{nanoseconds // 1000 % 1_000_000:06}Z"
 
 
-def meaning_state(place: IndexPlace, told: MeaningState | None = None) -> MeaningState | None:
+def _relate(parts: Parts, notes: Collection[_Note] | None) -> None:
+    """Pass the vectors of these notes, or of all, on to the related notes."""
+    refresh_meanings(
+        parts.config.home,
+        parts.config.settings.relations,
+        parts.transformer.store,
+        parts.chunks,
+        parts.database,
+        notes,
+    )
+
+
+def meaning_state(parts: Parts, reported: MeaningState | None = None) -> MeaningState | None:
     """Progress of the meaning vectors; None if there is no transformer. Cheap.
 
-    `told` is the last state from the worker process that adds them.
+    `reported` is the last state from the worker process that adds them.
     """
-    transformer = place.transformer
+    transformer = parts.transformer
     embedder, store, trouble = transformer.embedder, transformer.store, transformer.trouble
     if store is None and trouble is None:
         return None
-    _, total = IndexState(place.database).totals()
-    settings = place.config.settings.meaning
-    count = store.count() if store else stored_vectors(place.config.home / "meaning")
-    if trouble is None and told is not None and told.trouble is not None:
-        message: str | None = told.trouble
+    _, total = IndexState(parts.database).totals()
+    settings = parts.config.settings.meaning
+    count = store.count() if store else stored_vectors(parts.config.home / "meaning")
+    if trouble is None and reported is not None and reported.trouble is not None:
+        message: str | None = reported.trouble
     else:
         message = trouble.message if trouble else None
     return MeaningState(
@@ -405,46 +475,46 @@ def meaning_state(place: IndexPlace, told: MeaningState | None = None) -> Meanin
         done=min(count, total),
         total=total,
         is_paused=settings.is_paused,
-        per_second=told.per_second if told and count < total else None,
+        per_second=reported.per_second if reported and count < total else None,
         trouble=message,
     )
 
 
-def lost_vectors(place: IndexPlace, said: str | None = None) -> int:
+def lost_vectors(parts: Parts, stored: str | None = None) -> int:
     """How many chunks lost their meaning vector, because its file or the model is damaged.
 
-    `said` is the stored MEANING_ADDED value, if the caller has it already.
+    `stored` is the stored `MEANING_ADDED` fact, if the caller has it already.
     """
-    transformer = place.transformer
+    transformer = parts.transformer
     if transformer.store is None and transformer.trouble is None:
         return 0
-    model, _, count = (said or place.database.get(MEANING_ADDED) or "").rpartition(" ")
-    if model != place.config.settings.meaning.model or not count.isdecimal():
+    model, _, count = (stored or parts.database.get(IndexFact.MEANING_ADDED) or "").rpartition(" ")
+    if model != parts.config.settings.meaning.model or not count.isdecimal():
         return 0
     there = transformer.store.count() if transformer.store is not None else 0
     return max(0, int(count) - there)
 
 
-def settle_meaning(place: IndexPlace, since: str) -> None:
+def reuse_meaning(parts: Parts, since: str) -> None:
     """After an index run: reuse vectors of known texts and drop those of deleted chunks.
 
     Computes none. Notes read before `since` are assumed to be unchanged.
     """
-    MeaningPass(place, lambda _: None, since).run(lambda: False, adds=False)
+    MeaningPass(parts, lambda _: None, since).run(lambda: False, adds=False)
 
 
 def add_meaning(
-    place: IndexPlace, listener: MeaningListener, stop: Callable[[], bool]
+    parts: Parts, listener: MeaningListener, stop: Callable[[], bool]
 ) -> MeaningState | None:
     """Add all missing meaning vectors; None if there is no transformer."""
-    state = MeaningPass(place, listener).run(stop)
+    state = MeaningPass(parts, listener).run(stop)
     if state is None or state.trouble is not None:
         return state
-    return meaning_state(place)
+    return meaning_state(parts)
 
 
 def meaning_after_run(
-    place: IndexPlace,
+    parts: Parts,
     listener: MeaningListener,
     stop: Callable[[], bool],
     since: str | None,
@@ -456,8 +526,8 @@ def meaning_after_run(
     `since` is when the run began, or None if it changed no notes. If the caller `waits` for the
     vectors, or some were lost, missing ones are added first.
     """
-    if (waits or lost_vectors(place)) and not stop():
-        return add_meaning(place, listener, stop)
+    if (waits or lost_vectors(parts)) and not stop():
+        return add_meaning(parts, listener, stop)
     if since is not None:
-        settle_meaning(place, since)
-    return meaning_state(place)
+        reuse_meaning(parts, since)
+    return meaning_state(parts)

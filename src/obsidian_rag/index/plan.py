@@ -1,11 +1,12 @@
-"""Finds changed files: pure comparison of the files on disk with the manifest."""
+"""Finds changed files: compares the files on disk with the manifest."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from obsidian_rag.store import Change, ChangeType, KnownFile
-from obsidian_rag.vault import FileEntry
+from obsidian_rag.store import Change, ChangeType, Database, KnownFile, Manifest
+from obsidian_rag.vault import FileEntry, Vault
 
 # A file may change again within one tick of the file system's clock without a trace. Kernels
 # tick every 4 to 10 ms; FAT and HFS+ keep whole or even seconds.
@@ -113,3 +114,35 @@ def settled_mtime(mtime_ns: int, read_at_ns: int) -> int:
     """
     tick = _COARSE_TICK_NS if mtime_ns % 1_000_000_000 == 0 else _TICK_NS
     return mtime_ns if read_at_ns - mtime_ns > tick else UNSETTLED
+
+
+def changed_files(vaults: Iterable[Vault], database: Database, seconds: float) -> tuple[int, bool]:
+    """How many files differ from the index, and whether the walk finished in time.
+
+    Paused vaults are skipped. An unfinished walk does not count missing files. A file whose
+    timestamp is merely too recent to be trusted does not count as changed.
+
+    Raises:
+        NotFound: the vault's folder is missing.
+    """
+    deadline = time.monotonic() + seconds
+    changed, is_complete = 0, True
+    for vault in vaults:
+        if not vault.is_paused:
+            differing, is_whole = _count_changed(vault, database, deadline)
+            changed, is_complete = changed + differing, is_complete and is_whole
+    return changed, is_complete
+
+
+def _count_changed(vault: Vault, database: Database, deadline: float) -> tuple[int, bool]:
+    known = Manifest(database).known(vault.link_id)
+    found = vault.scan(stop=lambda: time.monotonic() > deadline)
+    difference = compare(found.files, known, found.unreadable_folders)
+    updated = sum(
+        1
+        for entry in difference.updated
+        if known[entry.rel_path].mtime_ns != UNSETTLED
+        or known[entry.rel_path].size_bytes != entry.size_bytes
+    )
+    vanished = len(difference.vanished) if found.is_complete else 0
+    return len(difference.created) + updated + vanished, found.is_complete

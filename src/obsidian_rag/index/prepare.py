@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import xxhash
-
 from obsidian_rag.index.limits import Guarded
 from obsidian_rag.index.plan import settled_mtime
 from obsidian_rag.index.progress import Stop
@@ -27,6 +25,7 @@ from obsidian_rag.store import (
     FileState,
     NoteRow,
     StoredChunk,
+    chunk_hash,
     now,
 )
 from obsidian_rag.vault import FileEntry, SkippedFile
@@ -266,11 +265,6 @@ def may_have_rows(change: Change) -> bool:
 def may_pass(state: FileState) -> bool:
     """Whether a file failed for a reason that may be temporary."""
     return state.status is EmbeddingStatus.FAILED and state.reason not in _FAILURES
-
-
-def chunk_hash(text: str, words_only: str) -> str:
-    """The identity of a chunk's text."""
-    return xxhash.xxh3_128_hexdigest(f"{text}\0{words_only}".encode(errors="surrogatepass"))
 
 
 def _reuse_or_create(chunk: Chunk, title: str, kept: dict[str, list[StoredChunk]]) -> NewChunk:

@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from obsidian_rag.index.fingerprint import fingerprint, fingerprint_of, is_outdated
-from obsidian_rag.index.place import IndexPlace
+from obsidian_rag.index.fingerprint import is_outdated
+from obsidian_rag.index.parts import Parts
 from obsidian_rag.index.plan import changes, compare, settled_mtime, spread
 from obsidian_rag.index.progress import (
     Cancelled,
@@ -22,24 +22,15 @@ from obsidian_rag.index.progress import (
     Tally,
 )
 from obsidian_rag.index.relate import doubt_relations
-from obsidian_rag.index.run import (
-    COMMITS,
-    FINGERPRINT,
-    INDEX_VERSION,
-    MAINTAINED,
-    PROMOTING,
-    REBUILDING,
-    IndexRun,
-    Workplace,
-    finish_promotion,
-)
+from obsidian_rag.index.run import IndexRun, Workplace, finish_promotion
 from obsidian_rag.index.target import Target
-from obsidian_rag.index.vault_check import FIRST_UNFINISHED
 from obsidian_rag.store import (
     REBUILD,
     Change,
     ChangeType,
+    IndexFact,
     IndexState,
+    LinkFact,
     LinkFacts,
     Links,
     Manifest,
@@ -61,12 +52,12 @@ class _Part:
     begun_ns: int
 
 
-def is_rebuild_due(place: IndexPlace, mode: Mode) -> bool:
+def is_rebuild_due(parts: Parts, mode: Mode) -> bool:
     """Whether a run in this mode must rebuild: requested, unfinished, or outdated index."""
-    facts = place.database.facts()
-    is_wanted = mode is Mode.REINDEX or REBUILDING in facts
-    is_due = is_wanted or is_outdated(facts.get(FINGERPRINT), fingerprint_of(place))
-    return is_due and place.chunks.exists()
+    facts = parts.database.facts()
+    is_wanted = mode is Mode.REINDEX or IndexFact.REBUILDING in facts
+    is_due = is_wanted or is_outdated(facts.get(IndexFact.FINGERPRINT), parts.fingerprint)
+    return is_due and parts.chunks.exists()
 
 
 class Rebuild:
@@ -100,7 +91,8 @@ class Rebuild:
             ObsidianRagError: the embedder or the store failed; the next run continues.
         """
         finish_promotion(self._place.database, self._place.chunks)
-        is_outdated_now = is_outdated(self._place.database.get(FINGERPRINT), self._fingerprint)
+        made = self._place.database.get(IndexFact.FINGERPRINT)
+        is_outdated_now = is_outdated(made, self._place.fingerprint)
         try:
             self._build()
         except Cancelled:
@@ -108,12 +100,8 @@ class Rebuild:
         repair = _REBUILT_MESSAGE if is_outdated_now and not self._tally.is_cancelled else ""
         return IndexResult(mode, *self._state.totals(), self._tally, repair=repair)
 
-    @property
-    def _fingerprint(self) -> str:
-        return fingerprint(self._place.embedder, self._place.limits, self._place.guarded)
-
     def _build(self) -> None:
-        wanted = self._fingerprint
+        wanted = self._place.fingerprint
         parts = [self._scan_vault(vault) for vault in self._vaults]
         is_resumed = self._prepare_table(wanted)
         if (relating := parts[0].run.relating) is not None:
@@ -140,14 +128,14 @@ class Rebuild:
         found = run.scan()
         known = Manifest(self._place.database).known(vault.link_id)
         difference = compare(found.files, known, found.unreadable_folders)
-        run.check.allow(found, known, changes(difference, known, lambda _: None))
+        run.brake.allow(found, known, changes(difference, known, lambda _: None))
         return _Part(vault, run, found, begun)
 
     def _prepare_table(self, wanted: str) -> bool:
         """Prepare the new table; returns whether it resumes an interrupted build."""
         database, successor = self._place.database, self._successor
         if (
-            database.get(REBUILDING) == wanted
+            database.get(IndexFact.REBUILDING) == wanted
             and successor.exists()
             and successor.is_recorded()
             and successor.damage(is_deep=True) is None
@@ -156,7 +144,7 @@ class Rebuild:
         successor.drop()
         with database.transaction():
             self._built.clear()
-            database.put(REBUILDING, wanted)
+            database.put(IndexFact.REBUILDING, wanted)
         self._place.embedder.probe()
         successor.create(self._place.embedder.dimensions)
         return False
@@ -187,12 +175,12 @@ class Rebuild:
                 self._record_files(part)
             self._state.adopt(self._built)
             Properties(database).forget_others()
-            database.put(FINGERPRINT, wanted)
-            database.put(REBUILDING, None)
-            database.put(COMMITS, "0")
-            database.put(MAINTAINED, str(time.time()))
-            database.add_to(INDEX_VERSION, 1)
-            database.put(PROMOTING, "1")
+            database.put(IndexFact.FINGERPRINT, wanted)
+            database.put(IndexFact.REBUILDING, None)
+            database.put(IndexFact.COMMITS, "0")
+            database.put(IndexFact.MAINTAINED, str(time.time()))
+            database.add_to(IndexFact.VERSION, 1)
+            database.put(IndexFact.PROMOTING, "1")
         finish_promotion(database, self._place.chunks)
 
     def _record_files(self, part: _Part) -> None:
@@ -211,8 +199,8 @@ class Rebuild:
         queue.add(link_id, _retry_changes(part))
         part.run.note_newest(part.found.files, is_whole=True)
         Links(database).scanned(link_id, None)
-        part.run.check.adopt()
-        LinkFacts(database, link_id).put(FIRST_UNFINISHED, None)
+        part.run.brake.adopt()
+        LinkFacts(database, link_id).put(LinkFact.FIRST_UNFINISHED, None)
 
 
 def _retry_changes(part: _Part) -> list[Change]:

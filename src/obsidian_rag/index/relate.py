@@ -9,10 +9,10 @@ compared, so an interrupted run needs no list of unfinished work.
 
 import contextlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from obsidian_rag.index.place import IndexPlace
+from obsidian_rag.index.parts import Parts
 from obsidian_rag.index.plan import spread
 from obsidian_rag.index.prepare import PASSING, may_pass, sort_in
 from obsidian_rag.index.progress import Listener, Phase, Progress, Stop
@@ -31,7 +31,9 @@ from obsidian_rag.store import (
     ChangeType,
     ChunkStore,
     Database,
+    IndexFact,
     IndexState,
+    LinkFact,
     LinkFacts,
     Links,
     Queue,
@@ -39,10 +41,9 @@ from obsidian_rag.store import (
 )
 from obsidian_rag.vault import SkippedFile, Vault, scan_paths
 
-RELATED_MARK = "related_mark"
 _BATCH_FILES = 512
 # More notes at once are left to an index run.
-MOST_NOW = 50
+MAX_NOTES_AT_ONCE = 50
 # The indexes may turn out damaged meanwhile, or lines may become a template.
 _MAX_ROUNDS = 3
 
@@ -80,7 +81,7 @@ class Relating:
         for _ in range(_MAX_ROUNDS):
             if writer.is_lost:
                 writer.start_over()
-            agreed = self._facts.get(RELATED_MARK)
+            agreed = self._facts.get(LinkFact.RELATED_MARK)
             if self._is_doubted or agreed != (writer.mark or ""):
                 self._compare(listener, stop)
             writer.settle()
@@ -93,7 +94,7 @@ class Relating:
             mark = writer.finish(chunks, self._state.hashes, stop)
             if mark is not None:
                 if mark != agreed:
-                    self._facts.put(RELATED_MARK, mark)
+                    self._facts.put(LinkFact.RELATED_MARK, mark)
                 return
 
     def _compare(self, listener: Listener, stop: Stop) -> None:
@@ -130,7 +131,7 @@ class Relating:
 def doubt_relations(database: Database) -> None:
     """Force a comparison of relations and index in every vault."""
     for link in Links(database).all():
-        LinkFacts(database, link.link_id).put(RELATED_MARK, None)
+        LinkFacts(database, link.link_id).put(LinkFact.RELATED_MARK, None)
 
 
 def read_for_relations(
@@ -165,9 +166,18 @@ def read_for_relations(
     return postponed
 
 
-def relate_now(
-    place: IndexPlace, paths: Sequence[str], link_id: str | None = None
-) -> tuple[int, int] | None:
+def relate_anew(parts: Parts, vaults: Iterable[Vault]) -> None:
+    """Rebuild lost relations of indexed notes, without looking for changes."""
+    made = parts.database.get(IndexFact.FINGERPRINT)
+    with parts.relations_writer() as writer:
+        for vault in vaults if made is not None else ():
+            if vault.link_id:
+                relating = Relating(parts.database, vault, parts.limits, writer)
+                relating.begin(made or "")
+                relating.finish(parts.chunks, lambda _: None, lambda: False)
+
+
+def relate_now(parts: Parts, vault: Vault, paths: Sequence[str]) -> tuple[int, int] | None:
     """Relate a few changed notes before their run: returns how many were written and removed.
 
     None if nothing is related yet, or if a run must do it. The next run still sees the files as
@@ -176,14 +186,13 @@ def relate_now(
     Raises:
         Busy: a run is writing them.
     """
-    vault = place.vaults.one(link_id)
     with (
-        writer_lock(place.config.home, "relations"),
-        place.relations_writer() as writer,
+        writer_lock(parts.config.home, "relations"),
+        parts.relations_writer() as writer,
     ):
         if not vault.link_id or not writer.open_existing():
             return None
-        relate_paths(vault, place.limits, writer, paths)
+        relate_paths(vault, parts.limits, writer, paths)
         return None if writer.is_lost else (writer.written, writer.removed)
 
 
@@ -193,7 +202,7 @@ def relate_paths(
     """Relate the files at these paths, unless that needs a scan of the vault."""
     held = writer.contents_below(vault.link_id, paths)
     # A folder that vanished may be an unmounted disk.
-    if len(held) > MOST_NOW:
+    if len(held) > MAX_NOTES_AT_ONCE:
         return
     found = scan_paths(vault.root, vault.rules, {*paths, *held})
     if not found.is_complete:  # a folder is among them
@@ -205,32 +214,31 @@ def relate_paths(
     read_for_relations(vault, limits, writer, present)
 
 
-def differing_relations(place: IndexPlace) -> list[str]:
+def differing_relations(parts: Parts, vaults: Sequence[Vault]) -> list[str]:
     """Notes whose related notes differ from those of freshly built indexes.
 
     Raises:
         IndexCorrupted: the indexes are damaged.
     """
-    settings = place.config.settings.relations
-    rows = find_rows(place.config.home, format_of(settings), is_strict=True)
+    settings = parts.config.settings.relations
+    rows = find_rows(parts.config.home, format_of(settings), is_strict=True)
     if rows is None:
         return []
     # A comparison must not write: no note gets an id.
     unwritten = settings.model_copy(update={"auto_add_ids": False})
     with (
         contextlib.closing(rows),
-        tempfile.TemporaryDirectory(dir=place.config.home, prefix=".compared-") as folder,
+        tempfile.TemporaryDirectory(dir=parts.config.home, prefix=".compared-") as folder,
         RelationsWriter(Path(folder), unwritten) as clean,
     ):
         clean.begin("")
-        vaults = list(place.vaults)
         for vault in vaults:
             paths = [one.rel_path for one in vault.scan().files if clean.admits(one.rel_path)]
-            read_for_relations(vault, place.limits, clean, paths)
+            read_for_relations(vault, parts.limits, clean, paths)
         clean.settle()
         for vault in vaults:
             # Notes whose context was not kept are read again.
             while stale := clean.stale(vault.link_id):
-                read_for_relations(vault, place.limits, clean, stale)
-            refresh_vectors(clean.rows, place.chunks, vault.link_id)
+                read_for_relations(vault, parts.limits, clean, stale)
+            refresh_vectors(clean.rows, parts.chunks, vault.link_id)
         return differing_answers(rows, clean.rows, settings)

@@ -11,11 +11,13 @@ from typing import Self
 
 from obsidian_rag.embed import Embedder
 from obsidian_rag.errors import NoteChanged, NotFound, SecurityViolation
-from obsidian_rag.index.fingerprint import check, fingerprint
+from obsidian_rag.health import Brake
+from obsidian_rag.index.fingerprint import check_fingerprint, fingerprint
 from obsidian_rag.index.limits import Guarded
+from obsidian_rag.index.parts import Parts
 from obsidian_rag.index.pipeline import Pipeline
-from obsidian_rag.index.place import IndexPlace
 from obsidian_rag.index.plan import changes, compare, spread
+from obsidian_rag.index.prepare import Gone, Group
 from obsidian_rag.index.progress import (
     Cancelled,
     IndexResult,
@@ -29,7 +31,6 @@ from obsidian_rag.index.progress import (
 from obsidian_rag.index.reader import Source
 from obsidian_rag.index.relate import Relating, doubt_relations
 from obsidian_rag.index.target import LiveTarget, Target
-from obsidian_rag.index.vault_check import FIRST_UNFINISHED, VaultCheck
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations import RelationsWriter
 from obsidian_rag.store import (
@@ -40,8 +41,10 @@ from obsidian_rag.store import (
     Database,
     EmbeddingStatus,
     FileState,
+    IndexFact,
     IndexState,
     KnownFile,
+    LinkFact,
     LinkFacts,
     Links,
     Manifest,
@@ -60,14 +63,6 @@ from obsidian_rag.vault import (
     sweep,
 )
 
-FINGERPRINT = "fingerprint"
-INDEX_VERSION = "index_version"
-REBUILDING = "rebuilding"
-# Modification time of a vault's newest note.
-NEWEST_NOTE = "newest_note_ns"
-PROMOTING = "promoting"
-COMMITS = "commits_since_maintenance"
-MAINTAINED = "maintained_at"
 _COMPACT_AFTER_COMMITS = 64
 _BULK_RUN_CHUNKS = 4096
 # Searches scan unindexed rows one by one: allow this many, or one in 32 of all rows.
@@ -94,17 +89,22 @@ class Workplace:
     relations: RelationsWriter | None = None
 
     @classmethod
-    def of(cls, place: IndexPlace, vault: Vault, relations: RelationsWriter | None) -> Self:
+    def of(cls, parts: Parts, vault: Vault, relations: RelationsWriter | None) -> Self:
         """One vault of an installation."""
         return cls(
-            database=place.database,
-            chunks=place.chunks,
-            embedder=place.embedder,
+            database=parts.database,
+            chunks=parts.chunks,
+            embedder=parts.embedder,
             vault=vault,
-            limits=place.limits,
-            guarded=Guarded.of(place.config),
+            limits=parts.limits,
+            guarded=parts.guarded,
             relations=relations,
         )
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of an index that this run would build."""
+        return fingerprint(self.embedder, self.limits, self.guarded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ class IndexRun:
         self._queue = Queue(place.database)
         self._links = Links(place.database)
         self._facts = LinkFacts(place.database, self._link_id)
-        self.check = VaultCheck(place.database, place.vault, accepts_removals=accepts_removals)
-        self._is_first_unfinished = FIRST_UNFINISHED in self.check.known_facts
+        self.brake = Brake(place.database, place.vault, accepts_removals=accepts_removals)
+        self._is_first_unfinished = LinkFact.FIRST_UNFINISHED in self.brake.known_facts
         self.relating = (
             Relating(place.database, place.vault, place.limits, place.relations)
             if place.relations is not None
@@ -157,9 +157,8 @@ class IndexRun:
             IndexIncomplete: the index belongs to another vault; it is unchanged.
             ObsidianRagError: the embedder or the store failed; finished work is kept.
         """
-        wanted = fingerprint(self._place.embedder, self._place.limits, self._place.guarded)
         try:
-            self._update(wanted, paths, mode)
+            self._update(self._place.fingerprint, paths, mode)
         except Cancelled:
             self.tally.is_cancelled = True
         return IndexResult(mode, *self._state.totals(), self.tally)
@@ -167,7 +166,7 @@ class IndexRun:
     def go_on(self) -> IndexResult:
         """Finish the queue of a preempted run, without scanning the vault again."""
         if self.relating is not None:
-            made = self._place.database.get(FINGERPRINT) or ""
+            made = self._place.database.get(IndexFact.FINGERPRINT) or ""
             self.relating.begin(made, is_whole=False)
         try:
             self._process_queue()
@@ -182,13 +181,13 @@ class IndexRun:
         is_thorough = mode is Mode.FULL
         is_first = self._state.is_empty(self._link_id)
         is_empty = is_first and self._state.is_empty()
-        made = database.get(FINGERPRINT)
+        made = database.get(IndexFact.FINGERPRINT)
         is_afresh = not self._place.chunks.exists() or (is_empty and made != wanted)
         is_unfinished = is_afresh or self._is_first_unfinished
-        if is_first or is_unfinished or self.check.wants_whole_look:
+        if is_first or is_unfinished or self.brake.needs_full_scan:
             paths = None
         if not is_afresh:
-            check(made, wanted)
+            check_fingerprint(made, wanted)
         look = self._take_snapshot(paths)
         if is_afresh:
             self._start_over(wanted)
@@ -213,7 +212,7 @@ class IndexRun:
     def _complete(self) -> None:
         """Mark the vault's first index as complete if the run was not cancelled."""
         if not self.tally.is_cancelled and self._is_first_unfinished:
-            self._facts.put(FIRST_UNFINISHED, None)
+            self._facts.put(LinkFact.FIRST_UNFINISHED, None)
         self.finish()
 
     def _process_queue(self, *, with_failed: bool = True) -> None:
@@ -249,10 +248,10 @@ class IndexRun:
             for link in self._links.all():
                 self._queue.clear(link.link_id)
                 self._manifest.clear(link.link_id)
-                LinkFacts(database, link.link_id).put(FIRST_UNFINISHED, "1")
-            database.put(REBUILDING, None)
-            database.put(MAINTAINED, None)
-            database.put(FINGERPRINT, wanted)
+                LinkFacts(database, link.link_id).put(LinkFact.FIRST_UNFINISHED, "1")
+            database.put(IndexFact.REBUILDING, None)
+            database.put(IndexFact.MAINTAINED, None)
+            database.put(IndexFact.FINGERPRINT, wanted)
         self._place.chunks.create(dimensions)
 
     def _take_snapshot(self, paths: Sequence[str] | None) -> _Snapshot:
@@ -264,10 +263,10 @@ class IndexRun:
                 lambda: scan_paths(self._vault.root, self._vault.rules, {*paths, *known})
             )
             look = self._compare(found, known, is_whole=False) if found.is_complete else None
-            if look is not None and not self.check.is_doubtful(look.work):
+            if look is not None and not self.brake.is_doubtful(look.work):
                 return look
         look = self._compare(self.scan(), self._manifest.known(link_id), is_whole=True)
-        self.check.allow(look.found, look.known, look.work)
+        self.brake.allow(look.found, look.known, look.work)
         return look
 
     def _compare(self, found: Scan, known: dict[str, KnownFile], *, is_whole: bool) -> _Snapshot:
@@ -280,7 +279,7 @@ class IndexRun:
             return walk()
         except NotFound as error:
             self._links.scanned(self._link_id, str(error))
-            raise self.check.explained(error) from error
+            raise self.brake.explain(error) from error
 
     def scan(self) -> Scan:
         """Walk the vault.
@@ -332,7 +331,7 @@ class IndexRun:
         with self._place.database.transaction():
             self._links.scanned(link_id, None)
             if look.is_whole:
-                self.check.adopt()
+                self.brake.adopt()
             self.note_newest(look.found.files, is_whole=look.is_whole)
             present = [entries[c.rel_path] for c in work if c.rel_path in entries]
             self._manifest.record(link_id, present)
@@ -345,12 +344,12 @@ class IndexRun:
 
     def note_newest(self, files: Iterable[FileEntry], *, is_whole: bool) -> None:
         """Store the time of the newest note, so that no answer has to query all notes for it."""
-        before = self.check.known_facts.get(NEWEST_NOTE)
+        before = self.brake.known_facts.get(LinkFact.NEWEST_NOTE)
         newest = max((entry.mtime_ns for entry in files), default=0)
         if not is_whole:
             newest = max(newest, int(before or 0))
         if str(newest) != before:
-            self._facts.put(NEWEST_NOTE, str(newest))
+            self._facts.put(LinkFact.NEWEST_NOTE, str(newest))
 
     def note_skips(self, found: Scan, *, is_whole: bool = True) -> None:
         """Record which files the walk skipped, and why; write only if that changed."""
@@ -394,7 +393,7 @@ class IndexRun:
             self._place.embedder,
             self._place.guarded,
             self.tally,
-            self.check.keep_watch,
+            self._check_missing,
             self._place.relations,
             lambda: self._announce(target, pipeline),
             lambda: self._refresh_if_due(target),
@@ -404,6 +403,9 @@ class IndexRun:
         finally:
             self._published_at_s = 0.0
             self._publish(target, pipeline)
+
+    def _check_missing(self, group: Group) -> None:
+        self.brake.check_missing(one.change for one in group.settled if isinstance(one, Gone))
 
     def _report_from(self, done: int, total: int) -> Listener:
         return lambda at: self._listener(Progress(at.phase, done + at.current, total))
@@ -426,7 +428,7 @@ class IndexRun:
             if not self._stop() and is_refresh_due(*unindexed(self._place.chunks)):
                 compact(self._place.database, self._place.chunks)
                 self._published_at_s = 0.0
-                self._place.database.add_to(INDEX_VERSION, 1)
+                self._place.database.add_to(IndexFact.VERSION, 1)
 
     def _publish(self, target: Target, pipeline: Pipeline) -> None:
         """Show other processes what is stored so far, at intervals and at the end."""
@@ -438,13 +440,14 @@ class IndexRun:
         ):
             self._published_at_s, pipeline.commits = now, 0
             with self._place.database.transaction():
-                self._place.database.add_to(COMMITS, commits)
-                self._place.database.add_to(INDEX_VERSION, 1)
+                self._place.database.add_to(IndexFact.COMMITS, commits)
+                self._place.database.add_to(IndexFact.VERSION, 1)
 
     def _compact_if_due(self, *, is_first: bool, is_thorough: bool) -> None:
         """Compact the store when it pays; a year of small edits must not bloat it."""
         database, facts = self._place.database, self._place.database.facts()
-        commits, maintained = int(_stored_float(facts.get(COMMITS))), facts.get(MAINTAINED)
+        commits = int(_stored_float(facts.get(IndexFact.COMMITS)))
+        maintained = facts.get(IndexFact.MAINTAINED)
         age = time.time() - _stored_float(maintained)
         is_bulk = is_first or is_thorough or self._stored_chunks >= _BULK_RUN_CHUNKS
         is_due = commits and (
@@ -479,27 +482,16 @@ def _stored_float(text: str | None) -> float:
         return 0.0
 
 
-def relate_anew(place: IndexPlace) -> None:
-    """Rebuild lost relations of indexed notes, without looking for changes."""
-    made = place.database.get(FINGERPRINT)
-    with place.relations_writer() as writer:
-        for vault in place.vaults if made is not None else ():
-            if vault.link_id:
-                relating = Relating(place.database, vault, place.limits, writer)
-                relating.begin(made or "")
-                relating.finish(place.chunks, lambda _: None, lambda: False)
-
-
 def compact(database: Database, chunks: ChunkStore, *, window_s: float = READER_WINDOW_S) -> None:
     """Compact the store, so that its search indexes cover exactly the present rows."""
     chunks.maintain(window_s=window_s)
     with database.transaction():
-        database.put(COMMITS, "0")
-        database.put(MAINTAINED, str(time.time()))
+        database.put(IndexFact.COMMITS, "0")
+        database.put(IndexFact.MAINTAINED, str(time.time()))
 
 
 def finish_promotion(database: Database, chunks: ChunkStore) -> None:
     """Swap in the files of a rebuild that SQLite already points to, if there is one."""
-    if database.get(PROMOTING) is not None:
+    if database.get(IndexFact.PROMOTING) is not None:
         chunks.promote(chunks.successor())
-        database.put(PROMOTING, None)
+        database.put(IndexFact.PROMOTING, None)

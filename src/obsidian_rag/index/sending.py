@@ -6,20 +6,19 @@ transfer, with its size and cost. Consent is stored per provider, address and mo
 daemon's, and no query is sent.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from obsidian_rag.embed import SERVED
 from obsidian_rag.errors import ConfigInvalid
 from obsidian_rag.index.embedding import embedder_choice
-from obsidian_rag.index.fingerprint import check, fingerprint_of
-from obsidian_rag.index.limits import Guarded
-from obsidian_rag.index.place import IndexPlace
+from obsidian_rag.index.fingerprint import check_fingerprint
+from obsidian_rag.index.parts import Parts
 from obsidian_rag.index.progress import Mode
 from obsidian_rag.index.reader import NoteReader, Read, Request, Source, Wanted
-from obsidian_rag.index.run import FINGERPRINT
 from obsidian_rag.notes import QUARTERS, RagPolicy, quarter_tokens
-from obsidian_rag.store import IndexState
+from obsidian_rag.store import IndexFact, IndexState
 from obsidian_rag.vault import FileEntry, Vault
 
 _AGREED_KEY = "sending_agreed"
@@ -62,10 +61,11 @@ class Estimate:
 
 
 class Sending:
-    """Whether notes may be sent to the embedder of an installation."""
+    """Whether the notes of these vaults may be sent to the embedder."""
 
-    def __init__(self, place: IndexPlace) -> None:
-        self._place = place
+    def __init__(self, parts: Parts, vaults: Iterable[Vault]) -> None:
+        self._parts = parts
+        self._vaults = vaults
 
     @property
     def trouble(self) -> ConfigInvalid | None:
@@ -73,7 +73,7 @@ class Sending:
         if not self._needs_consent:
             return None
         return ConfigInvalid(
-            f"Nothing is sent to {self._host} before you have said yes to it.",
+            f"Nothing is sent to {self._host} until you agree.",
             "Run `obsidian-rag index --yes` to agree; without --yes it says how much it is, and"
             " asks.",
         )
@@ -86,24 +86,21 @@ class Sending:
         """
         if not self._needs_consent:
             return None
-        place = self._place
-        if Mode(mode) is not Mode.REINDEX and not IndexState(place.database).is_empty():
-            check(
-                place.database.get(FINGERPRINT),
-                fingerprint_of(place),
-            )
+        parts = self._parts
+        if Mode(mode) is not Mode.REINDEX and not IndexState(parts.database).is_empty():
+            check_fingerprint(parts.database.get(IndexFact.FINGERPRINT), parts.fingerprint)
         notes, tokens = self._estimate_amount()
         return Estimate(
             host=self._host,
-            model=place.embedder.model,
+            model=parts.embedder.model,
             notes=notes,
             tokens=tokens,
-            price_per_million=place.config.settings.embedding.price_per_million_tokens,
+            price_per_million=parts.config.settings.embedding.price_per_million_tokens,
         )
 
     def _estimate_amount(self) -> tuple[int, int]:
         """Estimated number of notes with text to send, and its tokens."""
-        files = [(vault, file) for vault in self._place.vaults for file in vault.scan().files]
+        files = [(vault, file) for vault in self._vaults for file in vault.scan().files]
         step = max(1, -(-len(files) // _MAX_SAMPLE_NOTES))
         sample = files[::step]
         tokens = [self._count_tokens(vault, file) for vault, file in sample]
@@ -113,12 +110,11 @@ class Sending:
         return round(notes), round(sum(tokens) * share)
 
     def _count_tokens(self, vault: Vault, file: FileEntry) -> float:
-        place = self._place
-        reader = NoteReader(Source.of(vault, place.limits, None))
+        guarded = self._parts.guarded
+        reader = NoteReader(Source.of(vault, self._parts.limits, None))
         found = reader.read(Request(file.rel_path, for_chunks=Wanted(None)))
         if not isinstance(found, Read):
             return 0.0
-        guarded = Guarded.of(place.config)
         is_private = found.policy is not RagPolicy.INDEX
         texts = (
             guarded.sendable(found.title, chunk, is_private=is_private)
@@ -138,23 +134,23 @@ class Sending:
 
     def agree(self) -> None:
         """Store the user's consent."""
-        self._place.database.put(_AGREED_KEY, self._identity)
+        self._parts.database.put(_AGREED_KEY, self._identity)
 
     @property
     def _needs_consent(self) -> bool:
         """Whether the embedder is external and the user has not agreed to it yet."""
-        embedder = self._place.embedder
+        embedder = self._parts.embedder
         if not embedder.is_external or embedder.provider not in SERVED:
             return False
-        if self._place.config.settings.embedding.bulk_consent == embedder.provider:
+        if self._parts.config.settings.embedding.bulk_consent == embedder.provider:
             return False
-        return self._place.database.get(_AGREED_KEY) != self._identity
+        return self._parts.database.get(_AGREED_KEY) != self._identity
 
     @property
     def _identity(self) -> str:
-        embedder = self._place.embedder
+        embedder = self._parts.embedder
         return f"{embedder.provider} {embedder.model} {self._host}"
 
     @property
     def _host(self) -> str:
-        return urlsplit(embedder_choice(self._place.config).settings.base_url or "").netloc
+        return urlsplit(embedder_choice(self._parts.config).settings.base_url or "").netloc

@@ -5,18 +5,17 @@ import time
 from pathlib import Path
 
 from obsidian_rag.errors import Busy
-from obsidian_rag.index.place import IndexPlace
-from obsidian_rag.index.probes import reopen
+from obsidian_rag.index.parts import Parts
 from obsidian_rag.index.run import compact
 from obsidian_rag.store import READER_WINDOW_S, ChunkStore, Database, writer_lock
 
 # Idle time after the last change: longer than pauses in writing, and disk space can wait.
-QUIET_S = 20.0
+MIN_IDLE_S = 20.0
 # Wait at least this many times the duration of a round.
-QUIET_SHARE = 30.0
+_IDLE_PER_ROUND = 30.0
 # Versions that readers may still use are dropped by a later round.
-ROUNDS_APART_S = READER_WINDOW_S + 5.0
-MOST_ROUNDS = 5
+_ROUND_INTERVAL_S = READER_WINDOW_S + 5.0
+_MAX_ROUNDS = 5
 
 
 class Upkeep:
@@ -25,7 +24,7 @@ class Upkeep:
     def __init__(self) -> None:
         self._due = 0.0
         self._rounds = 0
-        self._quiet_s = QUIET_S
+        self._idle_s = MIN_IDLE_S
 
     @property
     def due(self) -> float | None:
@@ -34,9 +33,9 @@ class Upkeep:
 
     def put_off(self) -> None:
         """The index may have changed: postpone until it is idle."""
-        self._rounds, self._due = MOST_ROUNDS, time.monotonic() + self._quiet_s
+        self._rounds, self._due = _MAX_ROUNDS, time.monotonic() + self._idle_s
 
-    def run(self, place: IndexPlace) -> None:
+    def run(self, parts: Parts) -> None:
         """One round; after a failure there is none until the next change.
 
         Raises:
@@ -45,12 +44,12 @@ class Upkeep:
         """
         begun, left = time.monotonic(), self._rounds - 1
         self._rounds = 0
-        reopen(place)
-        is_tidy = tidy_up(place.config.home, place.database, place.chunks)
+        parts.reopen()
+        is_tidy = tidy_up(parts.config.home, parts.database, parts.chunks)
         # Large indexes take long, so run their rounds less often.
-        self._quiet_s = max(QUIET_S, QUIET_SHARE * (time.monotonic() - begun))
+        self._idle_s = max(MIN_IDLE_S, _IDLE_PER_ROUND * (time.monotonic() - begun))
         self._rounds = 0 if is_tidy else left
-        self._due = time.monotonic() + ROUNDS_APART_S
+        self._due = time.monotonic() + _ROUND_INTERVAL_S
 
 
 def tidy_up(

@@ -25,7 +25,6 @@ from obsidian_rag.livesync.restore import (
 )
 from obsidian_rag.livesync.session import SyncResult, sync_once
 from obsidian_rag.livesync.setup import (
-    Forgotten,
     SetUp,
     forget_secrets,
     needs_consent,
@@ -46,7 +45,6 @@ __all__ = [
     "PASSPHRASE_VARIABLE",
     "PASSWORD_VARIABLE",
     "Direction",
-    "Forgotten",
     "LivesyncCheck",
     "LivesyncLoop",
     "LivesyncState",

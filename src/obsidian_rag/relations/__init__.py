@@ -1,40 +1,43 @@
 """Related notes: signals, scores and suggestions, and writing ids and relations."""
 
 from obsidian_rag.relations.heldout import LinksFound
-from obsidian_rag.relations.ids import AddedId, AddOutcome, FoundId, IdReport, add_note_ids
-from obsidian_rag.relations.memory_index import Card
-from obsidian_rag.relations.note_map import NoteGraph
-from obsidian_rag.relations.place import KeptIndex
-from obsidian_rag.relations.query import (
-    LinkedNotes,
-    RelatedAnswer,
-    RelatedNote,
-    known_notes,
-    linked_notes,
-    links_found,
-    memory_index,
-    related_notes,
-    relations_state,
-    similar_titles,
-)
-from obsidian_rag.relations.rows_file import find_rows, format_of
-from obsidian_rag.relations.upkeep import (
-    check_relations,
-    differing_answers,
-    forget_vault,
-    refresh_meanings,
-)
-from obsidian_rag.relations.vault_ids import (
-    DanglingRelation,
+from obsidian_rag.relations.ids import (
+    FoundId,
     IdCheck,
     check_note_ids,
     has_id,
     note_for_id,
     notes_without_id,
 )
-from obsidian_rag.relations.vault_map import DrawnMap, VaultMap
+from obsidian_rag.relations.map import VaultMap
+from obsidian_rag.relations.memory_index import Card
+from obsidian_rag.relations.note_edit import (
+    AddedId,
+    add_note_ids,
+    add_relation,
+    preview_relation,
+)
+from obsidian_rag.relations.query import (
+    KeptIndex,
+    LinkedNotes,
+    RelatedAnswer,
+    RelatedNote,
+    RelationParts,
+    known_notes,
+    linked_notes,
+    links_found,
+    related_notes,
+    relations_state,
+    similar_titles,
+)
+from obsidian_rag.relations.rows import find_rows, format_of
+from obsidian_rag.relations.upkeep import (
+    check_relations,
+    differing_answers,
+    forget_vault,
+    refresh_meanings,
+)
 from obsidian_rag.relations.vectors import refresh_vectors
-from obsidian_rag.relations.write import add_relation, preview_relation
 from obsidian_rag.relations.writer import (
     ContentReader,
     RelatedChanges,
@@ -43,23 +46,19 @@ from obsidian_rag.relations.writer import (
 )
 
 __all__ = [
-    "AddOutcome",
     "AddedId",
     "Card",
     "ContentReader",
-    "DanglingRelation",
-    "DrawnMap",
     "FoundId",
     "IdCheck",
-    "IdReport",
     "KeptIndex",
     "LinkedNotes",
     "LinksFound",
-    "NoteGraph",
     "RelatedAnswer",
     "RelatedChanges",
     "RelatedNote",
     "RelatedText",
+    "RelationParts",
     "RelationsWriter",
     "VaultMap",
     "add_note_ids",
@@ -74,7 +73,6 @@ __all__ = [
     "known_notes",
     "linked_notes",
     "links_found",
-    "memory_index",
     "note_for_id",
     "notes_without_id",
     "preview_relation",

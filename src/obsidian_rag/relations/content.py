@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from obsidian_rag.config import RelationsSettings
 from obsidian_rag.notes import (
     Note,
     RagPolicy,
@@ -98,3 +99,9 @@ def read_content(
 def _file_name(path: str) -> str:
     stem = posixpath.splitext(posixpath.basename(path))[0]
     return stem.replace("_", " ").replace("-", " ")
+
+
+def is_admitted(path: str, settings: RelationsSettings) -> bool:
+    """Whether the note at this path is related to others."""
+    folders = settings.excluded_folders
+    return not path.startswith(tuple(f"{folder.strip('/ ')}/" for folder in folders))

@@ -10,7 +10,7 @@ from obsidian_rag.config import RelationsSettings
 from obsidian_rag.notes import Note, body_lines, parse_note
 from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.score import related
-from obsidian_rag.relations.source import text_source
+from obsidian_rag.relations.signals import text_source
 from obsidian_rag.relations.words import LINE_END
 from obsidian_rag.vault import NoteFile, Vault
 

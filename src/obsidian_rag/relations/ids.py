@@ -1,16 +1,36 @@
-"""Checks the ids of a vault's notes, and adds missing ones."""
+"""Checks the ids of a vault's notes, and finds notes that lack one.
 
-from collections.abc import Iterable, Iterator, Mapping
+Ids are read from the files, so a check is current. Names and cycles in `related:` fields come from
+the indexes, as of the last sync.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import partial
 from types import MappingProxyType
 
-from obsidian_rag.errors import ErrorBody, ObsidianRagError
-from obsidian_rag.notes import NoteId, make_id, read_id, with_id
-from obsidian_rag.relations.note_edit import open_for_edit
-from obsidian_rag.vault import Vault
+from obsidian_rag.config import RelationsSettings
+from obsidian_rag.errors import (
+    InvalidArgument,
+    NoteChanged,
+    NotFound,
+    ObsidianRagError,
+)
+from obsidian_rag.notes import (
+    Note,
+    NoteId,
+    RagPolicy,
+    is_markdown,
+    notes_called,
+    read_id,
+    read_related,
+)
+from obsidian_rag.relations.content import is_admitted
+from obsidian_rag.relations.note_edit import read_head
+from obsidian_rag.relations.query import RelationParts, relation_troubles, relations_state
+from obsidian_rag.vault import SkippedFile, Vault
 
+Counted = Callable[[int, int], None]
+_MAX_NOTES_NAMED = 10
 _COMPARABLE_TROUBLES = frozenset({"", "not_lower_case", "not_v4"})
 
 
@@ -49,25 +69,6 @@ class IdReport:
         return not (self.missing or self.invalid or self.not_lower_case or self.duplicates)
 
 
-class AddOutcome(StrEnum):
-    """The outcome for a note that should get an id."""
-
-    ADDED = "added"
-    PLANNED = "planned"
-    EXISTING = "existing"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class AddedId:
-    """The outcome for one note; a planned id is not generated yet."""
-
-    path: str
-    outcome: AddOutcome
-    id: str = ""
-    error: ErrorBody | None = None
-
-
 def check_ids(notes: Iterable[tuple[str, NoteId | None]]) -> IdReport:
     """Check the ids of a vault, given as (path, id) in any order, against the rules."""
     ordered = sorted(notes, key=lambda pair: pair[0])
@@ -91,44 +92,136 @@ def check_ids(notes: Iterable[tuple[str, NoteId | None]]) -> IdReport:
     )
 
 
-def add_id(
-    vault: Vault,
-    rel: str,
-    *,
-    is_dry_run: bool = False,
-    is_owner: bool = False,
-) -> AddedId:
-    """Write an id into a note that has none; a valid id stays unchanged.
+@dataclass(frozen=True, slots=True)
+class DanglingRelation:
+    """An entry of `related:` without a target: its note, and what it names."""
+
+    path: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class IdCheck:
+    """The findings of a check. Cycles are harmless; None while nothing is indexed."""
+
+    report: IdReport
+    dangling: tuple[DanglingRelation, ...]
+    cycles: tuple[tuple[str, ...], ...] | None
+    unread: tuple[SkippedFile, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to correct."""
+        return self.report.is_clean and not self.dangling and not self.unread
+
+
+def check_note_ids(
+    parts: RelationParts, vault: Vault, listener: Counted = lambda _done, _total: None
+) -> IdCheck:
+    """Check every note's id against the rules, and find dangling relations and cycles.
+
+    Notes that say `rag: false` and those in `relations.excluded_folders` need no id.
 
     Raises:
-        NotFound: there is no such note, or it says `rag: false` and you are not its owner.
-        InvalidArgument: it is not a Markdown note, or its id or frontmatter is invalid.
-        SecurityViolation: the path leaves the vault or is hidden.
-        NoteChanged: it has been edited meanwhile.
-        ReadOnly: it is not writable.
-        IndexerFailed: it cannot be read, or the disk failed.
+        NotFound: the vault's folder is missing.
     """
-    opened = open_for_edit(vault, rel, is_owner=is_owner)
-    present = read_id(opened.note.frontmatter)
-    if present and not present.trouble:
-        return AddedId(opened.path, AddOutcome.EXISTING, present.value)
-    value = make_id()
-    text = opened.edited(partial(with_id, value=value))
-    if is_dry_run:
-        return AddedId(opened.path, AddOutcome.PLANNED)
-    opened.save(text)
-    return AddedId(opened.path, AddOutcome.ADDED, value)
+    notes, unread = _read(parts.settings, vault, listener)
+    report = _report(notes)
+    lost: set[tuple[str, str]] = set()
+    cycles = None
+    if (relations_state(parts) or {}).get("notes"):
+        lost, ways = relation_troubles(parts, vault.link_id)
+        cycles = tuple(sorted(map(_rotate_to_first, ways)))
+    return IdCheck(report, tuple(_dangling(notes, report, lost)), cycles, tuple(unread))
 
 
-def add_note_ids(
-    vault: Vault, paths: Iterable[str], *, is_dry_run: bool = False
-) -> Iterator[AddedId]:
-    """Add ids to many notes, for their owner; a failure does not stop the others.
+def notes_without_id(
+    parts: RelationParts, vault: Vault, listener: Counted = lambda _done, _total: None
+) -> list[str]:
+    """The notes without a valid id, in path order.
 
-    The next sync updates the indexes: no id is looked up before a relation refers to it.
+    Raises:
+        NotFound: the vault's folder is missing.
     """
-    for rel in dict.fromkeys(paths):
-        try:
-            yield add_id(vault, rel, is_dry_run=is_dry_run, is_owner=True)
-        except ObsidianRagError as error:
-            yield AddedId(rel, AddOutcome.FAILED, error=error.body)
+    report = _report(_read(parts.settings, vault, listener)[0])
+    bad = (one.path for one in (*report.invalid, *report.not_lower_case))
+    return sorted((*report.missing, *bad))
+
+
+def note_for_id(vault: Vault, name: str) -> str:
+    """The path of the note called `name`: a path, or a unique end of one, with or without .md.
+
+    Raises:
+        NotFound: there is none.
+        InvalidArgument: there are several.
+        SecurityViolation: the path leaves the vault.
+    """
+    wanted = vault.relative(name)
+    files = [entry.rel_path for entry in vault.scan().files]
+    named = notes_called(wanted, files)
+    if len(named) == 1:
+        return named[0]
+    if named:
+        some = ", ".join(f"'{path}'" for path in named[:_MAX_NOTES_NAMED])
+        raise InvalidArgument(
+            f"Several notes are called '{name}': {some}.", "Name one by its path."
+        )
+    raise NotFound(f"No note '{name}'.", "Search for it first.")
+
+
+def has_id(vault: Vault, path: str) -> bool:
+    """Whether a note has an id now, valid or not."""
+    head = _head(vault, path)
+    return isinstance(head, Note) and read_id(head.frontmatter) is not None
+
+
+def _read(
+    settings: RelationsSettings, vault: Vault, listener: Counted
+) -> tuple[list[Note], list[SkippedFile]]:
+    """The frontmatter of the notes that need an id, and the files that cannot be read."""
+    found = (entry.rel_path for entry in vault.scan().files)
+    paths = [path for path in found if is_markdown(path) and is_admitted(path, settings)]
+    notes, unread = [], []
+    for done, path in enumerate(paths, start=1):
+        head = _head(vault, path)
+        if isinstance(head, Note):
+            if head.policy is not RagPolicy.NEVER:
+                notes.append(head)
+        elif head.reason != "missing":  # the file was deleted since the scan
+            unread.append(head)
+        listener(done, len(paths))
+    return notes, unread
+
+
+def _head(vault: Vault, path: str) -> Note | SkippedFile:
+    try:
+        return read_head(vault, path)
+    except NoteChanged:
+        return SkippedFile(path, "changing")
+    except ObsidianRagError:
+        return SkippedFile(path, "unreadable")
+
+
+def _report(notes: Iterable[Note]) -> IdReport:
+    return check_ids((note.path, read_id(note.frontmatter)) for note in notes)
+
+
+def _dangling(
+    notes: Iterable[Note], report: IdReport, lost: set[tuple[str, str]]
+) -> Iterator[DanglingRelation]:
+    """Ids that no note has now, and names without a target at the last sync."""
+    for note in notes:
+        for relation in read_related(note.frontmatter):
+            is_lost = (
+                (note.path, relation.target) in lost
+                if relation.is_link
+                else relation.target not in report.owners
+            )
+            if is_lost:
+                yield DanglingRelation(note.path, relation.target)
+
+
+def _rotate_to_first(way: list[str]) -> tuple[str, ...]:
+    """The same cycle, rotated to begin at the first note by path."""
+    at = way.index(min(way))
+    return (*way[at:], *way[:at])

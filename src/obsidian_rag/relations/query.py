@@ -2,13 +2,15 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
@@ -26,15 +28,16 @@ from obsidian_rag.relations.explain import Explained, explain
 from obsidian_rag.relations.heldout import LinksFound, evaluate_links
 from obsidian_rag.relations.memory_index import Card, MemoryIndex
 from obsidian_rag.relations.packed import Kind
-from obsidian_rag.relations.place import RelationsPlace, format_now
-from obsidian_rag.relations.rows_file import discard, find_rows
+from obsidian_rag.relations.rows import discard, find_rows, format_of
 from obsidian_rag.relations.score import is_hiding, related, weights_of
-from obsidian_rag.relations.signals import Source, kind_of
-from obsidian_rag.relations.source import note_source, text_source, words_in
+from obsidian_rag.relations.signals import Source, kind_of, note_source, text_source, words_in
 from obsidian_rag.relations.vectors import VectorsInUse
 from obsidian_rag.store import (
+    ChunkStore,
+    FollowedDatabase,
     FoundRow,
     Links,
+    MeaningStore,
     Properties,
     passages_of,
 )
@@ -44,6 +47,55 @@ _loading = threading.Lock()
 _AnswerT = TypeVar("_AnswerT")
 # Link id and path of a note.
 NoteKey = tuple[str, str]
+
+
+class KeptIndex:
+    """The indexes in memory, with the settings and the transformer they were loaded for."""
+
+    def __init__(self) -> None:
+        self.index: MemoryIndex | None = None
+        self.loaded_for: tuple[RelationsSettings, str | None] | None = None
+
+    def close(self) -> None:
+        """Close the indexes; they are loaded again when needed."""
+        if (index := self.index) is not None:
+            with index.lock:  # running queries finish first
+                index.rows.close()
+            self.index = None
+
+
+@dataclass(frozen=True, slots=True)
+class RelationParts:
+    """The parts of an installation that related notes depend on.
+
+    The first of `vaults` is the primary one. `rebuild` builds lost indexes; false if another
+    process was asked to.
+    """
+
+    home: Path
+    settings: RelationsSettings
+    vaults: tuple[Vault, ...]
+    file: FollowedDatabase
+    chunks: ChunkStore
+    meaning_store: MeaningStore | None
+    query_vector: Callable[[str], NDArray[np.float32]]
+    meaning_vector: Callable[[str], NDArray[np.float32] | None]
+    kept: KeptIndex
+    rebuild: Callable[[], bool]
+
+    @property
+    def model(self) -> str | None:
+        """The transformer whose vectors are compared once there are enough."""
+        return self.meaning_store.fingerprint if self.meaning_store is not None else None
+
+    def admits(self, card: Card) -> bool:
+        """Whether the current rules of its vault admit this note."""
+        vault = self.vault(card.link_id)
+        return vault is not None and vault.rules.admits_file(card.path)
+
+    def vault(self, link_id: str) -> Vault | None:
+        """The vault with this link id."""
+        return next((vault for vault in self.vaults if vault.link_id == link_id), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +137,7 @@ class RelatedAnswer:
     properties: str = ""
 
 
-def memory_index(place: RelationsPlace, damage: IndexCorrupted | None = None) -> MemoryIndex:
+def memory_index(parts: RelationParts, damage: IndexCorrupted | None = None) -> MemoryIndex:
     """The indexes, loaded and up to date with the file.
 
     Raises:
@@ -93,50 +145,44 @@ def memory_index(place: RelationsPlace, damage: IndexCorrupted | None = None) ->
         IndexCorrupted: they are damaged, as in `damage`, and are being rebuilt; or state.db is
             damaged.
     """
-    if not place.vaults.one().link_id:  # without its link, the vault of these notes is unknown
-        if place.config.database.exists():
-            Links(place.database).all()  # a damaged database hides the link too; this raises
+    if not parts.vaults[0].link_id:  # without its link, the vault of these notes is unknown
+        if parts.file.path.exists():
+            Links(parts.file.now).all()  # a damaged database hides the link too; this raises
         raise _not_yet()
     with _loading:
-        kept, wanted = place.relations, (place.config.settings.relations, _model(place))
+        kept, wanted = parts.kept, (parts.settings, parts.model)
         if kept.index is not None and kept.loaded_for == wanted and kept.index.is_current():
             try:
                 kept.index.follow()
                 return kept.index
             except IndexCorrupted as error:
                 damage = error
-                discard(place.config.home)
-        kept.let_go()
+                discard(parts.home)
+        kept.close()
         kept.loaded_for = wanted
         try:
-            kept.index = _load_index(place)
+            kept.index = _load_index(parts)
         except IndexCorrupted as error:
             damage = error
-            discard(place.config.home)
+            discard(parts.home)
         if kept.index is None:
-            _build_index(place, damage)
-            kept.index = _load_index(place)
+            _build_index(parts, damage)
+            kept.index = _load_index(parts)
         if kept.index is None:
             raise _not_yet()
         return kept.index
 
 
-def _model(place: RelationsPlace) -> str | None:
-    """The transformer whose vectors are compared once there are enough."""
-    store = place.meaning_store
-    return store.fingerprint if store is not None else None
-
-
-def _load_index(place: RelationsPlace) -> MemoryIndex | None:
+def _load_index(parts: RelationParts) -> MemoryIndex | None:
     """Load all notes; None if the indexes are missing or empty."""
-    settings = place.config.settings.relations
-    rows = find_rows(place.config.home, format_now(place), is_strict=True)
+    settings = parts.settings
+    rows = find_rows(parts.home, format_of(settings), is_strict=True)
     if rows is None:
         return None
     try:
         if rows.mark is not None or rows.count:
             use_links = settings.use_links and settings.profile != "seed"
-            return MemoryIndex(rows, use_links=use_links, meanings_of=_model(place))
+            return MemoryIndex(rows, use_links=use_links, meanings_of=parts.model)
     except IndexCorrupted:
         rows.close()
         raise
@@ -144,9 +190,9 @@ def _load_index(place: RelationsPlace) -> MemoryIndex | None:
     return None
 
 
-def _build_index(place: RelationsPlace, damage: IndexCorrupted | None) -> None:
+def _build_index(parts: RelationParts, damage: IndexCorrupted | None) -> None:
     """Build the indexes, or leave it to the daemon and raise."""
-    if place.make_relations():
+    if parts.rebuild():
         return
     if damage is not None:
         raise IndexCorrupted(
@@ -162,22 +208,22 @@ def _not_yet() -> IndexNotFound:
     )
 
 
-def _ask_indexes(place: RelationsPlace, question: Callable[[MemoryIndex], _AnswerT]) -> _AnswerT:
+def _ask_indexes(parts: RelationParts, question: Callable[[MemoryIndex], _AnswerT]) -> _AnswerT:
     """Query the indexes; if they turn out to be damaged, rebuild them once."""
-    loaded = memory_index(place)
+    loaded = memory_index(parts)
     try:
         with loaded.lock:
             return question(loaded)
     except IndexCorrupted as error:
-        discard(place.config.home)
+        discard(parts.home)
         damage = error
-    loaded = memory_index(place, damage)
+    loaded = memory_index(parts, damage)
     with loaded.lock:
         return question(loaded)
 
 
 def related_notes(
-    place: RelationsPlace,
+    parts: RelationParts,
     *,
     note: str | None = None,
     vault: str | None = None,
@@ -202,14 +248,13 @@ def related_notes(
         NotFound: the note is not in the index of related notes.
         IndexNotFound: nothing is indexed yet.
     """
-    settings = place.config.settings.relations
-    vector = _text_vector(place, text) if note is None else None
-    known = {one.link_id: one for one in place.vaults}
-    key = (vault or place.vaults.one().link_id, note) if note is not None else None
+    settings = parts.settings
+    vector = _text_vector(parts, text) if note is None else None
+    key = (vault or parts.vaults[0].link_id, note) if note is not None else None
 
     def ask(loaded: MemoryIndex) -> tuple[list[Explained], RelatedAnswer]:
         loaded = loaded.part(scope, with_private=with_private, without=without)
-        source = _source(loaded, known, key, text, tags, vector)
+        source = _source(parts, loaded, key, text, tags, vector)
         found = related(
             loaded, source, settings, limit=limit, hide_linked=hide_linked, vaults=vaults
         )
@@ -225,10 +270,10 @@ def related_notes(
         is_private = loaded.cards[source.slot].is_private
         return explained, replace(answer, hidden=hidden, is_private=is_private)
 
-    explained, answer = _ask_indexes(place, ask)
+    explained, answer = _ask_indexes(parts, ask)
     # Folders may have been denied since; the next sync removes their notes from the index.
-    explained = [one for one in explained if _is_admitted(one.card, known)]
-    passages = _passages(place, key, explained) if with_passages else {}
+    explained = [one for one in explained if parts.admits(one.card)]
+    passages = _passages(parts, key, explained) if with_passages else {}
     own, own_properties = passages.get(key or ("", ""), ((), ""))
     notes = []
     for one in explained:
@@ -239,14 +284,14 @@ def related_notes(
 
 
 def linked_notes(
-    place: RelationsPlace, note: tuple[str, str], targets: Iterable[str]
+    parts: RelationParts, note: tuple[str, str], targets: Iterable[str]
 ) -> LinkedNotes:
     """Resolve the links of a note (link id and path) as Obsidian does, and find its backlinks.
 
     Raises:
         IndexNotFound: nothing is indexed yet.
     """
-    loaded = memory_index(place)
+    loaded = memory_index(parts)
     with loaded.lock:
         own = loaded.by_path.get(note)
         asked = targets if own is not None else ()
@@ -259,36 +304,25 @@ def linked_notes(
             for slot, ahead in loaded.graph.outgoing.items()
             if own is not None and own in ahead and slot != own
         ]
-    admitted = admitted_cards(place, back)
+    admitted = filter(parts.admits, back)
     return LinkedNotes(found, tuple(sorted(admitted, key=lambda card: card.title.casefold())))
 
 
-def known_notes(place: RelationsPlace) -> list[Card]:
+def known_notes(parts: RelationParts) -> list[Card]:
     """The cards of all notes.
 
     Raises:
         IndexNotFound: nothing is indexed yet.
     """
-    loaded = memory_index(place)
+    loaded = memory_index(parts)
     with loaded.lock:
         present = [loaded.cards[slot] for slot in loaded.slot_of.values()]
-    return admitted_cards(place, present)
-
-
-def admitted_cards(place: RelationsPlace, cards: Iterable[Card]) -> list[Card]:
-    """The cards whose files the current rules of their vaults admit."""
-    known = {one.link_id: one for one in place.vaults}
-    return [card for card in cards if _is_admitted(card, known)]
-
-
-def _is_admitted(card: Card, vaults: Mapping[str, Vault]) -> bool:
-    vault = vaults.get(card.link_id)
-    return vault is not None and vault.rules.admits_file(card.path)
+    return [card for card in present if parts.admits(card)]
 
 
 def _source(
+    parts: RelationParts,
     loaded: MemoryIndex,
-    vaults: Mapping[str, Vault],
     note: NoteKey | None,
     text: str,
     tags: Sequence[str],
@@ -301,7 +335,7 @@ def _source(
                 f"'{note[1]}' is not in the index of related notes.",
                 "Run `obsidian-rag sync`; notes in relations.excluded_folders stay out.",
             )
-        return note_source(loaded, slot, tags, _words(vaults.get(note[0]), note[1]))
+        return note_source(loaded, slot, tags, _words(parts.vault(note[0]), note[1]))
     made, kind = vector or (None, Kind.STATIC)
     source = text_source(loaded, text, tags, made, vector_kind=kind)
     if not len(source.sequence) and not source.tags:
@@ -317,28 +351,24 @@ def _words(vault: Vault | None, path: str) -> dict[str, str]:
     return {}
 
 
-def similar_titles(place: RelationsPlace, text: str, limit: int) -> list[tuple[str, str, float]]:
+def similar_titles(parts: RelationParts, text: str, limit: int) -> list[tuple[str, str, float]]:
     """Notes of the primary vault whose title or summary is spelled like a text.
 
     Each as path, title and similarity.
     """
-    size = place.config.settings.relations.ngram_size
-    vault = place.vaults.one()
-    known = {vault.link_id: vault}
+    link_id, size = parts.vaults[0].link_id, parts.settings.ngram_size
 
     def ask(loaded: MemoryIndex) -> list[tuple[str, str, float]]:
-        found = loaded.rows.alike(vault.link_id, text, size, limit)
+        found = loaded.rows.alike(link_id, text, size, limit)
         slots = [(loaded.slot_of.get(number), share) for number, share in found]
         cards = [(loaded.cards[slot], share) for slot, share in slots if slot is not None]
-        return [
-            (card.path, card.title, share) for card, share in cards if _is_admitted(card, known)
-        ]
+        return [(card.path, card.title, share) for card, share in cards if parts.admits(card)]
 
-    return _ask_indexes(place, ask)
+    return _ask_indexes(parts, ask)
 
 
 def relation_troubles(
-    place: RelationsPlace, link_id: str
+    parts: RelationParts, link_id: str
 ) -> tuple[set[tuple[str, str]], list[list[str]]]:
     """Problems in the `related:` fields of a vault.
 
@@ -355,11 +385,11 @@ def relation_troubles(
         circles = (way for way in graph.cycles() if cards[way[0]].link_id == link_id)
         return lost, [[cards[slot].path for slot in way] for way in circles]
 
-    return _ask_indexes(place, ask)
+    return _ask_indexes(parts, ask)
 
 
 def links_found(
-    place: RelationsPlace,
+    parts: RelationParts,
     limit: int,
     listener: Callable[[int, int], None],
     *,
@@ -369,59 +399,62 @@ def links_found(
 
     `is_static` leaves meaning vectors out, so that both kinds are measured on one index.
     """
-    settings, vaults = place.config.settings.relations, {one.link_id: one for one in place.vaults}
+    settings, vaults = parts.settings, {one.link_id: one for one in parts.vaults}
 
     def ask(loaded: MemoryIndex) -> LinksFound:
         chosen = loaded.by_static_vectors() if is_static else loaded
         return evaluate_links(chosen, settings, vaults, limit=limit, listener=listener)
 
-    return _ask_indexes(place, ask)
+    return _ask_indexes(parts, ask)
 
 
-def relations_state(place: RelationsPlace) -> dict[str, object] | None:
-    """The number of related notes and the last update; None if unknown or the disk is full."""
+def relations_state(parts: RelationParts) -> dict[str, object] | None:
+    """The number of related notes and the last update; None if unknown or the disk is full.
+
+    With a transformer, also how many notes have its vectors.
+    """
     with contextlib.suppress(IndexCorrupted, IndexerFailed):
-        rows = find_rows(place.config.home, format_now(place))
+        rows = find_rows(parts.home, format_of(parts.settings))
         if rows is not None:
             with contextlib.closing(rows):
                 state: dict[str, object] = {"notes": rows.count, "updated_at": rows.updated_at}
-                if (model := _model(place)) is not None:
-                    used = VectorsInUse.of(rows, model)
+                if parts.model is not None:
+                    used = VectorsInUse.of(rows, parts.model)
                     state |= {"vectors": used.kind.word, "with_meaning": used.meant}
                 return state
     return None
 
 
-def _text_vector(place: RelationsPlace, text: str) -> tuple[NDArray[np.float32], Kind] | None:
+def _text_vector(parts: RelationParts, text: str) -> tuple[NDArray[np.float32], Kind] | None:
     """The vector of a text, of the kind notes are compared by; None if only words can be used.
 
     Falls back to static vectors if the transformer fails.
     """
-    if place.config.settings.relations.profile == "seed":
+    if parts.settings.profile == "seed":
         return None
-    if memory_index(place).vectors_in_use.kind is Kind.MEANING:
-        meant = place.meaning_vector(text)
+    if memory_index(parts).vectors_in_use.kind is Kind.MEANING:
+        meant = parts.meaning_vector(text)
         if meant is not None:
             return meant, Kind.MEANING
     with contextlib.suppress(OllamaUnreachable, ProviderFailed, EmbeddingMismatch):
-        return place.query_vector(text), Kind.STATIC
+        return parts.query_vector(text), Kind.STATIC
     return None
 
 
 def _passages(
-    place: RelationsPlace, note: NoteKey | None, explained: Sequence[Explained]
+    parts: RelationParts, note: NoteKey | None, explained: Sequence[Explained]
 ) -> dict[NoteKey, tuple[tuple[FoundRow, ...], str]]:
     """The indexed passages and properties of the notes."""
     keys = [one.card.key for one in explained if one.line is not None]
     if note is not None and keys:
         keys.append(note)
-    if not keys or not place.chunks.exists():
+    if not keys or not parts.chunks.exists():
         return {}
     by_note: dict[NoteKey, tuple[tuple[FoundRow, ...], str]] = {}
     for link_id in sorted({of for of, _ in keys}):
         paths = [path for of, path in keys if of == link_id]
-        found = passages_of(place.chunks, link_id, paths, with_words_only=True)
-        properties = Properties(place.database).texts(link_id, paths)
+        found = passages_of(parts.chunks, link_id, paths, with_words_only=True)
+        properties = Properties(parts.file.now).texts(link_id, paths)
         by_note |= {
             (link_id, path): (tuple(rows), properties[path]) for path, rows in found.items()
         }

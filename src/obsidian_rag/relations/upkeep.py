@@ -1,19 +1,18 @@
 """Maintains the indexes of related notes between runs: checks, meaning vectors, removed vaults."""
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
+from pathlib import Path
 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.relations.memory_index import MemoryIndex
-from obsidian_rag.relations.place import RelationsPlace, format_now
-from obsidian_rag.relations.rows import Rows
-from obsidian_rag.relations.rows_file import discard, find_rows, forget_notes
+from obsidian_rag.relations.rows import Rows, discard, find_rows, forget_notes, format_of
 from obsidian_rag.relations.score import related
-from obsidian_rag.relations.source import note_source
+from obsidian_rag.relations.signals import note_source
 from obsidian_rag.relations.vectors import refresh_meaning_vectors
-from obsidian_rag.store import IndexState
+from obsidian_rag.store import ChunkStore, Database, IndexState, MeaningStore
 
 _MAX_NOTES_COMPARED = 300
 _SCORE_TOLERANCE = 1e-3
@@ -21,10 +20,12 @@ _SCORE_TOLERANCE = 1e-3
 _NoteKey = tuple[str, str]
 
 
-def check_relations(place: RelationsPlace, *, is_deep: bool = False) -> tuple[int, str | None]:
+def check_relations(
+    home: Path, settings: RelationsSettings, *, is_deep: bool = False
+) -> tuple[int, str | None]:
     """The number of related notes, and the damage found in the indexes, if any."""
     try:
-        rows = find_rows(place.config.home, format_now(place), is_strict=True)
+        rows = find_rows(home, format_of(settings), is_strict=True)
         if rows is None:
             return 0, None
         with contextlib.closing(rows):
@@ -39,58 +40,58 @@ def check_relations(place: RelationsPlace, *, is_deep: bool = False) -> tuple[in
 
 
 def refresh_meanings(
-    place: RelationsPlace,
+    home: Path,
+    settings: RelationsSettings,
+    store: MeaningStore | None,
+    chunks: ChunkStore,
+    database: Database,
     paths: Collection[tuple[str, str]] | None = None,
-    stop: Callable[[], bool] = lambda: False,
 ) -> int:
     """Update the meaning vectors of notes whose passages all have theirs now.
 
     Returns how many notes got one. `paths`, each with a link id, limits the notes; only those with
     an outdated vector are checked. Damage is left to the next index run.
     """
-    store, found = place.meaning_store, 0
-    rows = find_rows(place.config.home, format_now(place))
-    if rows is None:
+    found = 0
+    rows = find_rows(home, format_of(settings)) if store is not None else None
+    if store is None or rows is None:
         return 0
-    state = IndexState(place.database)
-    with contextlib.suppress(IndexCorrupted), _closing_after_write(place, rows):
-        if store is None:
-            return 0
+    state = IndexState(database)
+    with contextlib.suppress(IndexCorrupted), _closing_after_write(home, rows):
         for link_id in rows.link_ids().values():
             of_vault = None if paths is None else [path for of, path in paths if of == link_id]
             found += refresh_meaning_vectors(
                 rows,
-                place.chunks,
+                chunks,
                 link_id,
                 store,
                 paths=of_vault,
                 indexed=partial(state.hashes, link_id),
-                stop=stop,
             )
     return found
 
 
-def forget_vault(place: RelationsPlace, link_id: str) -> int:
+def forget_vault(home: Path, settings: RelationsSettings, link_id: str) -> int:
     """Remove all notes of a vault from the indexes of related notes; returns their number.
 
     Damage is left to the next index run.
     """
-    rows = find_rows(place.config.home, format_now(place))
+    rows = find_rows(home, format_of(settings))
     if rows is None:
         return 0
-    with contextlib.suppress(IndexCorrupted), _closing_after_write(place, rows):
+    with contextlib.suppress(IndexCorrupted), _closing_after_write(home, rows):
         return forget_notes(rows, link_id)
     return 0
 
 
 @contextlib.contextmanager
-def _closing_after_write(place: RelationsPlace, rows: Rows) -> Iterator[Rows]:
+def _closing_after_write(home: Path, rows: Rows) -> Iterator[Rows]:
     """Close the indexes after writing; discard them if damaged, so that they are rebuilt."""
     try:
         yield rows
     except IndexCorrupted:
         rows.close()
-        discard(place.config.home)
+        discard(home)
         raise
     finally:
         rows.close()

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Self
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
 from obsidian_rag.notes import Note, RagPolicy, read_id
-from obsidian_rag.relations.content import Content, Draft, Terms, read_content
-from obsidian_rag.relations.ids import add_id
-from obsidian_rag.relations.note_edit import read_head
+from obsidian_rag.relations.content import Content, Draft, Terms, is_admitted, read_content
+from obsidian_rag.relations.note_edit import add_id, read_head
 from obsidian_rag.relations.packed import Kind
-from obsidian_rag.relations.rows import MADE_BY, MARK, Rows
-from obsidian_rag.relations.rows_file import (
+from obsidian_rag.relations.rows import (
+    MADE_BY,
+    MARK,
+    Rows,
     begin_anew,
     discard,
     find_rows,
@@ -301,12 +302,6 @@ class RelationsWriter:
             yield
         except IndexCorrupted:
             self.is_lost = True
-
-
-def is_admitted(path: str, settings: RelationsSettings) -> bool:
-    """Whether the note at this path is related to others."""
-    folders = settings.excluded_folders
-    return not path.startswith(tuple(f"{folder.strip('/ ')}/" for folder in folders))
 
 
 def _lacks_id(vault: Vault, path: str) -> bool:

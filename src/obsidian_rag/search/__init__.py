@@ -1,6 +1,6 @@
 """Answer questions, read only: query, hybrid ranking, filters, explanations, evaluation."""
 
-from obsidian_rag.search.answer import Answer, Filters, Hit, Request, Signals, Why
+from obsidian_rag.search.answer import Answer, Filters, Hit, Request, Signals
 from obsidian_rag.search.evaluation import (
     PARTS,
     EvalOptions,
@@ -15,14 +15,13 @@ from obsidian_rag.search.evaluation import (
     half_of,
     questions_from,
     read_golden,
-    report_of,
 )
 from obsidian_rag.search.facts import Facts, FoundFact
 from obsidian_rag.search.filters import fits_any, property_names
 from obsidian_rag.search.passages import note_passages
-from obsidian_rag.search.query import DateRange, PropertyFilter, parse_property, parse_query
+from obsidian_rag.search.query import DateRange, parse_property, parse_query
 from obsidian_rag.search.searcher import Meanings, Searcher
-from obsidian_rag.search.words import has_phrase, matched_terms, question_words
+from obsidian_rag.search.words import has_phrase, matched_terms
 
 __all__ = [
     "PARTS",
@@ -38,14 +37,12 @@ __all__ = [
     "Hit",
     "Meanings",
     "Outcome",
-    "PropertyFilter",
     "Question",
     "Report",
     "Request",
     "Searcher",
     "Signals",
     "Weakness",
-    "Why",
     "evaluate_search",
     "fits_any",
     "half_of",
@@ -55,8 +52,6 @@ __all__ = [
     "parse_property",
     "parse_query",
     "property_names",
-    "question_words",
     "questions_from",
     "read_golden",
-    "report_of",
 ]

@@ -5,23 +5,29 @@ user asked us to remember.
 """
 
 from obsidian_rag.store.chunks import (
-    NEXT_TABLE,
     READER_WINDOW_S,
     ChunkStore,
     StoredChunk,
+    no_index,
     quoted,
 )
-from obsidian_rag.store.database import Database, file_identity, now, timestamp
-from obsidian_rag.store.embedded import (
-    ChunkPlace,
-    EmbeddedChunk,
+from obsidian_rag.store.database import (
+    Database,
     FollowedDatabase,
-    chunk_places,
-    embedded_chunks,
+    file_identity,
+    now,
+    timestamp,
 )
 from obsidian_rag.store.folder import make_private, open_to_others, own_folder
-from obsidian_rag.store.index_state import LIVE, REBUILD, EmbeddingStatus, FileState, IndexState
-from obsidian_rag.store.links import Link, LinkFacts, Links
+from obsidian_rag.store.index_state import (
+    LIVE,
+    REBUILD,
+    EmbeddingStatus,
+    FileState,
+    IndexFact,
+    IndexState,
+)
+from obsidian_rag.store.links import Link, LinkFact, LinkFacts, Links
 from obsidian_rag.store.livesync import (
     Conflict,
     LivesyncRecords,
@@ -30,22 +36,31 @@ from obsidian_rag.store.livesync import (
     TrashedFile,
 )
 from obsidian_rag.store.lock import held_lock, writer_lock
-from obsidian_rag.store.lookup import Clause, Lookup, passages_of, public_titles, summed
+from obsidian_rag.store.lookup import (
+    ChunkPlace,
+    Clause,
+    EmbeddedChunk,
+    Lookup,
+    chunk_places,
+    embedded_chunks,
+    passages_of,
+    public_titles,
+    summed,
+)
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.meaning import MeaningStore, stored_vectors, text_digest
 from obsidian_rag.store.meaning_file import packed_ids
 from obsidian_rag.store.memory import Fact, Memory
-from obsidian_rag.store.probing import probe_indexes, unindexed
+from obsidian_rag.store.probing import probe_indexes, unindexed, verify_table, verify_texts
 from obsidian_rag.store.properties import Properties
 from obsidian_rag.store.queue import MOST_ATTEMPTS, Change, ChangeType, Queue, QueuedFile
 from obsidian_rag.store.repair import repaired
-from obsidian_rag.store.rows import ChunkRow, FoundRow, NoteRow
+from obsidian_rag.store.rows import ChunkRow, FoundRow, NoteRow, chunk_hash
 from obsidian_rag.store.schema import SCHEMA_VERSION, TAKEN_OVER, Schema
 
 __all__ = [
     "LIVE",
     "MOST_ATTEMPTS",
-    "NEXT_TABLE",
     "READER_WINDOW_S",
     "REBUILD",
     "SCHEMA_VERSION",
@@ -64,9 +79,11 @@ __all__ = [
     "FileState",
     "FollowedDatabase",
     "FoundRow",
+    "IndexFact",
     "IndexState",
     "KnownFile",
     "Link",
+    "LinkFact",
     "LinkFacts",
     "Links",
     "LivesyncRecords",
@@ -83,11 +100,13 @@ __all__ = [
     "StoredChunk",
     "SyncedFile",
     "TrashedFile",
+    "chunk_hash",
     "chunk_places",
     "embedded_chunks",
     "file_identity",
     "held_lock",
     "make_private",
+    "no_index",
     "now",
     "open_to_others",
     "own_folder",
@@ -102,5 +121,7 @@ __all__ = [
     "text_digest",
     "timestamp",
     "unindexed",
+    "verify_table",
+    "verify_texts",
     "writer_lock",
 ]

@@ -54,6 +54,11 @@ class StoredChunk:
     vector: "NDArray[np.float32]"
 
 
+def no_index() -> IndexNotFound:
+    """The error for a missing index."""
+    return IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
+
+
 class ChunkStore:
     """One table of chunks in a local folder or an object store.
 
@@ -144,7 +149,7 @@ class ChunkStore:
             IndexNotFound: there is none.
         """
         if not self.exists():
-            raise IndexNotFound("There is no index yet.", "Run `obsidian-rag index`.")
+            raise no_index()
 
     def successor(self) -> "ChunkStore":
         """The table that a rebuild creates beside this one."""

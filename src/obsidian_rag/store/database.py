@@ -298,6 +298,47 @@ class Database:
             self._connection.close()
 
 
+class FollowedDatabase:
+    """A database that is opened at its first use and reopened if replaced; thread-safe."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        self._database: Database | None = None
+        self._identity: tuple[int, int] | None = None
+        self._abandoned: list[Database] = []
+
+    @property
+    def path(self) -> Path:
+        """The file, which may not exist yet."""
+        return self._path
+
+    @property
+    def now(self) -> Database:
+        """The open database; the file is created if it does not exist."""
+        with self._lock:
+            if self._database is None:
+                self._database = Database(self._path)
+                self._identity = file_identity(self._path)
+            return self._database
+
+    def follow(self) -> None:
+        """Drop a database whose file another process has replaced, or the user removed."""
+        identity = file_identity(self._path)
+        with self._lock:
+            if self._database is not None and identity != self._identity:
+                # Not closed: SQLite would delete the journal of that name, now the new file's.
+                self._abandoned.append(self._database)
+                self._database = None
+
+    def close(self) -> None:
+        """Close the file; it is reopened when needed."""
+        with self._lock:
+            database, self._database = self._database, None
+        if database is not None:
+            database.close()
+
+
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Translate SQLite errors into ours; their texts may quote a row, so none is passed on.

@@ -1,4 +1,4 @@
-"""Which files are searchable: one row per file, with the reason for those that are not."""
+"""Which files are searchable, with the reason for those that are not; facts about the index."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,25 @@ from obsidian_rag.store.database import Database, now, of_link
 LIVE = "vault_file_index_state"
 REBUILD = "rebuild_index_state"
 _MAX_SQL_VALUES = 500
+
+
+class IndexFact(StrEnum):
+    """Keys of the facts about the whole index in the table `meta`."""
+
+    # What the index was made with.
+    FINGERPRINT = "fingerprint"
+    # Changes whenever the index does.
+    VERSION = "index_version"
+    # The fingerprint of an unfinished rebuild.
+    REBUILDING = "rebuilding"
+    # SQLite already points to a rebuilt table, whose files have yet to be swapped in.
+    PROMOTING = "promoting"
+    COMMITS = "commits_since_maintenance"
+    MAINTAINED = "maintained_at"
+    # The transformer, and how many chunks had its vectors after the last pass.
+    MEANING_ADDED = "meaning_added"
+    # The folder of the vault that may replace the indexed one.
+    REPLACE_WITH = "replace_with"
 
 
 class EmbeddingStatus(StrEnum):

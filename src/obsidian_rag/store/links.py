@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from obsidian_rag.store.database import Database, now
@@ -170,6 +171,20 @@ class Links:
             " WHERE link_id = ?",
             (error, now(), error, link_id),
         )
+
+
+class LinkFact(StrEnum):
+    """Keys of the facts about one vault."""
+
+    # Set from linking, or before anything is searchable, until all of the vault is.
+    FIRST_UNFINISHED = "first_index_unfinished"
+    # The folder that the index was made from, and a scan that missed too many of its notes.
+    MADE_OF = "made_of"
+    AWAY = "vault_away"
+    # Modification time of the newest note.
+    NEWEST_NOTE = "newest_note_ns"
+    # Equal to the mark of the related notes while they agree with the index.
+    RELATED_MARK = "related_mark"
 
 
 class LinkFacts:

@@ -1,16 +1,17 @@
-"""Searches the chunk table: by words, by vector, and whole rows by row number.
+"""Reads the chunk table: by words, by vector, by row number, note by note, or all of it.
 
 A search returns only row numbers and scores; the rows that matter are then fetched once. Row
 numbers are valid for one version of the table, so each answer uses one `Lookup`.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from obsidian_rag.errors import IndexCorrupted
+from obsidian_rag.notes import embedding_head
 from obsidian_rag.store.chunks import (
     WORD_INDEX,
     ChunkStore,
@@ -40,6 +41,9 @@ _MAX_REMEMBERED = 10_000
 _unindexed_by_table: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 # Fuzzy matching of more unindexed rows than this takes too long.
 _MAX_FUZZY_ROWS = 512
+_BATCH_ROWS = 4096
+_PLACE_COLUMNS = ["chunk_id", "link_id", "source_file", "modified_at", "indexed_at"]
+_TEXT_COLUMNS = ["title", "heading_path", "chunk_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,3 +298,52 @@ def _to_query(clause: Clause) -> Any:
     return MatchQuery(
         clause.words, clause.column, fuzziness=clause.wrong_letters, max_expansions=20
     )
+
+
+class ChunkPlace(NamedTuple):
+    """A chunk, its note, and when the note was modified and indexed."""
+
+    chunk_id: str
+    link_id: str
+    source_file: str
+    modified_at: str
+    indexed_at: str
+
+
+class EmbeddedChunk(NamedTuple):
+    """A chunk, its embedded text, and how many characters of that are title and headings."""
+
+    place: ChunkPlace
+    text: str
+    head_chars: int
+
+
+def chunk_places(chunks: ChunkStore) -> Iterator[list[ChunkPlace]]:
+    """Every chunk, without its text."""
+    for batch in _read_batches(chunks, _PLACE_COLUMNS, None):
+        yield [ChunkPlace(*values) for values in batch]
+
+
+def embedded_chunks(
+    chunks: ChunkStore, notes: Iterable[tuple[str, str]] | None = None
+) -> Iterator[list[EmbeddedChunk]]:
+    """Every chunk with its text, or those of some notes, given as (link id, path)."""
+    for condition in [None] if notes is None else of_several_vaults(notes):
+        for batch in _read_batches(chunks, _PLACE_COLUMNS + _TEXT_COLUMNS, condition):
+            yield [
+                EmbeddedChunk(ChunkPlace(*place), head + text, len(head))
+                for *place, title, headings, text in batch
+                for head in [embedding_head(title, headings or ())]
+            ]
+
+
+def _read_batches(
+    chunks: ChunkStore, columns: list[str], condition: str | None
+) -> Iterator[list[tuple[Any, ...]]]:
+    with explained():
+        query = chunks.table.search()
+        if condition is not None:
+            query = query.where(condition)
+        for batch in query.select(columns).limit(None).to_batches(_BATCH_ROWS):
+            rows = [batch[name].to_pylist() for name in columns]
+            yield list(zip(*rows, strict=True))

@@ -1,16 +1,19 @@
-"""Queries each search index for rows that are known to be in the table.
+"""Finds damage in the chunk table that its files do not show.
 
-A few rows are read without any index; then each index is queried for their values. An index that
-does not find a row of the table is damaged, whatever its own metadata says.
+A few rows are read without any index; then each search index is queried for their values. An index
+that does not find a row of the table is damaged, whatever its own metadata says. And each chunk's
+text is compared with its stored hash.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.notes import WORD_PART
 from obsidian_rag.store.chunks import WORD_COLUMNS, WORD_INDEX, ChunkStore, quoted
 from obsidian_rag.store.lance import explained
+from obsidian_rag.store.rows import chunk_hash
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +24,9 @@ _WORD_LENGTHS = range(4, 31)
 _COLUMNS = ("chunk_id", *WORD_COLUMNS, "source_file", "dates", "tag_keys", "vector")
 _QUICK_SAMPLES, _DEEP_SAMPLES = 3, 10
 _PROBES = 16
+# Stored vectors have length one, within this tolerance.
+_UNIT_TOLERANCE = 0.001
+_REINDEX = "Run `obsidian-rag reindex`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +39,57 @@ class _Sample:
     vector: "NDArray[np.float32]"
 
 
-def probe_indexes(chunks: ChunkStore, *, is_deep: bool = False) -> tuple[int, str | None]:
-    """Number of queries made, and the column whose index gave a wrong answer, if any.
+def verify_table(chunks: ChunkStore) -> None:
+    """Verify a table that has no checksums from its own rows, read from disk.
 
     Raises:
         IndexNotFound: there is no table.
-        IndexCorrupted: the table or an index cannot be read.
+        IndexCorrupted: it is damaged.
     """
+    chunks.close()
+    probe_indexes(chunks, is_deep=True)
+    verify_texts(chunks)
+
+
+def verify_texts(chunks: ChunkStore) -> int:
+    """Compare every chunk with its hash; returns their number.
+
+    Raises:
+        IndexNotFound: there is no table.
+        IndexCorrupted: a chunk is not what was written.
+    """
+    count = 0
+    for path, text, words_only, expected, length in chunks.texts():
+        count += 1
+        is_unit = abs(length - 1) < _UNIT_TOLERANCE
+        if chunk_hash(text, words_only) != expected or not is_unit:
+            raise IndexCorrupted(f"A chunk of {path} is not what was written.", _REINDEX)
+    return count
+
+
+def probe_indexes(chunks: ChunkStore, *, is_deep: bool = False) -> int:
+    """Query each search index for rows known to be in the table; returns the number of queries.
+
+    Raises:
+        IndexNotFound: there is no table.
+        IndexCorrupted: the table or an index cannot be read, or an index misses a row.
+    """
+    asked, wrong = _find_wrong_index(chunks, _DEEP_SAMPLES if is_deep else _QUICK_SAMPLES)
+    if wrong is not None:
+        raise IndexCorrupted(
+            f"The search index of {wrong} misses rows that the table has.", _REINDEX
+        )
+    return asked
+
+
+def _find_wrong_index(chunks: ChunkStore, most: int) -> tuple[int, str | None]:
+    """Number of queries made, and the column whose index gave a wrong answer, if any."""
     asked = 0
     with explained():
         table = chunks.table
         indexed = {column for index in table.list_indices() for column in index.columns}
         missed = 0
-        samples = list(_read_samples(table, _DEEP_SAMPLES if is_deep else _QUICK_SAMPLES))
+        samples = list(_read_samples(table, most))
         for sample in samples:
             for column, found in _probe(table, indexed, sample):
                 asked += 1

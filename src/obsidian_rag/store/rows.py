@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import xxhash
+
 from obsidian_rag.notes import Chunk, shown_chars, shown_text
 
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -92,6 +94,11 @@ class FoundRow:
     def shown(self) -> str:
         """The text as in the note, with its code if `words_only` was fetched."""
         return shown_text(self.chunk_text, self.words_only, self.layout)
+
+
+def chunk_hash(text: str, words_only: str) -> str:
+    """The identity of a chunk's text."""
+    return xxhash.xxh3_128_hexdigest(f"{text}\0{words_only}".encode(errors="surrogatepass"))
 
 
 def names(title: str, aliases: Sequence[str], heading_path: Sequence[str], text: str) -> str:

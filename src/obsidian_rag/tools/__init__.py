@@ -1,24 +1,21 @@
 """The tools: one function for each, and one envelope for every door."""
 
 from obsidian_rag.notes import Scope
-from obsidian_rag.relations import LinksFound, links_found
+from obsidian_rag.relations import LinksFound
 from obsidian_rag.search import Evaluated, Outcome, Report, Weakness
 from obsidian_rag.tools import ids
-from obsidian_rag.tools.citation import obsidian_link, without_files
+from obsidian_rag.tools.citation import without_files
 from obsidian_rag.tools.dispatch import (
     TOOLS,
-    Params,
     Tool,
     call,
     find_tool,
     for_agents,
-    parse,
     register,
     run,
-    schemas,
 )
-from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure, success
-from obsidian_rag.tools.evaluation import Measurement, measure_search
+from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, failure, success
+from obsidian_rag.tools.evaluation import Measurement, measure_links, measure_search
 from obsidian_rag.tools.guard import AGENT, OWNER, SCREENED, Caller
 from obsidian_rag.tools.index import cancel, index, index_outcome, status
 from obsidian_rag.tools.links import (
@@ -30,6 +27,7 @@ from obsidian_rag.tools.links import (
     sync_now,
 )
 from obsidian_rag.tools.memory import memory_forget, memory_list, memory_recall, memory_store
+from obsidian_rag.tools.note_files import note_bytes
 from obsidian_rag.tools.note_view import (
     NoteView,
     PrivatePart,
@@ -38,10 +36,10 @@ from obsidian_rag.tools.note_view import (
     note_view,
     relation_preview,
 )
-from obsidian_rag.tools.read import ReadParams, read
+from obsidian_rag.tools.read import read
 from obsidian_rag.tools.related import add as add_relation
 from obsidian_rag.tools.related import related, relation_settings, suggest
-from obsidian_rag.tools.search import SearchParams, search
+from obsidian_rag.tools.search import search
 from obsidian_rag.tools.sections import listed_notes, media_type
 from obsidian_rag.tools.sync import (
     sync_conflict,
@@ -70,15 +68,11 @@ __all__ = [
     "Evaluated",
     "LinksFound",
     "Measurement",
-    "Meta",
     "NoteView",
     "Outcome",
-    "Params",
     "PrivatePart",
-    "ReadParams",
     "Report",
     "Scope",
-    "SearchParams",
     "Tool",
     "Weakness",
     "call",
@@ -88,22 +82,17 @@ __all__ = [
     "for_agents",
     "ids",
     "index_outcome",
-    "links_found",
     "listed_notes",
+    "measure_links",
     "measure_search",
     "media_type",
     "memory_forget",
     "memory_list",
     "note_attachment",
+    "note_bytes",
     "note_view",
-    "obsidian_link",
-    "parse",
-    "read",
     "relation_preview",
     "run",
-    "schemas",
-    "search",
-    "status",
     "success",
     "sync_conflict",
     "sync_conflicts",

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from pydantic import Field, StringConstraints
@@ -32,6 +32,8 @@ from obsidian_rag.notes import (
     without_extension,
 )
 from obsidian_rag.tools.guard import PRIVATE, Caller
+from obsidian_rag.tools.note_files import note_files
+from obsidian_rag.vault import Vault
 
 NoteName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 VaultName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -45,22 +47,7 @@ _MAX_NAMED = 10
 _NEVER_INDEXED = "rag_false"
 
 
-class CitedVault(Protocol):
-    """What answers say about a vault."""
-
-    @property
-    def link_id(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def label(self) -> str: ...
-    @property
-    def root(self) -> Path: ...
-    @property
-    def is_primary(self) -> bool: ...
-
-
-def vault_fields(vault: CitedVault) -> dict[str, str]:
+def vault_fields(vault: Vault) -> dict[str, str]:
     """The fields of every answer that say which vault something is from."""
     return {"link_id": vault.link_id, "vault": vault.name, "vault_label": vault.label}
 
@@ -73,7 +60,7 @@ def obsidian_link(root: Path, path: str) -> str:
 
 def find_note(
     engine: Engine, name: str, caller: Caller, vault: str | None = None
-) -> tuple[CitedVault, str]:
+) -> tuple[Vault, str]:
     """Find a note by its path or a unique end of one, with or without .md: its vault and path.
 
     `vault` is a name or link id; without one, the primary vault is searched first, then the others.
@@ -94,13 +81,11 @@ def find_note(
     raise _no_note(name)
 
 
-def _find_note(
-    engine: Engine, name: str, caller: Caller, vault: str | None
-) -> tuple[CitedVault, str]:
+def _find_note(engine: Engine, name: str, caller: Caller, vault: str | None) -> tuple[Vault, str]:
     asked = engine.vaults.one(vault, caller.scope)
-    files = engine.vaults.files(asked.link_id, caller.scope)
+    files = note_files(engine, asked.link_id, caller.scope)
     rel = files.path_of(name)
-    named: list[tuple[CitedVault, str]] = [
+    named: list[tuple[Vault, str]] = [
         (asked, path) for path in _paths_called(engine, asked, rel, caller)
     ]
     if not named and vault is None:
@@ -108,7 +93,7 @@ def _find_note(
         named = [(one, path) for one in linked for path in _paths_called(engine, one, rel, caller)]
     if len(named) == 1:
         found, path = named[0]
-        engine.vaults.files(found.link_id, caller.scope).real_path(path)
+        note_files(engine, found.link_id, caller.scope).real_path(path)
         return found, path
     if named:
         raise InvalidArgument(
@@ -122,14 +107,14 @@ def _no_note(name: str) -> NotFound:
     return NotFound(f"No note '{name}'.", "Search for it first.")
 
 
-def _paths_called(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> list[str]:
+def _paths_called(engine: Engine, vault: Vault, rel: str, caller: Caller) -> list[str]:
     found = next(_find_at(engine, vault, rel, caller), None)
     return (
         [found] if found else list(islice(_find_by_end(engine, vault, rel, caller), _MAX_NAMED + 1))
     )
 
 
-def _join_paths(named: Sequence[tuple[CitedVault, str]]) -> str:
+def _join_paths(named: Sequence[tuple[Vault, str]]) -> str:
     is_one = len({vault.link_id for vault, _ in named}) == 1
     some = named[:_MAX_NAMED]
     return ", ".join(f"'{path}'" + ("" if is_one else f" in {of.name}") for of, path in some)
@@ -149,7 +134,7 @@ def unconfirmed(path: str, why: str) -> SensitiveFiltered:
     )
 
 
-def policy_of(engine: Engine, vault: CitedVault, path: str) -> RagPolicy:
+def policy_of(engine: Engine, vault: Vault, path: str) -> RagPolicy:
     """The `rag:` policy in a note's file now; the default if the file cannot be read.
 
     Raises:
@@ -158,7 +143,7 @@ def policy_of(engine: Engine, vault: CitedVault, path: str) -> RagPolicy:
     if not kind_of(path).has_frontmatter:
         return RagPolicy.INDEX
     with contextlib.suppress(SecurityViolation):
-        file = engine.vaults.files(vault.link_id).read(path)
+        file = note_files(engine, vault.link_id).read(path)
         # Without the opening line there are no properties.
         if file is not None and file.text.startswith("---"):
             return parse_note(path, file.text).policy
@@ -166,7 +151,7 @@ def policy_of(engine: Engine, vault: CitedVault, path: str) -> RagPolicy:
 
 
 def known_paths(
-    engine: Engine, vault: CitedVault, paths: Iterable[str], caller: Caller
+    engine: Engine, vault: Vault, paths: Iterable[str], caller: Caller
 ) -> Iterator[str]:
     """Those of these paths that the caller may know of, without files being written right now."""
     for path in paths:
@@ -194,7 +179,7 @@ def known_files(
         if entry.get("reason") != _NEVER_INDEXED and caller.scope.admits(link_id, entry["file"])
     ]
     public = {
-        link_id: engine.vaults.files(link_id).public(
+        link_id: note_files(engine, link_id).public(
             entry["file"] for entry, own in shown if own == link_id
         )
         for link_id in {link_id for _, link_id in shown}
@@ -231,10 +216,10 @@ def _without_quotes(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**entry, "reason": f"{head}."} if colon else entry
 
 
-def _find_at(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator[str]:
+def _find_at(engine: Engine, vault: Vault, rel: str, caller: Caller) -> Iterator[str]:
     """The note at exactly this path."""
     for path in exact_paths(rel):
-        if engine.vaults.files(vault.link_id, caller.scope).is_there(path):
+        if note_files(engine, vault.link_id, caller.scope).is_there(path):
             policy = policy_of(engine, vault, path)
             if caller.knows_of(policy):
                 yield path
@@ -242,8 +227,8 @@ def _find_at(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Ite
                 raise unconfirmed(path, PRIVATE)
 
 
-def _find_by_end(engine: Engine, vault: CitedVault, rel: str, caller: Caller) -> Iterator[str]:
+def _find_by_end(engine: Engine, vault: Vault, rel: str, caller: Caller) -> Iterator[str]:
     """Known notes whose path ends like this, ignoring case, as Obsidian resolves `[[links]]`."""
-    files = engine.vaults.files(vault.link_id, caller.scope)
+    files = note_files(engine, vault.link_id, caller.scope)
     ends = sorted(notes_ending(rel, files.known()))
     return known_paths(engine, vault, (path for path in ends if files.is_there(path)), caller)

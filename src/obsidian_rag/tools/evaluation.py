@@ -11,6 +11,7 @@ from pathlib import Path
 from obsidian_rag.engine import Engine, ask
 from obsidian_rag.errors import InvalidArgument, NoteChanged, NotFound, ObsidianRagError
 from obsidian_rag.notes import Note, parse_note
+from obsidian_rag.relations import LinksFound, links_found
 from obsidian_rag.search import (
     PARTS,
     Answer,
@@ -25,6 +26,7 @@ from obsidian_rag.search import (
     questions_from,
     read_golden,
 )
+from obsidian_rag.tools.note_files import note_files
 
 _DEFAULT_QUESTIONS = 100
 _DEFAULT_OPTIONS = EvalOptions()
@@ -69,6 +71,15 @@ def measure_search(
     return evaluate(engine, chosen, options, on_progress, wanted.vault), unknown
 
 
+def measure_links(engine: Engine, limit: int, on_progress: OnProgress) -> LinksFound:
+    """How often `related` suggests the target of an author's own link once the link is gone.
+
+    Raises:
+        IndexNotFound: nothing is indexed yet.
+    """
+    return links_found(engine.relations, limit, on_progress)
+
+
 def _questions(engine: Engine, wanted: Measurement) -> tuple[Sequence[Question], tuple[str, ...]]:
     if wanted.golden is not None:
         loaded = load_golden(engine, wanted.golden, wanted.vault)
@@ -89,7 +100,7 @@ def load_golden(engine: Engine, file: Path, vault: str | None = None) -> Golden:
     Raises:
         IndexNotFound: there is no index yet.
     """
-    return read_golden(file, engine.vaults.files(vault).indexed())
+    return read_golden(file, note_files(engine, vault).indexed())
 
 
 def own_questions(
@@ -101,7 +112,7 @@ def own_questions(
         IndexNotFound: there is no index yet.
     """
 
-    files = engine.vaults.files(vault)
+    files = note_files(engine, vault)
 
     def notes_at(paths: Iterable[str]) -> Iterator[Note]:
         for path in paths:

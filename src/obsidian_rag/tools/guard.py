@@ -39,6 +39,7 @@ from typing import TypedDict
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.notes import EVERYTHING, WORD_PART, RagPolicy, Scope, sensitive_categories
+from obsidian_rag.tools.note_files import note_files
 
 # A note by link id and path.
 NoteKey = tuple[str, str]
@@ -168,7 +169,7 @@ class CurrentPolicies:
             if (link_id, path) not in self._is_checked:
                 unchecked.setdefault(link_id, []).append(path)
         for link_id, paths in unchecked.items():
-            files = self._engine.vaults.files(link_id, self._caller.scope)
+            files = note_files(self._engine, link_id, self._caller.scope)
             found = files.policies(paths, self.MOST_READ - self._read)
             self._read += len(found)
             self._seen |= {(link_id, path): policy for path, policy in found.items()}

@@ -1,25 +1,17 @@
-"""Note ids, for the owner of the notes: functions for the command line, and tools.
+"""Note ids of the primary vault, for its owner: functions for the command line, and tools.
 
 Agents have no such tools: `obsidian_rag_add_relation` gives a note an id where one is needed, one
 note at a time and after the user agreed.
 """
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from obsidian_rag import relations
 from obsidian_rag.engine import Engine
-from obsidian_rag.relations import (
-    AddedId,
-    FoundId,
-    IdCheck,
-    add_note_ids,
-    check_note_ids,
-    has_id,
-    note_for_id,
-    notes_without_id,
-    similar_titles,
-)
+from obsidian_rag.relations import AddedId, FoundId, IdCheck
 from obsidian_rag.tools.dispatch import Found, NoParams, Params, tool
 from obsidian_rag.tools.guard import Caller
 
@@ -27,17 +19,19 @@ __all__ = [
     "AddedId",
     "IdCheck",
     "add",
-    "add_note_ids",
+    "add_ids",
     "added_fields",
     "check",
     "check_fields",
-    "check_note_ids",
+    "check_ids",
     "has_id",
     "note_for_id",
     "notes_without_id",
     "similar_titles",
 ]
 
+# Notes done, and notes in all.
+OnProgress = Callable[[int, int], None]
 _MAX_NOTES = 500
 _NotePath = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
@@ -58,7 +52,7 @@ class AddIdsParams(Params):
 )
 def check(engine: Engine, _: NoParams, __: Caller) -> Found:
     """Check the ids of all notes."""
-    return Found(check_fields(check_note_ids(engine, engine.vaults.primary)))
+    return Found(check_fields(check_ids(engine)))
 
 
 @tool(
@@ -69,8 +63,55 @@ def check(engine: Engine, _: NoParams, __: Caller) -> Found:
 )
 def add(engine: Engine, params: AddIdsParams, _: Caller) -> Found:
     """Write an id into each of these notes that has none."""
-    done = list(add_note_ids(engine.vaults.primary, params.notes))
-    return Found({"notes": [added_fields(one) for one in done]})
+    return Found({"notes": [added_fields(one) for one in add_ids(engine, params.notes)]})
+
+
+def check_ids(engine: Engine, on_progress: OnProgress = lambda _done, _total: None) -> IdCheck:
+    """Check every note's id against the rules; see `relations.check_note_ids`.
+
+    Raises:
+        NotFound: the vault's folder is missing.
+    """
+    return relations.check_note_ids(engine.relations, engine.vaults.primary, on_progress)
+
+
+def notes_without_id(engine: Engine, on_progress: OnProgress) -> list[str]:
+    """The notes without a valid id, in path order.
+
+    Raises:
+        NotFound: the vault's folder is missing.
+    """
+    return relations.notes_without_id(engine.relations, engine.vaults.primary, on_progress)
+
+
+def note_for_id(engine: Engine, name: str) -> str:
+    """The path of the note called `name`, indexed or not.
+
+    Raises:
+        NotFound: there is none.
+        InvalidArgument: there are several.
+        SecurityViolation: the path leaves the vault.
+    """
+    return relations.note_for_id(engine.vaults.primary, name)
+
+
+def has_id(engine: Engine, path: str) -> bool:
+    """Whether a note has an id now, valid or not."""
+    return relations.has_id(engine.vaults.primary, path)
+
+
+def add_ids(engine: Engine, paths: Iterable[str], *, is_dry_run: bool = False) -> Iterator[AddedId]:
+    """Add ids to these notes; a failure does not stop the others."""
+    return relations.add_note_ids(engine.vaults.primary, paths, is_dry_run=is_dry_run)
+
+
+def similar_titles(engine: Engine, text: str, limit: int) -> list[tuple[str, str, float]]:
+    """Notes whose title or summary is spelled like a text: path, title and similarity.
+
+    Raises:
+        IndexNotFound: nothing is indexed yet.
+    """
+    return relations.similar_titles(engine.relations, text, limit)
 
 
 def added_fields(one: AddedId) -> dict[str, object]:

@@ -29,6 +29,7 @@ from obsidian_rag.tools.guard import (
     guard_settings,
     judge,
 )
+from obsidian_rag.tools.note_files import note_files
 from obsidian_rag.tools.sections import joined, sections_of_note
 
 Key = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
@@ -156,7 +157,7 @@ def _load_source(engine: Engine, one: FoundFact) -> tuple[Note, str] | None:
     for name in (fact.source, fact.source.rpartition("/")[2]):
         with contextlib.suppress(ObsidianRagError):
             vault, path = find_note(engine, name, OWNER, fact.link_id)
-            return engine.vaults.files(vault.link_id).load(path)
+            return note_files(engine, vault.link_id).load(path)
     return None
 
 

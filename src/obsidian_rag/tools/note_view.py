@@ -20,6 +20,7 @@ from obsidian_rag.relations import LinkedNotes, known_notes, linked_notes, previ
 from obsidian_rag.search import property_names
 from obsidian_rag.tools.citation import find_note, obsidian_link
 from obsidian_rag.tools.guard import OWNER, Caller, guard_settings
+from obsidian_rag.tools.note_files import note_files
 from obsidian_rag.tools.sections import NoteSections, section_end, sections_of_note, split_note
 
 _MAX_CHOICES = 12
@@ -99,7 +100,7 @@ def note_view(
         SecurityViolation: the path leaves the vault or is in a denied folder.
     """
     vault, path = find_note(engine, name, caller, vault_name)
-    note, text = engine.vaults.files(vault.link_id).load(path)
+    note, text = note_files(engine, vault.link_id).load(path)
     sections = sections_of_note(note, text, guard_settings(engine), caller)
     private = tuple(
         replace(part, is_hidden=caller.is_screened and part.first not in revealed)
@@ -139,9 +140,9 @@ def _links(engine: Engine, link_id: str, note: Note) -> LinkedNotes:
     """Resolve the links of a note, and find the notes that link to it."""
     targets, links = {link.target for link in note.links if link.target}, LinkedNotes({}, ())
     with contextlib.suppress(ObsidianRagError):  # a note can be read before it is related
-        links = linked_notes(engine, (link_id, note.path), targets)
+        links = linked_notes(engine.relations, (link_id, note.path), targets)
     with contextlib.suppress(ObsidianRagError):
-        files = engine.vaults.files(link_id)
+        files = note_files(engine, link_id)
         others = files.meant(targets.difference(links.targets), note.path)
         links = replace(links, targets={**others, **links.targets})
     return links
@@ -170,7 +171,7 @@ def note_attachment(
         NotFound: there is no such file that may be read.
         SecurityViolation: the path leaves the vault, or the rules deny its folder.
     """
-    return engine.vaults.files(vault_name).attachment(name, source)
+    return note_files(engine, vault_name).attachment(name, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +208,13 @@ def _count_values(engine: Engine, kind: str) -> Mapping[str, int]:
     if kind == "property":
         return dict(property_names(engine.database))
     if kind == "folder":
-        return Counter(folder for card in known_notes(engine) for folder in _folders(card.path))
+        return Counter(
+            folder for card in known_notes(engine.relations) for folder in _folders(card.path)
+        )
     if kind == "tag":
-        return Counter(tag.lstrip("#") for card in known_notes(engine) for tag in card.tags)
+        return Counter(
+            tag.lstrip("#") for card in known_notes(engine.relations) for tag in card.tags
+        )
     raise InvalidArgument(f"There are no filters of '{kind}'.", "Use folder, tag or property.")
 
 

@@ -16,7 +16,6 @@ from obsidian_rag.notes import Note, kind_of
 from obsidian_rag.tools.citation import (
     CONFIRM_SENSITIVE,
     WHICH_VAULT,
-    CitedVault,
     NoteName,
     VaultName,
     find_note,
@@ -26,6 +25,7 @@ from obsidian_rag.tools.citation import (
 )
 from obsidian_rag.tools.dispatch import Found, Params, tool
 from obsidian_rag.tools.guard import PRIVATE, Caller, Verdict, guard_settings
+from obsidian_rag.tools.note_files import note_files
 from obsidian_rag.tools.sections import (
     NoteSections,
     path_to,
@@ -33,6 +33,7 @@ from obsidian_rag.tools.sections import (
     sections_of_note,
     split_note,
 )
+from obsidian_rag.vault import Vault
 
 _MAX_NAMED = 10
 
@@ -93,7 +94,7 @@ def read(engine: Engine, params: ReadParams, caller: Caller) -> Found:
     """
     caller = caller.confirming(params.confirm_sensitive)
     vault, path = find_note(engine, params.note, caller, params.vault)
-    note, whole = engine.vaults.files(vault.link_id).load(path)
+    note, whole = note_files(engine, vault.link_id).load(path)
     lines = split_note(whole)
     if not caller.knows_of(note.policy):
         raise unconfirmed(path, PRIVATE)  # it has changed since `find_note` checked it
@@ -180,9 +181,7 @@ def _cut_to_fit(text: str, most: int) -> str:
     return cut if text[most] == "\n" else cut.rpartition("\n")[0] or cut
 
 
-def _fields(
-    vault: CitedVault, note: Note, view: NoteSections, verdict: Verdict
-) -> dict[str, object]:
+def _fields(vault: Vault, note: Note, view: NoteSections, verdict: Verdict) -> dict[str, object]:
     return {
         "source_file": note.path,
         "title": view.open_title(),

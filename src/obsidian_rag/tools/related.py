@@ -25,10 +25,10 @@ from obsidian_rag.relations import (
     add_relation,
     related_notes,
 )
+from obsidian_rag.store import FoundRow
 from obsidian_rag.tools.citation import (
     CONFIRM_SENSITIVE,
     WHICH_VAULT,
-    CitedVault,
     NoteName,
     VaultName,
     VaultNames,
@@ -47,7 +47,8 @@ from obsidian_rag.tools.guard import (
     Verdict,
     guard_settings,
 )
-from obsidian_rag.tools.sections import IndexedPassage, NoteSections, joined, sections_of_rows
+from obsidian_rag.tools.sections import NoteSections, joined, sections_of_rows
+from obsidian_rag.vault import Vault
 
 
 class RelationSettingsParams(Params):
@@ -150,7 +151,7 @@ def related(engine: Engine, params: RelatedParams, caller: Caller) -> Found:
         caller,
         partial(
             related_notes,
-            engine,
+            engine.relations,
             note=path,
             vault=vault.link_id if vault else None,
             vaults=among or None,
@@ -181,7 +182,7 @@ def suggest(engine: Engine, params: SuggestParams, caller: Caller) -> Found:
         caller,
         partial(
             related_notes,
-            engine,
+            engine.relations,
             note=path,
             vault=vault.link_id,
             vaults=[vault.link_id],
@@ -232,7 +233,7 @@ def add(engine: Engine, params: AddRelationParams, caller: Caller) -> Found:
     return Found(data)
 
 
-def _in_vault(engine: Engine, name: str, caller: Caller, vault: CitedVault) -> str:
+def _in_vault(engine: Engine, name: str, caller: Caller, vault: Vault) -> str:
     """Find a note to write to; raises if it is in another vault."""
     found, path = find_note(engine, name, caller, vault.name if not vault.is_primary else None)
     if found.link_id != vault.link_id:
@@ -340,7 +341,7 @@ class _ShownNote:
             verdicts.insert(0, Verdict((PRIVATE,), True))
         return joined(verdicts)
 
-    def fields(self, vault: CitedVault) -> dict[str, Any]:
+    def fields(self, vault: Vault) -> dict[str, Any]:
         """The note as JSON."""
         found, card = self._one.found, self._one.found.card
         passages = [row for row in (self._one.source_passage, self._one.passage) if row]
@@ -408,7 +409,7 @@ class _ShownNote:
             between = self._one.found.path[1:-1]
             yield "linked by way of " + " and ".join(self._step(step) for step in between)
 
-    def _passage(self, row: IndexedPassage) -> dict[str, Any]:
+    def _passage(self, row: FoundRow) -> dict[str, Any]:
         view = self._view if row is self._one.passage else self._source
         path = view.open_headings(row.heading_path) if view else list(row.heading_path)
         return {

@@ -30,7 +30,6 @@ from obsidian_rag.search import (
 )
 from obsidian_rag.tools.citation import (
     CONFIRM_SENSITIVE,
-    CitedVault,
     VaultNames,
     obsidian_link,
     vault_fields,
@@ -49,6 +48,7 @@ from obsidian_rag.tools.guard import (
     memory_suggestion,
 )
 from obsidian_rag.tools.sections import NoteSections, joined, sections_of_rows
+from obsidian_rag.vault import Vault
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -303,7 +303,7 @@ def _has_phrases(one: _Judged, phrases: Sequence[str]) -> bool:
     return all(has_phrase(one.hit.text, phrase) for phrase in phrases)
 
 
-def _result(one: _Judged, vault: CitedVault) -> dict[str, Any]:
+def _result(one: _Judged, vault: Vault) -> dict[str, Any]:
     hit = one.hit
     shown = _hidden_fields(one) if one.is_withheld else _shown_fields(hit, one.view)
     return {

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import Protocol
 
-from obsidian_rag.engine import Engine, list_notes
+from obsidian_rag.engine import Engine
+from obsidian_rag.errors import IndexNotFound
 from obsidian_rag.notes import (
     LINE_END,
     MARKS,
@@ -24,6 +24,7 @@ from obsidian_rag.notes import (
     kind_of,
     parse_date,
 )
+from obsidian_rag.store import FoundRow
 from obsidian_rag.tools.access import with_known_vaults
 from obsidian_rag.tools.guard import (
     AGENT,
@@ -34,37 +35,12 @@ from obsidian_rag.tools.guard import (
     guard_settings,
     judge,
 )
+from obsidian_rag.tools.note_files import note_files
 
 _TAG = re.compile(rf"#([\w{MARKS}\u200c\u200d/-]+)")
 _TAG_LINE = re.compile(r"^tags?: (.*)$", re.MULTILINE)
 _TAG_WORD = re.compile(rf"[\w{MARKS}\u200c\u200d/-]+")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*?)[ \t#]*$", re.MULTILINE)
-
-
-class IndexedPassage(Protocol):
-    """What the guard needs of an indexed passage."""
-
-    @property
-    def source_file(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def heading_path(self) -> tuple[str, ...]: ...
-    @property
-    def section(self) -> str | None: ...
-    @property
-    def chunk_text(self) -> str: ...
-    @property
-    def words_only(self) -> str: ...
-    @property
-    def tags(self) -> tuple[str, ...]: ...
-    @property
-    def start_line(self) -> int: ...
-    @property
-    def end_line(self) -> int: ...
-    @property
-    def is_private(self) -> bool: ...
-    def shown(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +189,10 @@ def sections_of_note(
 
 
 def sections_of_rows(
-    rows: Sequence[IndexedPassage], properties: str, settings: GuardSettings, caller: Caller
+    rows: Sequence[FoundRow], properties: str, settings: GuardSettings, caller: Caller
 ) -> NoteSections:
     """The sections of a note from the index: adjacent chunks under one heading are one."""
-    groups: list[list[IndexedPassage]] = []
+    groups: list[list[FoundRow]] = []
     for row in rows:
         is_same = groups and (
             (groups[-1][-1].heading_path, groups[-1][-1].section) == (row.heading_path, row.section)
@@ -246,7 +222,12 @@ def listed_notes(
     sensitive text is withheld, the file name is used instead.
     """
     caller = with_known_vaults(engine, caller)
-    found = list_notes(engine, after, limit + 1, caller.scope, vault)
+    files = note_files(engine, vault, caller.scope)
+    try:
+        engine.follow_index()
+        found = engine.chunks.look_up(lambda: files.listed(after, limit + 1))
+    except IndexNotFound:
+        return [], None
     titles = {note.path: note.title for note in found[:limit]}
     is_careful = guard_settings(engine).is_withholding
     link_id = engine.vaults.one(vault, caller.scope).link_id
@@ -322,7 +303,7 @@ def _tags(note: Note, text: str) -> tuple[str, ...]:
     return tuple(tag for tag in note.tags if tag.lstrip("#").casefold() in found)
 
 
-def _merge_rows(rows: Sequence[IndexedPassage]) -> Section:
+def _merge_rows(rows: Sequence[FoundRow]) -> Section:
     first = rows[0]
     return Section(
         min(row.start_line for row in rows),

@@ -1,5 +1,5 @@
 -- The tables of relations.db, which can all be built again from the vault. A change of them needs a
--- higher version in relations/rows_file.py.
+-- higher version in relations/rows.py.
 -- A note keeps its number for ever; `change` grows with every write, so that readers can follow.
 
 CREATE TABLE meta (

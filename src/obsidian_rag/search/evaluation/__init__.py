@@ -10,7 +10,6 @@ from obsidian_rag.search.evaluation.report import (
     Report,
     Weakness,
     evaluate_search,
-    report_of,
 )
 
 __all__ = [
@@ -27,5 +26,4 @@ __all__ = [
     "half_of",
     "questions_from",
     "read_golden",
-    "report_of",
 ]

@@ -126,7 +126,7 @@ def _half_text(wanted: "Measurement") -> str:
 
 def _measure_links(limit: int, json_output: bool) -> int:
     with open_engine() as engine, progress("links") as show:
-        found = tools.links_found(engine, limit, show)
+        found = tools.measure_links(engine, limit, show)
     if not found.links:
         raise NotFound(
             "No note links to another one, so there is nothing to measure.",

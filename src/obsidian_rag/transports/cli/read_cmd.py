@@ -9,6 +9,7 @@ from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.transports.cli.note_names import NoteArgument, VaultOption
 from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, open_engine, print_envelope
 from obsidian_rag.transports.cli.streams import put, say, screen
+from obsidian_rag.transports.lazy import tools
 
 _FLAGS = {
     "note": "the note",
@@ -66,8 +67,7 @@ def read(
 def _bytes_of(note: Any) -> bytes | None:
     """The bytes of the whole note, so that `read NOTE > file` copies it."""
     with open_engine() as opened:
-        file = opened.vaults.files(note["link_id"]).read(note["source_file"])
-    return file.data if file is not None else None
+        return tools.note_bytes(opened, note["link_id"], note["source_file"])
 
 
 def _encode(text: str) -> bytes:

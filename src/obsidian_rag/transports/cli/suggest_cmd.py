@@ -93,7 +93,7 @@ class _Picker:
         target = choice["source_file"]
         rel = _answer(f"How is it related? [{self._rel}] ") or self._rel
         add_id = self._add_id
-        if not add_id and not ids.has_id(self._engine.vaults.primary, target):
+        if not add_id and not ids.has_id(self._engine, target):
             asked = _answer(f"{plain(target)} has no id. Write one into it? [y/N] ")
             if asked.casefold() not in ("y", "yes"):
                 say("Nothing was written.")

@@ -42,7 +42,7 @@ def check(
     Example:  obsidian-rag uuid check
     """
     with open_engine() as opened, progress("notes") as show:
-        found = ids.check_note_ids(opened, opened.vaults.primary, show)
+        found = ids.check_ids(opened, show)
     if json_output:
         print_data(ids.check_fields(found))
     else:
@@ -81,10 +81,10 @@ def add(
 
 def _add_one(opened: "Engine", note: str, dry_run: bool, json_output: bool) -> int:
     try:
-        path = ids.note_for_id(opened.vaults.primary, note)
+        path = ids.note_for_id(opened, note)
     except NotFound:
         raise no_note(note) from None
-    (one,) = ids.add_note_ids(opened.vaults.primary, [path], is_dry_run=dry_run)
+    (one,) = ids.add_ids(opened, [path], is_dry_run=dry_run)
     if one.error is not None:
         raise error_from(one.error["code"], one.error["message"], one.error["suggestion"])
     return print_done(ids.added_fields(one), _sentence(one), json_output)
@@ -93,9 +93,9 @@ def _add_one(opened: "Engine", note: str, dry_run: bool, json_output: bool) -> i
 def _add_all(opened: "Engine", dry_run: bool, json_output: bool) -> int:
     stop = stop_on_signals("note")
     with progress("notes") as show:
-        paths = ids.notes_without_id(opened, opened.vaults.primary, show)
+        paths = ids.notes_without_id(opened, show)
     done: list[ids.AddedId] = []
-    adding = ids.add_note_ids(opened.vaults.primary, paths, is_dry_run=dry_run)
+    adding = ids.add_ids(opened, paths, is_dry_run=dry_run)
     with progress("ids") as show:
         while not stop.is_set() and (one := next(adding, None)) is not None:
             done.append(one)

@@ -67,7 +67,10 @@ def note_map(engine: Engine, asked: Mapping[str, str], _: Caller) -> Response:
     if vault_map is None:
         raise IndexNotFound("There is no map here.", "Start the daemon: `obsidian-rag serve`.")
     note = asked.get("note")
-    drawn = vault_map.around(note, asked.get("vault")) if note else vault_map.drawn()
+    if note:
+        drawn = vault_map.around(engine.vaults.one(asked.get("vault")).link_id, note)
+    else:
+        drawn = vault_map.drawn()
     return Response(drawn.encoded(), media_type="application/octet-stream")
 
 

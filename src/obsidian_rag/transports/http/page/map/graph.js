@@ -1,4 +1,4 @@
-// The notes of a map and their ties, as `/page/map` tells them (its bytes: relations/vault_map.py).
+// The notes of a map and their ties, as `/page/map` tells them (its bytes: relations/map.py).
 
 export const RELATION = 0;
 export const LINK = 1;

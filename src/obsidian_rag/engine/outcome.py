@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from obsidian_rag.config import Config, write_atomically
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError
-from obsidian_rag.index.progress import Mode
+from obsidian_rag.index import Mode
 from obsidian_rag.store import now
 
 RESULT_FILE = "sync-result.json"

@@ -10,11 +10,13 @@ those with `rag: private` are left out here, and so is every note whose policy i
 
 import contextlib
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from obsidian_rag.engine import Engine
 from obsidian_rag.errors import IndexerFailed, NoteChanged, NotFound, SecurityViolation
 from obsidian_rag.notes import (
+    EVERYTHING,
     Note,
     NoteNames,
     RagPolicy,
@@ -25,7 +27,7 @@ from obsidian_rag.notes import (
 )
 from obsidian_rag.store import (
     ChunkStore,
-    Database,
+    FollowedDatabase,
     IndexState,
     Manifest,
     Queue,
@@ -53,11 +55,32 @@ class ListedNote:
     title: str
 
 
+def note_files(engine: Engine, vault: str | None = None, scope: Scope = EVERYTHING) -> "NoteFiles":
+    """The notes of one vault in scope, by its name or link id; by default the first one.
+
+    Raises:
+        NotFound: no vault has this name.
+    """
+    parts = engine.parts
+    return NoteFiles(engine.vaults.one(vault, scope), scope, parts.file, parts.chunks)
+
+
+def note_bytes(engine: Engine, link_id: str, path: str) -> bytes | None:
+    """The bytes of a note's file; None if it cannot be read.
+
+    Raises:
+        NoteChanged: it is being written to.
+        SecurityViolation: the path leaves the vault.
+    """
+    file = note_files(engine, link_id).read(path)
+    return file.data if file is not None else None
+
+
 class NoteFiles:
     """The notes of one vault that are in scope; paths are relative to the vault."""
 
     def __init__(
-        self, vault: Vault, scope: Scope, database: Callable[[], Database], chunks: ChunkStore
+        self, vault: Vault, scope: Scope, database: FollowedDatabase, chunks: ChunkStore
     ) -> None:
         """Notes can be read without the `database`, so it is opened only when needed."""
         self._vault = vault
@@ -76,7 +99,7 @@ class NoteFiles:
 
     def known(self) -> Collection[str]:
         """The paths of all notes that the last index run found."""
-        known = Manifest(self._database()).known(self._vault.link_id)
+        known = Manifest(self._database.now).known(self._vault.link_id)
         if not self._scope.is_limited:
             return known
         return [path for path in known if self._scope.admits(self._vault.link_id, path)]
@@ -97,7 +120,7 @@ class NoteFiles:
 
     def _is_index_complete(self) -> bool:
         """Whether every known file is indexed and related."""
-        link_id, database = self._vault.link_id, self._database()
+        link_id, database = self._vault.link_id, self._database.now
         is_begun = bool(link_id) and self._chunks.exists()
         return is_begun and not Queue(database).is_waiting(link_id)
 
@@ -118,7 +141,7 @@ class NoteFiles:
         """
         link_id, found = self._vault.link_id, list[ListedNote]()
         while len(found) < limit:
-            paths = IndexState(self._database()).searchable_after(link_id, after, limit)
+            paths = IndexState(self._database.now).searchable_after(link_id, after, limit)
             # Folders may have been denied since; the next sync removes their notes from the index.
             admitted = [
                 path
@@ -180,7 +203,7 @@ class NoteFiles:
 
     def public(self, paths: Iterable[str]) -> set[str]:
         """The files among these that were indexed as public and are unchanged; opens no file."""
-        found = IndexState(self._database()).public(self._vault.link_id, paths)
+        found = IndexState(self._database.now).public(self._vault.link_id, paths)
         return found.difference(self.policies(found, most_read=0))
 
     def policies(self, paths: Collection[str], most_read: int) -> dict[str, RagPolicy | None]:
@@ -190,7 +213,7 @@ class NoteFiles:
         or more than `most_read` files changed. Unchanged files are only checked by stat, and are
         not in the result. If the whole vault is away, no file counts as changed.
         """
-        known = Manifest(self._database()).exactly(self._vault.link_id, paths)
+        known = Manifest(self._database.now).exactly(self._vault.link_id, paths)
         found: dict[str, RagPolicy | None] = {}
         changed: list[str] = []
         for path in paths:
@@ -216,7 +239,7 @@ class NoteFiles:
 
     def _is_away(self) -> bool:
         """Whether a sample of known notes is missing, as when a disk is not mounted."""
-        ends = Manifest(self._database()).ends(self._vault.link_id, _SAMPLE_NOTES_PER_END)
+        ends = Manifest(self._database.now).ends(self._vault.link_id, _SAMPLE_NOTES_PER_END)
         return not find_files(self._vault.root, ends)
 
     def attachment(self, name: str, source: str) -> tuple[str, bytes]:

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from obsidian_rag.config import Config, IndexingSettings
 from obsidian_rag.errors import IndexCorrupted, IndexNotFound, InvalidArgument, NotFound
-from obsidian_rag.index.note_files import NoteFiles
+from obsidian_rag.index import Parts
 from obsidian_rag.notes import EVERYTHING, Scope
-from obsidian_rag.store import ChunkStore, Database, Link, Links, Manifest
+from obsidian_rag.store import Database, Link, Links, Manifest
 from obsidian_rag.vault import (
     Rules,
     Vault,
@@ -28,22 +28,11 @@ class Vaults:
         ConfigInvalid: no vault is configured (from every method).
     """
 
-    def __init__(
-        self,
-        config: Callable[[], Config],
-        database: Callable[[], Database],
-        chunks: Callable[[], ChunkStore],
-    ) -> None:
-        self._config = config
-        self._database = database
-        self._chunks = chunks
+    def __init__(self, parts: Callable[[], Parts]) -> None:
+        """`parts` gives the current ones."""
+        self._parts = parts
         # The vaults, and the settings, database and database stamp they were read from.
         self._cached: tuple[tuple[Config, Database, object], tuple[Vault, ...]] | None = None
-
-    @property
-    def configured(self) -> Vault:
-        """The primary vault from the settings alone, without reading the database."""
-        return configured_vault(self._config())
 
     @property
     def primary(self) -> Vault:
@@ -92,17 +81,9 @@ class Vaults:
             )
         return link
 
-    def files(self, wanted: str | None = None, scope: Scope = EVERYTHING) -> NoteFiles:
-        """The notes of one vault.
-
-        Raises:
-            NotFound: no vault has this name.
-        """
-        return NoteFiles(self.one(wanted, scope), scope, self._database, self._chunks())
-
     def has_folder(self, folder: str, scope: Scope = EVERYTHING) -> bool:
         """Whether a vault in scope has any known file below this folder."""
-        manifest = Manifest(self._database())
+        manifest = Manifest(self._parts().database)
         return any(manifest.has_folder(vault.link_id, folder) for vault in self.within(scope))
 
     def admission(self) -> Callable[[str, str], bool]:
@@ -134,7 +115,7 @@ class Vaults:
             return EVERYTHING
         known = [vault for vault in self if vault.link_id]
         if not known:
-            if self._config().database.exists():
+            if self._parts().config.database.exists():
                 self.links.all()  # a damaged database hides the links too: raise here
             raise IndexNotFound(
                 "There is no index yet to find vaults and folders in.", "Run `obsidian-rag index`."
@@ -171,12 +152,13 @@ class Vaults:
         return vault
 
     def _load(self) -> tuple[Vault, ...]:
-        config = self._config()
+        parts = self._parts()
+        config = parts.config
         # Reading must not create a file: without a database there are no links.
         if not config.database.exists():
             return self._build(config, [])
         try:
-            database = self._database()
+            database = parts.database
             stamp, read = database.stamp, self._cached
             if stamp is None or read is None or read[0] != (config, database, stamp):
                 vaults = self._build(config, Links(database).all())
@@ -200,7 +182,7 @@ class Vaults:
     @property
     def links(self) -> Links:
         """The links stored in the database."""
-        return Links(self._database())
+        return Links(self._parts().database)
 
 
 def _linked_vault(link: Link, indexing: IndexingSettings) -> Vault:

@@ -1,22 +1,21 @@
-"""Whether the indexed vault is there, missing, or replaced by another one."""
+"""Whether the indexed vaults are there, missing, or replaced by other ones."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from obsidian_rag.index.brake import (
-    REPLACE_WITH,
+from obsidian_rag.health.brake import (
     Away,
     MadeOf,
     Root,
     away_before,
     compare_roots,
+    indexed_vault,
     is_away,
+    is_replacing,
 )
-from obsidian_rag.index.place import IndexPlace
-from obsidian_rag.index.run import FINGERPRINT
-from obsidian_rag.index.vault_check import indexed_vault, is_replacing
-from obsidian_rag.store import Database, IndexState, LinkFacts, Manifest
+from obsidian_rag.store import Database, IndexFact, IndexState, LinkFact, LinkFacts, Manifest
 from obsidian_rag.vault import Vault, find_files, root_identity
 
 _SAMPLE_NOTES = 100
@@ -61,12 +60,12 @@ class IndexedVault:
 
 def vault_facts(vault: Vault, database: Database) -> VaultFacts:
     """Locate a vault by its folder and, in doubt, by a few of its notes."""
-    root, books = vault.root, LinkFacts(database, vault.link_id).all()
-    made = indexed_vault(database, vault, books)
+    root, known = vault.root, LinkFacts(database, vault.link_id).all()
+    made = indexed_vault(database, vault, known)
     facts = VaultFacts(path=str(root))
     if not vault.is_primary:
         facts = replace(facts, link_id=vault.link_id, name=vault.name)
-    elif made is None or database.get(FINGERPRINT) is None:
+    elif made is None or database.get(IndexFact.FINGERPRINT) is None:
         return facts
     made_path = made.path if made is not None else ""
     facts = replace(facts, made_of=made_path, is_replacing=is_replacing(database, vault))
@@ -75,7 +74,7 @@ def vault_facts(vault: Vault, database: Database) -> VaultFacts:
         return replace(facts, place=VaultPlace.AWAY)
     if made is None:
         return facts
-    away = away_before(books, str(root))
+    away = away_before(known, str(root))
     if away is not None and len(find_files(root, away.missing)) < len(away.missing):
         return replace(facts, place=VaultPlace.AWAY, counted=away)
     if identity == made.identity and _has_notes(database, root, vault.link_id):
@@ -83,23 +82,47 @@ def vault_facts(vault: Vault, database: Database) -> VaultFacts:
     return _compare_folder(database, facts, made, vault.link_id)
 
 
-def vault_to_replace(place: IndexPlace) -> IndexedVault | None:
-    """The vault whose index a run with the current settings would replace, if any.
+def see_vaults(
+    vaults: Iterable[Vault], database: Database, known: Sequence[VaultFacts] = ()
+) -> tuple[VaultFacts, tuple[VaultFacts, ...]]:
+    """The primary vault and the linked ones: where they are, and how far their first index is.
+
+    `known` are those that were located before; the others are located now.
+    """
+    seen = {one.link_id: one for one in known}
+    primary, *linked = vaults
+    return (
+        seen.get("") or vault_facts(primary, database),
+        tuple(linked_facts(vault, database, seen.get(vault.link_id)) for vault in linked),
+    )
+
+
+def linked_facts(vault: Vault, database: Database, known: VaultFacts | None = None) -> VaultFacts:
+    """A linked vault and how far its first index is; located now unless `known`."""
+    is_unfinished = LinkFacts(database, vault.link_id).get(LinkFact.FIRST_UNFINISHED) is not None
+    return replace(
+        known or vault_facts(vault, database),
+        is_paused=vault.is_paused,
+        is_unfinished=is_unfinished,
+        indexed=IndexState(database).total_of(vault.link_id)[0] if is_unfinished else 0,
+    )
+
+
+def vault_to_replace(vault: Vault, database: Database) -> IndexedVault | None:
+    """The vault whose index a run over this primary vault would replace, if any.
 
     A vault that was moved, copied or renamed still counts as the same one.
     """
-    vault = place.vaults.primary
-    seen = vault_facts(vault, place.database)
-    notes = IndexState(place.database).total_of(vault.link_id)[0]
+    seen = vault_facts(vault, database)
+    notes = IndexState(database).total_of(vault.link_id)[0]
     if seen.place is VaultPlace.OTHER and notes:
         return IndexedVault(seen.made_of, notes, str(vault.root))
     return None
 
 
-def allow_replacement(place: IndexPlace, *, is_allowed: bool) -> None:
+def allow_replacement(vault: Vault, database: Database, *, is_allowed: bool) -> None:
     """Allow the next run to replace the index by one of this vault, or revoke that."""
-    root = str(place.vaults.configured.root)
-    place.database.put(REPLACE_WITH, root if is_allowed else None)
+    database.put(IndexFact.REPLACE_WITH, str(vault.root) if is_allowed else None)
 
 
 def is_worth_a_try(vault: Vault, database: Database) -> bool:

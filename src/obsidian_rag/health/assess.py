@@ -6,49 +6,12 @@ One question: are all configured vaults completely searchable with the current s
 `assess` answers it, from facts alone, for every interface.
 """
 
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 
 from obsidian_rag.errors import IndexIncomplete, IndexNotFound, ObsidianRagError, Status, error_from
-from obsidian_rag.index.vault_check import not_there, other_vault, too_few
-from obsidian_rag.index.vault_place import VaultFacts, VaultPlace
-
-
-class Unfinished(StrEnum):
-    """What an interrupted index run left unfinished."""
-
-    NOTHING = "nothing"
-    FIRST = "first"
-    REBUILD = "rebuild"
-
-
-@dataclass(frozen=True, slots=True)
-class HealthFacts:
-    """Facts about an installation; the defaults mean that all is well.
-
-    `config` is an unusable config file, `settings` a mismatch of index and settings, `restart`
-    settings that need a daemon restart. `owed` counts queued notes that were never searchable,
-    `is_waiting` is whether any note is queued; a current run (`is_running`) processes them.
-    `rebuilt` counts the notes of an unfinished rebuild. `vault` is the primary one; the counts
-    cover all vaults.
-    """
-
-    store: ObsidianRagError | None = None
-    indexer: ObsidianRagError | None = None
-    config: ObsidianRagError | None = None
-    settings: ObsidianRagError | None = None
-    embedder: ObsidianRagError | None = None
-    meaning: ObsidianRagError | None = None
-    staleness: ObsidianRagError | None = None
-    restart: ObsidianRagError | None = None
-    vault: VaultFacts = field(default_factory=VaultFacts)
-    linked: tuple[VaultFacts, ...] = ()
-    unfinished: Unfinished = Unfinished.NOTHING
-    indexed: int = 0
-    owed: int = 0
-    is_waiting: bool = False
-    is_running: bool = False
-    rebuilt: int = 0
+from obsidian_rag.health.brake import not_there, other_vault, too_few
+from obsidian_rag.health.facts import HealthFacts, Unfinished
+from obsidian_rag.health.vault_presence import VaultFacts, VaultPlace
 
 
 @dataclass(frozen=True, slots=True)

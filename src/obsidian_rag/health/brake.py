@@ -1,31 +1,147 @@
-"""Stops a run that would remove notes because the vault is missing or a different one."""
+"""The brake: stops a run that would remove notes because their vault is missing or another one.
 
+Nothing is removed from the index if more than a fifth of the known notes and more than 50 vanish
+in one scan, if all vanish, or if more than a fifth vanish, however few, from a folder that is not
+the one we knew: a mount point without its disk, an unmounted share or an old backup.
+
+The rules are pure; `Brake` applies them to one run and keeps their records.
+"""
+
+import contextlib
+import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 
 from obsidian_rag.errors import IndexIncomplete, NotFound, ObsidianRagError, VaultAway
-from obsidian_rag.index.brake import (
-    AWAY,
-    MADE_OF,
-    REPLACE_WITH,
-    Away,
-    MadeOf,
-    Root,
-    away_before,
-    compare_roots,
-    is_away,
-    made_of,
+from obsidian_rag.store import (
+    Change,
+    ChangeType,
+    Database,
+    IndexFact,
+    KnownFile,
+    LinkFact,
+    LinkFacts,
+    Links,
+    Manifest,
 )
-from obsidian_rag.index.prepare import Gone, Group
-from obsidian_rag.store import Change, ChangeType, Database, KnownFile, LinkFacts, Links, Manifest
-from obsidian_rag.vault import Scan, Vault, root_identity
+from obsidian_rag.vault import FileEntry, RootIdentity, Scan, Vault, root_identity
 
-# Set while the first index of a vault is incomplete: from linking, or before anything of it is
-# searchable, until all of it is.
-FIRST_UNFINISHED = "first_index_unfinished"
+# More missing notes than this, and more than one note in `_SHARE`, mean that the vault is away.
+_MANY = 50
+_SHARE = 5
+# What reading a record raises after a bit of it was flipped.
+_DECODE_ERRORS = (ValueError, TypeError, KeyError, AttributeError)
+_MAX_MISSING_KEPT = 50
 _ACCEPT = "run `obsidian-rag sync --accept-removals`"
 
 
-class VaultCheck:
+@dataclass(frozen=True, slots=True)
+class MadeOf:
+    """The vault an index was made from; not every system gives a folder an identity."""
+
+    path: str
+    identity: RootIdentity | None = None
+
+    def to_text(self) -> str:
+        """As it is kept in the database."""
+        return json.dumps({"path": self.path, "identity": self.identity})
+
+    @staticmethod
+    def from_text(text: str) -> "MadeOf":
+        """What `to_text` made."""
+        found = json.loads(text)
+        identity = found["identity"]
+        return MadeOf(found["path"], RootIdentity(*identity) if identity else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """A scan that found too little of a vault; `missing` has some of the missing notes."""
+
+    path: str
+    known: int
+    there: int
+    missing: tuple[str, ...]
+
+    @staticmethod
+    def seen(path: str, known: int, missing: list[str]) -> "Away":
+        """A record of a scan, with a sample of the missing notes."""
+        some = missing[:: len(missing) // _MAX_MISSING_KEPT + 1]
+        return Away(path, known, known - len(missing), tuple(some))
+
+    def to_text(self) -> str:
+        """As it is kept in the database."""
+        return json.dumps([self.path, self.known, self.there, self.missing])
+
+    @staticmethod
+    def from_text(text: str) -> "Away":
+        """What `to_text` made."""
+        path, known, there, missing = json.loads(text)
+        return Away(path, known, there, tuple(missing))
+
+
+class Root(StrEnum):
+    """How a folder relates to the indexed vault."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    OTHER = "other"
+
+
+def is_away(known: int, missing: int, root: Root = Root.SAME) -> bool:
+    """Whether so many missing notes mean that the vault is away, not that they were deleted."""
+    if not missing:
+        return False
+    is_mass = missing > _MANY and missing * _SHARE > known
+    return is_mass or missing >= known or root is not Root.SAME
+
+
+def compare_roots(
+    made: MadeOf,
+    path: str,
+    identity: RootIdentity | None,
+    known: Mapping[str, KnownFile],
+    found: Mapping[str, FileEntry],
+) -> Root:
+    """Whether the folder at `path` is the vault the index was made from.
+
+    The folder's identity decides; if that differs, its files do: file ids stay when a device gets
+    another number after a restart, paths when a vault is restored from a backup, paths and sizes
+    when it is copied elsewhere.
+    """
+    if not known or (identity is not None and made.identity == identity):
+        return Root.SAME
+    there = [(known[name], file) for name, file in found.items() if name in known]
+    kept = sum(1 for old, new in there if new.file_id is not None and old.file_id == new.file_id)
+    if there and kept * 2 >= len(there):
+        return Root.SAME
+    most = len(known) * (_SHARE - 1)
+    if path == made.path:
+        is_same = made.identity is None or len(there) * _SHARE >= most
+        return Root.SAME if is_same else Root.CHANGED
+    alike = sum(1 for old, new in there if old.size_bytes == new.size_bytes)
+    return Root.SAME if alike * _SHARE >= most else Root.OTHER
+
+
+def made_of(facts: Mapping[str, str], link_path: str | None) -> MadeOf | None:
+    """The vault the index was made from, if any."""
+    with contextlib.suppress(*_DECODE_ERRORS):  # then its path is known
+        if (text := facts.get(LinkFact.MADE_OF)) is not None:
+            return MadeOf.from_text(text)
+    return MadeOf(link_path) if link_path is not None else None
+
+
+def away_before(facts: Mapping[str, str], path: str) -> Away | None:
+    """The notes an earlier scan missed at this path, if still in force."""
+    with contextlib.suppress(*_DECODE_ERRORS):  # then the next scan misses the same notes
+        text = facts.get(LinkFact.AWAY)
+        away = Away.from_text(text) if text is not None else None
+        return away if away is not None and away.path == path else None
+    return None
+
+
+class Brake:
     """Decides what one run may conclude from missing notes.
 
     `accepts_removals`: the user confirmed that the notes were deleted.
@@ -46,7 +162,7 @@ class VaultCheck:
         self._lost_count = 0
 
     @property
-    def wants_whole_look(self) -> bool:
+    def needs_full_scan(self) -> bool:
         """Whether the whole vault must be scanned, because its identity or content is in doubt."""
         is_known = self._made_of is not None and self._made_of == self._current()
         return not is_known or away_before(self.known_facts, str(self._root)) is not None
@@ -72,30 +188,27 @@ class VaultCheck:
         missing = self._find_missing(found, work)
         if is_away(len(known), len(missing), root):
             away = Away.seen(str(self._root), len(known), missing)
-            self._facts.put(AWAY, away.to_text())
+            self._facts.put(LinkFact.AWAY, away.to_text())
             raise too_few(away, self._name)
 
     def adopt(self) -> None:
         """Record that the index belongs to this vault; the caller provides the transaction."""
         if self._vault.is_primary:
             self._links.set_primary(self._root)
-            if self._database.get(REPLACE_WITH) is not None:
-                self._database.put(REPLACE_WITH, None)
-        news = {MADE_OF: self._current().to_text(), AWAY: None}
+            if self._database.get(IndexFact.REPLACE_WITH) is not None:
+                self._database.put(IndexFact.REPLACE_WITH, None)
+        news = {LinkFact.MADE_OF: self._current().to_text(), LinkFact.AWAY: None}
         for name, value in news.items():
             if self.known_facts.get(name) != value:
                 self._facts.put(name, value)
 
-    def keep_watch(self, group: Group) -> None:
-        """Distinguish a vault that goes away during a run from one whose notes are deleted.
+    def check_missing(self, changes: Iterable[Change]) -> None:
+        """Check that the vault is still there when these files turn out to be missing.
 
         Raises:
             VaultAway: notes that were there a moment ago are missing, and so is the vault.
         """
-        lost = [item for item in group.settled if isinstance(item, Gone)]
-        self._lost_count += sum(
-            1 for item in lost if item.change.change_type is not ChangeType.DELETE
-        )
+        self._lost_count += sum(1 for one in changes if one.change_type is not ChangeType.DELETE)
         if not self._lost_count or self._accepts_removals:
             return
         if root_identity(self._root) != self._identity:
@@ -103,7 +216,7 @@ class VaultCheck:
         if is_away(known := self._known_count(), self._lost_count):
             raise too_few(Away(str(self._root), known, known - self._lost_count, ()), self._name)
 
-    def explained(self, error: NotFound) -> ObsidianRagError:
+    def explain(self, error: NotFound) -> ObsidianRagError:
         """The error to raise if the vault's folder cannot be walked."""
         is_known = self._known_count() or not self._vault.is_primary
         return not_there(str(self._root), self._name) if is_known else error
@@ -139,7 +252,7 @@ def indexed_vault(database: Database, vault: Vault, facts: Mapping[str, str]) ->
 
 def is_replacing(database: Database, vault: Vault) -> bool:
     """Whether the user allowed this vault to replace the indexed one."""
-    return vault.is_primary and database.get(REPLACE_WITH) == str(vault.root)
+    return vault.is_primary and database.get(IndexFact.REPLACE_WITH) == str(vault.root)
 
 
 def too_few(away: Away, name: str = "") -> VaultAway:
