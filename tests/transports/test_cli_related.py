@@ -14,7 +14,8 @@ from tests.fixture_types import Cli, Configure, MakeVault
 from tests.integration.living import QUICK, living
 from tests.transports.command_line import Done, in_another_process, on_terminal_in_process
 
-from obsidian_rag.transports.cli.related_text import excerpt, plain, wrapped
+from obsidian_rag.transports.cli.output import plain, wrapped
+from obsidian_rag.transports.cli.related_cmd import excerpt
 
 COLOUR = "\x1b["
 NOTES = {

@@ -8,13 +8,8 @@ import typer
 
 from obsidian_rag import config
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.transports.cli.output import (
-    JsonFlag,
-    command_group,
-    json_text,
-    print_done,
-    the_daemon,
-)
+from obsidian_rag.transports.cli.backend import the_daemon
+from obsidian_rag.transports.cli.output import JsonFlag, command_group, json_text, print_done
 from obsidian_rag.transports.lazy import engine
 
 _STATIC = ("builtin", "hash", "same_as_model")

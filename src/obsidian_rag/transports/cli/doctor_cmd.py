@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.transports.cli.backend import open_engine
+from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
 from obsidian_rag.transports.cli.streams import style
 from obsidian_rag.transports.lazy import engine, tools
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from obsidian_rag.errors import InvalidArgument, NotFound
+from obsidian_rag.transports.cli.backend import open_engine
 from obsidian_rag.transports.cli.eval_text import (
     percent,
     print_caveats,
@@ -21,7 +22,6 @@ from obsidian_rag.transports.cli.note_names import complete_vault
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     counted,
-    open_engine,
     print_data,
     print_envelope,
     progress,

@@ -4,8 +4,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from obsidian_rag.transports.cli.output import counted, print_trouble
-from obsidian_rag.transports.cli.related_text import plain, width, wrapped
+from obsidian_rag.transports.cli.output import counted, plain, print_trouble, width, wrapped
 from obsidian_rag.transports.cli.streams import say, style
 
 if TYPE_CHECKING:

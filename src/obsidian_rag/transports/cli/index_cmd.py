@@ -10,6 +10,7 @@ import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError, unexpected
+from obsidian_rag.transports.cli.backend import open_engine, the_daemon
 from obsidian_rag.transports.cli.index_run import (
     OnStep,
     RunOutcome,
@@ -21,12 +22,10 @@ from obsidian_rag.transports.cli.output import (
     JsonFlag,
     counted,
     meaning_text,
-    open_engine,
     print_envelope,
     stop_on_signals,
-    the_daemon,
 )
-from obsidian_rag.transports.cli.streams import bar_console, escaped, say
+from obsidian_rag.transports.cli.streams import bar_console, escape_json, say
 from obsidian_rag.transports.daemon_client import daemon_or_here
 
 
@@ -153,7 +152,7 @@ def _as_lines(run: Run) -> int:
 
 def _line(**fields: object) -> None:
     """Write a line at once: `print` writes the line end separately, and threads could mix."""
-    line = escaped(json.dumps(fields, ensure_ascii=False)) + "\n"
+    line = escape_json(json.dumps(fields, ensure_ascii=False)) + "\n"
     with _writing:
         sys.stdout.write(line)
         sys.stdout.flush()

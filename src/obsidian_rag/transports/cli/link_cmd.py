@@ -7,23 +7,21 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.config import load
+from obsidian_rag.transports.cli.backend import ask_tool, the_daemon
 from obsidian_rag.transports.cli.index_cmd import NdjsonFlag, run_command
 from obsidian_rag.transports.cli.index_run import RunRequest
 from obsidian_rag.transports.cli.note_names import complete_vault
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     about_duration,
-    ask_tool,
     command_group,
     counted,
     local_time,
-    paint,
+    plain,
     print_answer,
     print_envelope,
-    the_daemon,
 )
-from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.cli.streams import say, style
+from obsidian_rag.transports.cli.streams import paint, say, style
 
 _INDENT = "  "
 _PHASES = {

@@ -7,10 +7,10 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.transports.cli.backend import the_daemon
 from obsidian_rag.transports.cli.livesync_setup_cmd import takes_database
 from obsidian_rag.transports.cli.livesync_show import said, with_link
-from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done, the_daemon
-from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.cli.output import JsonFlag, plain, print_data, print_done
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import DaemonGone
 from obsidian_rag.transports.lazy import livesync

@@ -5,17 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from obsidian_rag.transports.cli.backend import ask_tool, open_engine
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
-    ask_tool,
     command_group,
     local_time,
-    open_engine,
+    plain,
     print_answer,
     print_envelope,
     print_trouble,
 )
-from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import say, style
 from obsidian_rag.transports.lazy import tools
 

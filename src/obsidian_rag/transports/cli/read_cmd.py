@@ -6,8 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.transports.cli.backend import ask_tool, open_engine
 from obsidian_rag.transports.cli.note_names import NoteArgument, VaultOption
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, open_engine, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
 from obsidian_rag.transports.cli.streams import put, say, screen
 
 _FLAGS = {

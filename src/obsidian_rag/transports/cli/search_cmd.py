@@ -6,14 +6,18 @@ from typing import Annotated, Any
 
 import typer
 
+from obsidian_rag.transports.cli.backend import ask_tool
 from obsidian_rag.transports.cli.note_names import VaultsOption
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
-    ask_tool,
+    cells,
+    plain,
     print_envelope,
     print_trouble,
+    score_text,
+    width,
+    wrapped,
 )
-from obsidian_rag.transports.cli.related_text import cells, plain, score_text, width, wrapped
 from obsidian_rag.transports.cli.streams import neutral, put, say, screen, style
 
 _FLAGS = {

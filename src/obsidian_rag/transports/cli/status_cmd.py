@@ -5,16 +5,19 @@ from typing import Annotated, Any
 
 import typer
 
+from obsidian_rag.transports.cli.backend import ask_tool
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
-    ask_tool,
+    cells,
     counted,
     local_time,
     meaning_text,
+    plain,
     print_envelope,
     print_trouble,
+    width,
+    wrapped,
 )
-from obsidian_rag.transports.cli.related_text import cells, plain, width, wrapped
 from obsidian_rag.transports.cli.streams import put, screen, style
 
 _SHOWN = 20

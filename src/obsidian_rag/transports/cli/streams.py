@@ -104,7 +104,7 @@ def neutral(text: str) -> str:
     return _UNSAFE.sub(_escape_match, text)
 
 
-def visible(letter: str) -> str:
+def escape_letter(letter: str) -> str:
     """An invisible character, written as a visible escape sequence."""
     return (
         letter.encode("ascii", "backslashreplace").decode()
@@ -113,7 +113,7 @@ def visible(letter: str) -> str:
     )
 
 
-def escaped(json_text: str) -> str:
+def escape_json(json_text: str) -> str:
     """Escape a JSON document so that it is safe to show and can always be encoded."""
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
@@ -124,6 +124,11 @@ def style(text: str, *, stream: IO[str] | None = None, **how: Any) -> str:
     if not text or shown.is_plain or not (stream or shown.out).isatty():
         return text
     return _mark_as_ours(typer.style(neutral(text), **how))
+
+
+def paint(text: str, colour: str) -> str:
+    """A word for stderr, coloured on a terminal that wants colour."""
+    return style(text, stream=screen().err, fg=colour, bold=True)
 
 
 def put(text: str = "") -> None:
@@ -154,7 +159,7 @@ def _escape_match(found: re.Match[str]) -> str:
     if found[2] == "\r":
         return ""
     # Escaping keeps a name recognisable, and distinct from one that differs only here.
-    return visible(found[0])
+    return escape_letter(found[0])
 
 
 def _mark_as_ours(text: str) -> str:

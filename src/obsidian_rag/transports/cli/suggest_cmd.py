@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.transports.cli.backend import ask_tool, open_engine
 from obsidian_rag.transports.cli.note_names import NoteArgument
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
-    ask_tool,
-    open_engine,
+    plain,
     print_data,
     print_envelope,
     print_failure,
 )
 from obsidian_rag.transports.cli.relate_cmd import RELATE_FLAGS, AddIdFlag, RelOption, print_written
-from obsidian_rag.transports.cli.related_text import plain, print_row
+from obsidian_rag.transports.cli.related_cmd import print_row
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.lazy import ids
 

@@ -6,16 +6,15 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.config import load
+from obsidian_rag.transports.cli.backend import open_engine
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     command_group,
     local_time,
-    open_engine,
-    paint,
     print_data,
     print_done,
 )
-from obsidian_rag.transports.cli.streams import say, style
+from obsidian_rag.transports.cli.streams import paint, say, style
 from obsidian_rag.transports.lazy import engine
 
 _NAME_HELP = "Its name, such as that of the agent"

@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument, NotFound, error_from
+from obsidian_rag.transports.cli.backend import no_note, open_engine
 from obsidian_rag.transports.cli.note_names import OptionalNote
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     command_group,
     counted,
-    no_note,
-    open_engine,
+    plain,
     print_data,
     print_done,
     print_sections,
     progress,
     stop_on_signals,
 )
-from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.lazy import ids
 
