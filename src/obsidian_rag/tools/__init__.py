@@ -17,7 +17,14 @@ from obsidian_rag.tools.dispatch import (
     run,
     schemas,
 )
-from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, Meta, failure, success
+from obsidian_rag.tools.envelope import (
+    ENVELOPE_SCHEMA,
+    Envelope,
+    Meta,
+    failure,
+    success,
+    to_json,
+)
 from obsidian_rag.tools.evaluation import Measurement, measure_search
 from obsidian_rag.tools.guard import AGENT, OWNER, SCREENED, Caller
 from obsidian_rag.tools.index import cancel, index, index_outcome, status
@@ -110,5 +117,6 @@ __all__ = [
     "sync_resolve",
     "sync_restore",
     "sync_trash",
+    "to_json",
     "without_files",
 ]
