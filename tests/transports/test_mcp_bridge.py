@@ -223,7 +223,7 @@ def test_it_does_not_start_with_limits_that_mean_nothing(flags: tuple[str, ...])
 
 
 def test_nobody_but_the_owner_asks_what_limits_mean(beside: Living) -> None:
-    asked = Limits(folders=("Home",)).told
+    asked = Limits(folders=("Home",)).fields
     assert beside.door.post("/limits", asked, is_owner=True)["data"]["folders"] == ["Home"]
     agent = RunningDaemon(
         beside.door.port,

@@ -17,8 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from obsidian_rag.engine import Bus, Event
 from obsidian_rag.tools import Caller, without_files
-from obsidian_rag.transports.http.answers import Refusal
-from obsidian_rag.transports.http.body import until_gone
+from obsidian_rag.transports.http.messages import Refusal, until_gone
 from obsidian_rag.transports.http.web.sessions import CALLER
 
 _MAX_LISTENERS = 32

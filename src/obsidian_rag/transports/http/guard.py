@@ -19,10 +19,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from obsidian_rag.engine import Tokens
 from obsidian_rag.tools import AGENT, OWNER, SCREENED, Caller
-from obsidian_rag.transports.http.answers import Refusal
+from obsidian_rag.transports.http.messages import Refusal
 from obsidian_rag.transports.http.web.assets import is_page_path
 from obsidian_rag.transports.http.web.sessions import CALLER, SCREEN_HEADER, Sessions, may_change
-from obsidian_rag.transports.limits import LIMITS_HEADER, limits_from
+from obsidian_rag.transports.limits import LIMITS_HEADER, parse_limits_header
 
 OPEN_PATHS = frozenset({"/healthz", "/openapi.json"})
 _PAGE = "/page/"
@@ -157,7 +157,7 @@ def _caller_of_headers(headers: Headers) -> Caller:
         return OWNER if headers.get("x-obsidian-rag-caller") == "owner" else AGENT
     try:
         (header,) = limits
-        return limits_from(header).caller()
+        return parse_limits_header(header).caller()
     except (ValueError, RecursionError):
         raise Refusal(
             400, f"{LIMITS_HEADER} cannot be understood.", "Send it once, or leave it out."

@@ -6,7 +6,7 @@ from typing import Any
 
 from obsidian_rag import __version__
 from obsidian_rag.tools import ENVELOPE_SCHEMA, TOOLS, Tool
-from obsidian_rag.transports.http.answers import ERROR_STATUSES, JSON
+from obsidian_rag.transports.http.messages import ERROR_STATUSES, JSON
 
 Document = dict[str, Any]
 

@@ -18,8 +18,7 @@ import uvicorn
 from obsidian_rag.config import Config, load, write_atomically
 from obsidian_rag.engine import Daemon, announce, claim
 from obsidian_rag.errors import Busy, ConfigInvalid
-from obsidian_rag.transports.http.app import AnswerCommand, Door
-from obsidian_rag.transports.http.mcp_path import MakeMcp
+from obsidian_rag.transports.http.app import AnswerCommand, Door, MakeMcp
 from obsidian_rag.transports.http.protocol import ConnectionLimits, PatientProtocol
 from obsidian_rag.transports.http.threads import Activity, is_alive
 from obsidian_rag.transports.http.web.first_run import FirstRunDoor

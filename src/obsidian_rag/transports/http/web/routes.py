@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from obsidian_rag import __version__, config
 from obsidian_rag.config import change_values, check_name, setting_choices
@@ -43,10 +43,15 @@ from obsidian_rag.tools import (
     sync_restore,
     sync_trash,
 )
-from obsidian_rag.transports.http.answers import Refusal, answer, status_of
-from obsidian_rag.transports.http.body import BodyLimits, read_object
+from obsidian_rag.transports.http.messages import (
+    BodyLimits,
+    Refusal,
+    answer,
+    answer_envelope,
+    read_object,
+)
 from obsidian_rag.transports.http.threads import Activity, ToolThreads
-from obsidian_rag.transports.http.web.assets import ASSETS, VIEWS, Assets
+from obsidian_rag.transports.http.web.assets import page_routes
 from obsidian_rag.transports.http.web.note import (
     read_file,
     read_filters,
@@ -283,10 +288,10 @@ class WebPage:
         self._threads = threads
         self._activity = activity
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[BaseRoute]:
         """The routes for the page, its data and its changes."""
         return [
-            *shell_routes(),
+            *page_routes(),
             *self._sign_in.routes(),
             *(Route(f"/page/{name}", self._reader(read)) for name, read in READS.items()),
             Route("/page/note", self._reader(partial(read_note, sign=self._sign))),
@@ -319,9 +324,7 @@ class WebPage:
                     found = work()
             except ObsidianRagError as error:
                 found = failure(error)
-            if isinstance(found, Response):
-                return found
-            return answer(found, status_of(found))
+            return found if isinstance(found, Response) else answer_envelope(found)
 
         with self._activity:
             return await self._threads.run(respond, request.receive)
@@ -361,16 +364,3 @@ class SignIn:
     async def _link(self, request: Request) -> Response:
         link = f"http://{request.headers['host']}/signin#{self._sessions.new_code()}"
         return answer(success({"url": link}))
-
-
-def shell_routes() -> list[Route]:
-    """The routes of the HTML document and its files."""
-    assets = Assets()
-    return [
-        Route(f"/{ASSETS}/{{version}}/{{name:path}}", assets.file),
-        *(Route(f"/{view}", assets.shell) for view in sorted(VIEWS)),
-        Route("/note/{path:path}", assets.shell),
-    ]
-
-
-__all__ = ["CHANGES", "READS", "SignIn", "WebPage", "shell_routes"]
