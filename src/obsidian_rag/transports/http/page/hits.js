@@ -10,12 +10,12 @@ import { privateLabel, screenedBar } from './screen.js';
 const SIGNALS = {
   text: ['words', 1],
   letters: ['parts of words', 1],
-  phrase: ['phrase', 1],
+  code: ['code and properties', 1],
   meaning: ['meaning', 2],
   static: ['similar words', 2],
   title: ['title', 3],
-  name: ['title', 3],
   heading: ['headings', 4],
+  date: ['date', 5],
 };
 const EDGES = /[.!?。！？]["')\]]?\s/g;
 const SHORT = 420;
