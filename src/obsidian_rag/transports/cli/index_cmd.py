@@ -28,34 +28,12 @@ from obsidian_rag.transports.cli.output import (
 from obsidian_rag.transports.cli.streams import bar_console, escape_json, say
 from obsidian_rag.transports.daemon_client import daemon_or_here
 
-
-def confirm_sending(mode: str, yes: bool) -> None:
-    """Show what a run would send to a provider, and ask; `yes` answers for a script.
-
-    Raises:
-        ConfigInvalid: there is nobody to ask, or the answer was no.
-    """
-    if load().settings.security.local_only:
-        return
-    with open_engine() as opened:
-        estimate = opened.sending.estimate(mode)
-        if estimate is None:
-            return
-        if not yes and not sys.stdin.isatty():
-            raise estimate.refusal(mode)
-        say(estimate.text)
-        if not yes and not typer.confirm("Private passages stay here. Send the rest?", err=True):
-            raise estimate.refusal(mode)
-        opened.sending.agree()
-
-
 Run = Callable[[OnStep], RunOutcome]
 _writing = threading.Lock()
 NdjsonFlag = Annotated[bool, typer.Option("--ndjson", help="Print progress as NDJSON lines")]
 AcceptFlag = Annotated[
     bool, typer.Option("--accept-removals", help="Treat missing notes as deleted")
 ]
-
 YesFlag = Annotated[
     bool, typer.Option("--yes", help="Send notes to the embedder you agreed to, without asking")
 ]
@@ -74,7 +52,7 @@ def index(
 
     Example:  obsidian-rag index
     """
-    confirm_sending("full", yes)
+    _confirm_sending("full", yes)
     return run_command(RunRequest("full", accept_removals, wait), json_output, ndjson)
 
 
@@ -108,7 +86,7 @@ def reindex(
 
     Example:  obsidian-rag reindex
     """
-    confirm_sending("reindex", yes)
+    _confirm_sending("reindex", yes)
     return run_command(RunRequest("reindex", accept_removals), json_output, ndjson)
 
 
@@ -134,6 +112,26 @@ def run_command(wanted: RunRequest, json_output: bool, ndjson: bool) -> int:
         _summarise(outcome.fields)
         _summarise_meaning(outcome, wanted)
     return outcome.exit_code
+
+
+def _confirm_sending(mode: str, yes: bool) -> None:
+    """Show what a run would send to a provider, and ask; `yes` answers for a script.
+
+    Raises:
+        ConfigInvalid: there is nobody to ask, or the answer was no.
+    """
+    if load().settings.security.local_only:
+        return
+    with open_engine() as opened:
+        estimate = opened.sending.estimate(mode)
+        if estimate is None:
+            return
+        if not yes and not sys.stdin.isatty():
+            raise estimate.refusal(mode)
+        say(estimate.text)
+        if not yes and not typer.confirm("Private passages stay here. Send the rest?", err=True):
+            raise estimate.refusal(mode)
+        opened.sending.agree()
 
 
 def _as_lines(run: Run) -> int:
@@ -217,6 +215,6 @@ def _summarise_meaning(outcome: RunOutcome, wanted: RunRequest) -> None:
         return
     has_rest = meaning["done"] < meaning["total"]
     is_being_added = meaning["seconds_left"] or meaning["trouble"] or meaning["is_paused"]
-    who = "the daemon" if outcome.is_in_daemon else "`obsidian-rag sync --deep-vectors`"
-    hint = f"; {who} adds the rest"
+    what = "the daemon" if outcome.is_in_daemon else "`obsidian-rag sync --deep-vectors`"
+    hint = f"; {what} adds the rest"
     print(meaning_text(meaning) + (hint if has_rest and not is_being_added else ""))

@@ -12,7 +12,7 @@ from obsidian_rag.transports.cli.output import (
     JsonFlag,
     cells,
     plain,
-    print_envelope,
+    print_answer,
     print_trouble,
     score_text,
     width,
@@ -85,13 +85,14 @@ def search(
         if values:
             arguments[name] = values
     envelope = ask_tool("obsidian_rag_search", arguments, _FLAGS)
-    if json_output:
-        print_envelope(envelope)
-        return 0
-    data: Any = envelope["data"]
-    if error := envelope["error"]:
-        print_trouble(error, screen().err)
+    if envelope["error"] and not json_output:
+        print_trouble(envelope["error"], screen().err)
         say("")
+    return print_answer(envelope, json_output, lambda data: _show(data, explain))
+
+
+def _show(data: Any, explain: bool) -> None:
+    """Print the passages on stdout, and remarks on stderr."""
     _print_suggestion(data.get("suggested_filter"))
     _print_remarks(data, explain)
     if data["results"] and data.get("is_weak"):
@@ -100,7 +101,6 @@ def search(
         _print_result(number, result, explain)
     if not data["results"]:
         say("Nothing found. Try fewer filters or other words.")
-    return 0
 
 
 def _print_remarks(data: Any, explain: bool) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from obsidian_rag.errors import ErrorBody
 from obsidian_rag.transports.cli.backend import ask_tool
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
@@ -13,7 +14,7 @@ from obsidian_rag.transports.cli.output import (
     local_time,
     meaning_text,
     plain,
-    print_envelope,
+    print_answer,
     print_trouble,
     width,
     wrapped,
@@ -35,12 +36,13 @@ def status(
     Example:  obsidian-rag status --json
     """
     envelope = ask_tool("obsidian_rag_status", {})
-    if json_output:
-        print_envelope(envelope)
-        return 0
-    data: Any = envelope["data"]
-    _print(data)
-    if error := envelope["error"]:
+    error = envelope["error"]
+    return print_answer(envelope, json_output, lambda data: _show(data, error, show_all))
+
+
+def _show(data: Any, error: ErrorBody | None, show_all: bool) -> None:
+    _print_facts(data)
+    if error:
         put()
         print_trouble(error, screen().out)
     if data["restart_needed"]:
@@ -52,10 +54,9 @@ def status(
     if data["watch_trouble"]:
         put(f"\nWatching: {data['watch_trouble']}")
     _print_notices(data["notices"], show_all)
-    return 0
 
 
-def _print(data: Any) -> None:
+def _print_facts(data: Any) -> None:
     health = data["plugin_health"]
     last = data["last_sync"]
     lines = [
