@@ -154,7 +154,7 @@ def test_nothing_related_is_no_failure(
     cli("index")
     done = cli("related", "a")
     assert (done.code, done.out) == (0, "")
-    assert "Nothing is related among 2 notes" in done.err
+    assert "No related notes among 2 notes" in done.err
 
 
 def test_scores_have_the_colours_of_the_panel_on_a_terminal_only(

@@ -171,7 +171,7 @@ def test_the_daemon_of_an_agent_ends_after_its_last_client(home: Path) -> None:
         assert (found.pid, found.while_used) == (daemon.pid, True)
         assert client.close()[0] == 0
     until(lambda: not daemon.is_running(), "the end of the daemon")
-    assert "nobody asked for 20 s" in (home / "logs" / "daemon.log").read_text()
+    assert "no request for 20 s" in (home / "logs" / "daemon.log").read_text()
 
 
 def test_a_client_is_one_for_as_long_as_its_process_lives() -> None:

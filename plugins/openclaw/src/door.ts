@@ -82,8 +82,8 @@ function notRunning(): Envelope {
 function tooSlow(timeoutMs: number): Envelope {
   return failure(
     "BUSY",
-    `The obsidian-rag daemon gave no answer within ${timeoutMs / 1000} s.`,
-    "Try again; `obsidian-rag doctor` tells what is wrong.",
+    `The obsidian-rag daemon did not answer within ${timeoutMs / 1000} s.`,
+    "Try again; `obsidian-rag doctor` shows what is wrong.",
   );
 }
 

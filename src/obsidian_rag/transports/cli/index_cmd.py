@@ -118,7 +118,7 @@ def _confirm_sending(mode: str, yes: bool) -> None:
     """Show what a run would send to a provider, and ask; `yes` answers for a script.
 
     Raises:
-        ConfigInvalid: there is nobody to ask, or the answer was no.
+        ConfigInvalid: the user cannot be asked, or said no.
     """
     if load().settings.security.local_only:
         return

@@ -90,10 +90,10 @@ def _show(data: Any, explain: bool) -> None:
         print_related(number, result, data["note"], explain=explain)
     if not data["results"]:
         compared = counted(data["compared"], "note")
-        say(f"Nothing is related among {compared}.")
+        say(f"No related notes among {compared}.")
     if data["vectors"] == "static" and data["with_meaning"]:
         meant, compared = data["with_meaning"], counted(data["compared"], "note")
-        say(f"Compared by static vectors: {meant:,} of {compared} have a meaning vector yet.")
+        say(f"Compared by static vectors: {meant:,} of {compared} have a meaning vector so far.")
     if hidden := data["hidden_linked"]:
         them, its = counted(hidden, "note"), "it" if hidden == 1 else "them"
         say(f"{plain(data['note'])} already links to {them}; --show-linked shows {its}.")

@@ -4,7 +4,7 @@ Threat: notes, file names, tags, remembered facts and paths from other devices a
 escape sequence in them could recolour, hide or rewrite what the terminal shows, set its title or
 make it type; a bidi override shows a name backwards. So while a command runs, stdout and stderr are
 replaced by streams that remove all control characters except those that `style` and `bar_console`
-mark as ours, with a random key that no note can know.
+mark as ours, with a random key that no note can contain.
 """
 
 import contextlib

@@ -191,7 +191,7 @@ def _other(path: str, title: str) -> dict[str, object]:
         "source_file": path,
         "title": title,
         "score": None,
-        "reasons": ["not suggested; its title is alike"],
+        "reasons": ["not suggested; its title is similar"],
     }
 
 

@@ -120,7 +120,7 @@ class GuardedDoor:
         self._app: Starlette | None = None
 
     def health(self) -> Status:
-        """The engine's health, for refusals; there is none without an engine."""
+        """The engine's health, for refusals; unavailable without an engine."""
         return "unavailable"
 
     def serve(self, routes: Sequence[BaseRoute]) -> None:
@@ -212,7 +212,7 @@ class Door(GuardedDoor):
     async def _run_command(self, request: Request) -> Response:
         """Run a command and return its output; only for the owner's own command line."""
         if request.scope[CALLER] != OWNER or "authorization" not in request.headers:
-            raise Refusal(403, "Only a command of the owner may ask this.", "Ask the tools.")
+            raise Refusal(403, "Only the owner's commands may do this.", "Use the tools.")
         with self.activity:
             asked = await self._read_body(request)
 
@@ -227,7 +227,7 @@ class Door(GuardedDoor):
     async def _resolve_limits(self, request: Request) -> Response:
         """Resolve the limits that the user typed for an agent."""
         if not request.scope[CALLER].is_owner:
-            raise Refusal(403, "Only the user sets limits.", "Use `obsidian-rag mcp --folder`.")
+            raise Refusal(403, "Only the user may set limits.", "Use `obsidian-rag mcp --folder`.")
         asked = await self._read_body(request)
 
         def work() -> Envelope:

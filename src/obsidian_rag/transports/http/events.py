@@ -97,7 +97,7 @@ class Streams:
         caller: Caller = scope[CALLER]
         if caller.is_limited:
             raise Refusal(
-                403, "Events are about all notes, and you may see only some.", "Ask the tools."
+                403, "Events are about all notes, and you may see only some.", "Use the tools."
             )
         if self.listeners >= _MAX_LISTENERS:
             raise Refusal(
@@ -147,7 +147,7 @@ def _part(body: bytes) -> dict[str, object]:
 
 
 def _encode_events(missed: int, events: list[Event], with_files: bool) -> Iterator[bytes]:
-    """Encode events for the wire; a comment as heartbeat if there are none."""
+    """Encode events for the wire; with none, a comment as heartbeat."""
     if missed:
         yield f'event: missed\ndata: {{"count": {missed}}}\n\n'.encode()
     elif not events:

@@ -100,10 +100,12 @@ class Guard:
     def _caller(self, scope: Scope, headers: Headers) -> Caller:
         """The caller: a program with a token, or else the person who signed in on the page."""
         query = scope["query_string"].decode("latin-1")
-        if "authorization" in headers or not self._sessions.knows(headers, scope["path"], query):
+        if "authorization" in headers or not self._sessions.is_signed_in(
+            headers, scope["path"], query
+        ):
             caller = self._token_caller(headers, scope["path"])
             if scope["path"].startswith(_PAGE) and not caller.is_owner:
-                raise Refusal(403, "The page is for the owner of the notes.", "Ask the tools.")
+                raise Refusal(403, "The page is for the owner of the notes.", "Use the tools.")
             return caller
         if scope["method"] != "GET":
             self._check_page(headers)
@@ -111,7 +113,7 @@ class Guard:
 
     def _check_page(self, headers: Headers) -> None:
         if not may_change(headers):
-            raise Refusal(403, "Only the page itself may ask this.", "Reload the page.")
+            raise Refusal(403, "Only the page itself may do this.", "Reload the page.")
 
     def _check_host(self, headers: Headers) -> None:
         hosts = headers.getlist("host")

@@ -23,7 +23,7 @@ _HEADERS = {
 _CALLER = {
     "name": "X-Obsidian-Rag-Caller",
     "in": "header",
-    "description": "`owner` if the person whose notes these are asks; anyone else is an agent",
+    "description": "`owner` for the owner of the notes; every other caller is an agent",
     "schema": {"type": "string"},
 }
 _LAST_EVENT = {

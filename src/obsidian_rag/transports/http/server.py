@@ -36,7 +36,7 @@ def idle_reason(activity: Activity, is_used: Callable[[], bool], most_s: float) 
         if is_used():
             activity.note_use()
             return None
-        return f"nobody asked for {most_s:g} s" if activity.idle_s > most_s else None
+        return f"no request for {most_s:g} s" if activity.idle_s > most_s else None
 
     return reason
 

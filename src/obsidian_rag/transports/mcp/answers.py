@@ -44,7 +44,7 @@ Call = Callable[[str, Mapping[str, object]], Envelope]
 
 
 def list_resources(engine: Engine, cursor: str | None, caller: Caller) -> ListResourcesResult:
-    """List a page of the notes that the agent may know of.
+    """List a page of the notes that the agent may see.
 
     Raises:
         InvalidArgument: the cursor is invalid.

@@ -118,7 +118,7 @@ class _DaemonLink:
         """Send these limits from now on, with vaults and folders as the daemon resolves them.
 
         Raises:
-            NoDaemon: the daemon does not know these vaults or folders.
+            NoDaemon: there are no such vaults or folders.
         """
         if limits.vaults or limits.folders:
             facts = self.find()

@@ -1,6 +1,6 @@
 """MCP over HTTP, behind the daemon's door: each request by itself, answered as one of an agent.
 
-The door has checked the token and knows the caller. Nothing is kept between two requests, so there
+The door has checked the token and set the caller. Nothing is kept between two requests, so there
 is no session to steal, to lose or to end.
 """
 

@@ -1,7 +1,7 @@
 """The door for the first run: without an engine, until a vault is chosen.
 
 GET  /page/start                  no vaults yet
-GET  /page/welcome                the vaults that Obsidian knows
+GET  /page/welcome                the vaults in Obsidian's list
 POST /page/welcome {path, replace}    choose a folder; then the daemon starts
 """
 

@@ -127,7 +127,7 @@ def restore(engine: Engine, asked: Mapping[str, object]) -> Envelope:
     """Restore a file from the trash.
 
     Raises:
-        NotFound: the trash has it no more.
+        NotFound: it is no longer in the trash.
     """
     number = asked.get("id")
     if not isinstance(number, int):
@@ -156,8 +156,8 @@ def read_settings(engine: Engine, _: Mapping[str, str], __: Caller) -> Envelope:
         section = name.rpartition(".")[0]
         if section not in sections:
             kind = fields[section].annotation if section else None
-            told = {"name": section or "vault", "help": (kind.__doc__ or "") if kind else ""}
-            sections[section] = {**told, "settings": []}
+            help_text = (kind.__doc__ or "") if kind else ""
+            sections[section] = {"name": section or "vault", "help": help_text, "settings": []}
         sections[section]["settings"].append(_setting(engine, name, info.description or ""))
     file = str(engine.config.file)
     return success({"sections": list(sections.values()), "file": file})
@@ -207,9 +207,9 @@ def _consequences(engine: Engine, after: config.Config, changed: list[str]) -> I
             " (Health, Rebuild). Until then, search uses words only."
         )
     if restart := [name for name in changed if name in config.NEEDS_RESTART]:
-        yield f"{', '.join(restart)}: in effect after the daemon restarts."
+        yield f"{', '.join(restart)}: take effect after the daemon restarts."
     if hidden := [name for name in changed if name in engine.config.overrides]:
-        yield f"{', '.join(hidden)}: the environment of the daemon wins over the file."
+        yield f"{', '.join(hidden)}: the environment of the daemon overrides the file."
     if "vault_path" in changed and after.has_vault:
         roots = ", ".join(str(root) for root in after.vault_roots)
         yield f"vault_path: the index will be made of {roots}."
