@@ -60,7 +60,7 @@ def test_conflicts_are_seen_side_by_side_and_settled(
     assert sides.locator("h3").all_inner_texts()[0].startswith("This device · written")
     assert visit.violations() == []
     visit.shoot("livesync")
-    # Whoever looks away and back is told anew, and goes on reading where they were.
+    # After looking away and back, the view is refreshed, and an open conflict stays open.
     with page.expect_response("**/page/conflicts"):
         visit.look(is_away=True)
         visit.look(is_away=False)

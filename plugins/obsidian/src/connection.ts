@@ -78,7 +78,7 @@ export class Connection {
     return this.connecting;
   }
 
-  /** Forget the engine and look for it anew, as after a change of the settings. */
+  /** Forget the engine and look for it again, as after a change of the settings. */
   reconnect(): Promise<void> {
     this.hangUp();
     this.set({ kind: "connecting" });

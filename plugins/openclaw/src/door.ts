@@ -29,7 +29,7 @@ export class Door {
     const seen = readPresence(this.folder);
     const first = await this.askAt(seen, path, params, signal);
     if (first !== undefined) return first;
-    // It may have been started anew, with another port and token, while we asked.
+    // It may have been restarted, with another port and token, while we asked.
     const now = readPresence(this.folder);
     if (now !== undefined && now.token !== seen?.token) {
       const second = await this.askAt(now, path, params, signal);

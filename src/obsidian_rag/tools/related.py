@@ -51,7 +51,7 @@ from obsidian_rag.tools.sections import IndexedPassage, NoteSections, joined, se
 
 
 class RelationSettingsParams(Params):
-    """What shall change, if anything."""
+    """What to change, if anything."""
 
     changes: dict[str, Any] = Field(
         {}, max_length=50, description="New values by name; null gives a setting its default"

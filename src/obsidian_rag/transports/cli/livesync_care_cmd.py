@@ -54,7 +54,7 @@ def resolve(
         return 0
     if keep is None:
         raise InvalidArgument(
-            "Which version shall be kept?", "Add --keep ours, theirs, both, or a revision."
+            "Which version should be kept?", "Add --keep ours, theirs, both, or a revision."
         )
     done = livesync.resolve_conflict(config, note, keep, options)
     fields = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
@@ -167,8 +167,8 @@ def _print_restored(done: "livesync.RestoredMany", is_dry: bool) -> None:
 def unlock(json_output: JsonFlag = False, *, options: "livesync.Options") -> int:
     """Take part again after another device locked or rebuilt
 
-    Files stay as they are. If the database was rebuilt, the next sync compares everything anew and
-    deletes nothing; if it was only locked, it goes on where it stopped.
+    Files stay as they are. If the database was rebuilt, the next sync compares everything again
+    and deletes nothing; if it was only locked, it goes on where it stopped.
 
     Example:  obsidian-rag livesync unlock
     """
