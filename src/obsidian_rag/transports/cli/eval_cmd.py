@@ -20,7 +20,7 @@ from obsidian_rag.transports.cli.output import (
     print_trouble,
     progress,
     width,
-    wrapped,
+    wrap,
 )
 from obsidian_rag.transports.cli.streams import say, style
 from obsidian_rag.transports.lazy import tools
@@ -241,7 +241,7 @@ def _print_outcome(report: "Report", one: "Outcome") -> None:
         head += "  called weak"
     print(f"{style(head, bold=True)}  confidence {one.confidence:.2f}")
     for line in _outcome_lines(report, one):
-        for part in wrapped(plain(line), width() - 3, 4):
+        for part in wrap(plain(line), width() - 3, 4):
             print(f"   {part}")
 
 

@@ -176,7 +176,7 @@ def cells(text: str) -> int:
     return cell_len(text)
 
 
-def wrapped(text: str, columns: int, most: int) -> list[str]:
+def wrap(text: str, columns: int, most: int) -> list[str]:
     """Wrap a text to a maximum number of lines; a cut is marked."""
     lines: list[str] = []
     rest = text

@@ -16,7 +16,7 @@ from obsidian_rag.transports.cli.output import (
     print_answer,
     score_text,
     width,
-    wrapped,
+    wrap,
 )
 from obsidian_rag.transports.cli.streams import put, say, style
 
@@ -106,11 +106,11 @@ def print_related(number: int, result: Any, source: str | None, *, explain: bool
     room = width() - len(head)
     marks = [*(["linked"] if result["linked"] else []), *result["sensitive_categories"]]
     mark = f"  [{', '.join(marks)}]" if marks else ""
-    title = wrapped(plain(result["title"]), room - _SCORE - len(mark), 1)[0]
+    title = wrap(plain(result["title"]), room - _SCORE - len(mark), 1)[0]
     score = score_text(result["score"])
     put(f"{head}{style(title, bold=True)}  {score}{style(mark, fg='yellow')}")
     put(f"{indent}{style(plain(result['source_file']), fg='cyan')}")
-    for line in wrapped(_reasons(result), room, _REASON_LINES):
+    for line in wrap(_reasons(result), room, _REASON_LINES):
         put(f"{indent}{line}")
     for passage in result["passages"]:
         place = "here" if passage["source_file"] == source else "there"
@@ -121,7 +121,7 @@ def print_related(number: int, result: Any, source: str | None, *, explain: bool
             for name, signal in sorted(result["signals"].items(), key=lambda one: -one[1]["share"])
             if signal["share"] > 0
         )
-        lines = wrapped(f"shares: {shares}", room, _REASON_LINES)
+        lines = wrap(f"shares: {shares}", room, _REASON_LINES)
         for line in (*lines, result["link"]):
             put(f"{indent}{style(line, dim=True)}")
     put()
@@ -132,12 +132,12 @@ def print_row(number: int, result: Any, stream: IO[str], *, mark: str = "") -> N
     head = f"{number:>3}  "
     score = score_text(result["score"]) if result["score"] is not None else " –  "
     room = width() - len(head) - _SCORE
-    title = wrapped(plain(result["title"]), room - len(mark), 1)[0]
+    title = wrap(plain(result["title"]), room - len(mark), 1)[0]
     left = room - cells(title) - len(mark) - 2
-    path = wrapped(plain(result["source_file"]), left, 1)[0] if left >= _SHORTEST_PATH else ""
+    path = wrap(plain(result["source_file"]), left, 1)[0] if left >= _SHORTEST_PATH else ""
     place = f"  {style(path, fg='cyan')}" if path else ""
     print(f"{head}{score}  {style(title, bold=True)}{place}{mark}", file=stream)
-    for line in wrapped(_reasons(result), room, 1):
+    for line in wrap(_reasons(result), room, 1):
         print(f"{' ' * (len(head) + _SCORE)}{line}", file=stream)
 
 
@@ -149,7 +149,7 @@ def _print_passage(place: str, passage: Any, terms: Iterable[str], indent: str) 
     label = f"{place}:{passage['start_line']}-{passage['end_line']}"
     columns = width() - len(indent) - 2
     text = f"{label}  {excerpt(passage['text'], terms)}"
-    first, *more = wrapped(text, columns, _PASSAGE_LINES)
+    first, *more = wrap(text, columns, _PASSAGE_LINES)
     put(f"{indent}{style(label, dim=True)}{first[len(label) :]}")
     for line in more:
         put(f"{indent}  {line}")

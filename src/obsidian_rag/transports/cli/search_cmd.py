@@ -16,9 +16,9 @@ from obsidian_rag.transports.cli.output import (
     print_trouble,
     score_text,
     width,
-    wrapped,
+    wrap,
 )
-from obsidian_rag.transports.cli.streams import neutral, put, say, screen, style
+from obsidian_rag.transports.cli.streams import neutralise, put, say, screen, style
 
 _FLAGS = {
     "query": "the question",
@@ -132,14 +132,14 @@ def _print_result(number: int, result: Any, explain: bool) -> None:
     # The primary vault is not named.
     vault = "" if result["vault_label"].startswith("Primary") else f"  in {plain(result['vault'])}"
     put(f"{number}. {style(place, bold=True)}{vault}  {score}{style(mark, fg='yellow')}")
-    put(f"{_INDENT}{style(wrapped(headings, columns, 1)[0], fg='cyan')}")
+    put(f"{_INDENT}{style(wrap(headings, columns, 1)[0], fg='cyan')}")
     for line in excerpt(_without_heading(result), terms, columns):
         put(f"{_INDENT}{_highlight_terms(line, terms)}")
     if explain:
         signals = result["why"]["signals"].items()
         shares = ", ".join(f"{name} {share:.2f}" for name, share in signals)
         why = plain(f"why: {shares}; words: {', '.join(terms)}")
-        for line in (*wrapped(why, columns, _EXPLAIN_LINES), result["link"]):
+        for line in (*wrap(why, columns, _EXPLAIN_LINES), result["link"]):
             put(f"{_INDENT}{style(line, dim=True)}")
     put()
 
@@ -162,7 +162,7 @@ def excerpt(text: str, terms: list[str], columns: int) -> list[str]:
         shown, is_cut = _from_match(line, terms, columns)
         if number == start > 0 and not is_cut:
             shown = f"… {shown}"
-        rows += wrapped(shown, columns, _ROWS - len(rows))
+        rows += wrap(shown, columns, _ROWS - len(rows))
         if len(rows) == _ROWS:
             return rows if number + 1 == len(lines) else [*rows[:-1], _with_more(rows[-1], columns)]
     return rows
@@ -176,19 +176,19 @@ def _lines(text: str) -> Iterator[str]:
         if found and (not fence or line.rstrip() == fence):
             fence = "" if fence else found[0]
         elif line.strip():
-            yield (_CODE_INDENT if fence else "") + neutral(line).expandtabs(4)
+            yield (_CODE_INDENT if fence else "") + neutralise(line).expandtabs(4)
 
 
 def _with_more(row: str, columns: int) -> str:
     """Mark a row as cut."""
     if row.endswith("…"):
         return row
-    return f"{row} …" if cells(row) + 2 <= columns else wrapped(f"{row} more", columns, 1)[0]
+    return f"{row} …" if cells(row) + 2 <= columns else wrap(f"{row} more", columns, 1)[0]
 
 
 def _first_line(lines: list[str], terms: list[str], columns: int) -> int:
     """The first row to show, so that the line with the most words is visible."""
-    heights = [len(wrapped(line, columns, _ROWS)) for line in lines]
+    heights = [len(wrap(line, columns, _ROWS)) for line in lines]
     if sum(heights) <= _ROWS:
         return 0
     counts = [sum(term[:_ROOT] in line.lower() for term in terms) for line in lines]

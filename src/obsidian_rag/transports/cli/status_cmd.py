@@ -17,7 +17,7 @@ from obsidian_rag.transports.cli.output import (
     print_answer,
     print_trouble,
     width,
-    wrapped,
+    wrap,
 )
 from obsidian_rag.transports.cli.streams import put, screen, style
 
@@ -134,7 +134,7 @@ def _print_notices(notices: Any, show_all: bool) -> None:
             put(f"{head}{reason}")
             continue
         put(head.rstrip())
-        for line in wrapped(reason, width() - len(_REASON), _REASON_LINES):
+        for line in wrap(reason, width() - len(_REASON), _REASON_LINES):
             put(f"{_REASON}{line}")
     if len(notices) > len(shown):
         more = len(notices) - len(shown)

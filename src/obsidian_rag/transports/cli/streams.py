@@ -99,7 +99,7 @@ def safe_streams() -> Iterator[None]:
                 stream.let_go()
 
 
-def neutral(text: str) -> str:
+def neutralise(text: str) -> str:
     """Escape control and bidi characters, so that they cannot control a terminal."""
     return _UNSAFE.sub(_escape_match, text)
 
@@ -123,7 +123,7 @@ def style(text: str, *, stream: IO[str] | None = None, **how: Any) -> str:
     shown = screen()
     if not text or shown.is_plain or not (stream or shown.out).isatty():
         return text
-    return _mark_as_ours(typer.style(neutral(text), **how))
+    return _mark_as_ours(typer.style(neutralise(text), **how))
 
 
 def paint(text: str, colour: str) -> str:
@@ -187,7 +187,7 @@ class _SafeStream(io.TextIOWrapper):
     """Writes text without the control characters in it."""
 
     def write(self, text: str) -> int:
-        super().write(neutral(text))
+        super().write(neutralise(text))
         return len(text)
 
     def let_go(self) -> None:

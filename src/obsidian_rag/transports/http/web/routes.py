@@ -284,7 +284,7 @@ class WebPage:
     ) -> None:
         self._engine = engine
         self._sign_in = SignIn(sessions)
-        self._sign = sessions.signed
+        self._sign = sessions.sign
         self._threads = threads
         self._activity = activity
 

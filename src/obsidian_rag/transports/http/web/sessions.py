@@ -96,7 +96,7 @@ class Sessions:
             return secrets.compare_digest(self._signature(asked), key.encode())
         return secrets.compare_digest(_hash(shown), proof)
 
-    def signed(self, query: str) -> str:
+    def sign(self, query: str) -> str:
         """Sign the query of a file's address, so that the cookie alone is enough to get it."""
         return f"{query}&{_KEY}={self._signature(query).decode()}"
 
