@@ -54,7 +54,7 @@ def made_up(count: int, seed: int = 1) -> NoteGraph:
 
 
 def timed_layout(name: str, graph: NoteGraph) -> tuple[DrawnMap, str]:
-    """Lay a graph out; the line that says how long it took: anew, and after an edit."""
+    """Lay a graph out; the line that says how long it took: from scratch, and after an edit."""
     begun = time.perf_counter()
     places = graph.laid_out()
     took = time.perf_counter() - begun
@@ -124,7 +124,11 @@ def main() -> None:
     options.add_argument("--write", type=Path, help="put the tables into this file")
     chosen = options.parse_args()
     drawn, told = timed_layout("made up", made_up(chosen.notes))
-    lines = ["| layout | notes | ties | anew | after an edit |", "|---|---|---|---|---|", told]
+    lines = [
+        "| layout | notes | ties | from scratch | after an edit |",
+        "|---|---|---|---|---|",
+        told,
+    ]
     if chosen.home:
         engine = Engine(config.load({}, {"OBSIDIAN_RAG_HOME": str(chosen.home)}))
         lines.append(timed_layout(engine.config.vault_root.name, vault_graph(engine.relations))[1])

@@ -294,8 +294,8 @@ file is JSON: `config.json` in the data folder (`obsidian-rag config path` print
 unknown key in it is an error. Relative paths start at the file's own folder.
 
 The environment variable of a setting is `{ENV_PREFIX}` and its name in capitals, with `__` for
-the dot: `{ENV_PREFIX}EMBEDDING__PROVIDER`. Its value is JSON or a bare word. A variable that
-names no setting is ignored.
+the dot: `{ENV_PREFIX}EMBEDDING__PROVIDER`. Its value is JSON or a bare word. A variable without
+a setting is ignored.
 
 | variable | what it is |
 |---|---|

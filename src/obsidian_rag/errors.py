@@ -9,9 +9,9 @@
     ├── IndexNotFound         INDEX_NOT_FOUND      nothing has been indexed yet
     ├── IndexCorrupted        INDEX_CORRUPTED      the index cannot be read
     ├── StoreForeign          STORE_FOREIGN        the vector store belongs to another data folder
-    ├── IndexStale            INDEX_STALE          the vault moved on and the index did not
+    ├── IndexStale            INDEX_STALE          the vault has changed since it was indexed
     ├── IndexIncomplete       INDEX_INCOMPLETE     not every note of the vault is searchable
-    ├── VaultAway             VAULT_AWAY           the vault, or too much of it, is not there
+    ├── VaultAway             VAULT_AWAY           the vault, or too much of it, is missing
     ├── IndexerFailed         INDEXER_FAILED       an index run ended before its work was done
     ├── OllamaUnreachable     OLLAMA_UNREACHABLE   the Ollama server does not answer
     ├── ProviderFailed        PROVIDER_FAILED      an embedding provider answered with an error
@@ -20,10 +20,10 @@
     ├── ReadOnly              READ_ONLY            the target may not be changed
     ├── NoteChanged           NOTE_CHANGED         a note is no longer what the edit was based on
     ├── LivesyncUnreachable   LIVESYNC_UNREACHABLE  the CouchDB server does not answer
-    ├── LivesyncRefused       LIVESYNC_REFUSED      the server refuses who we are or what we ask
+    ├── LivesyncRefused       LIVESYNC_REFUSED      the server rejects the sign-in or the request
     ├── LivesyncLocked        LIVESYNC_LOCKED       the database is locked for this device
-    ├── LivesyncIncompatible  LIVESYNC_INCOMPATIBLE the database speaks another version or dialect
-    ├── LivesyncPassphrase    LIVESYNC_PASSPHRASE   the passphrase does not open the database
+    ├── LivesyncIncompatible  LIVESYNC_INCOMPATIBLE the database has another version or format
+    ├── LivesyncPassphrase    LIVESYNC_PASSPHRASE   the passphrase is wrong for the database
     ├── LivesyncBrake         LIVESYNC_BRAKE        so many files are gone that we stopped to ask
     ├── LivesyncUnreadable    LIVESYNC_UNREADABLE   a document cannot be read or must not be applied
     ├── LivesyncTooLarge      LIVESYNC_TOO_LARGE    the server refuses a file as too large
@@ -142,7 +142,7 @@ class StoreForeign(ObsidianRagError):
 
 
 class IndexStale(ObsidianRagError):
-    """The vault moved on and the index did not."""
+    """The vault has changed since it was indexed."""
 
     code = "INDEX_STALE"
     status = "degraded"
@@ -157,7 +157,7 @@ class IndexIncomplete(ObsidianRagError):
 
 
 class VaultAway(ObsidianRagError):
-    """The vault, or too much of it, is not there."""
+    """The vault, or too much of it, is missing."""
 
     code = "VAULT_AWAY"
     status = "degraded"
@@ -228,7 +228,7 @@ class LivesyncUnreachable(ObsidianRagError):
 
 
 class LivesyncRefused(ObsidianRagError):
-    """The server refuses who we are or what we ask."""
+    """The server rejects the sign-in or the request."""
 
     code = "LIVESYNC_REFUSED"
     status = "degraded"
@@ -244,7 +244,7 @@ class LivesyncLocked(ObsidianRagError):
 
 
 class LivesyncIncompatible(ObsidianRagError):
-    """The database speaks another version or dialect than we do."""
+    """The database has another version or format than ours."""
 
     code = "LIVESYNC_INCOMPATIBLE"
     status = "degraded"
@@ -252,7 +252,7 @@ class LivesyncIncompatible(ObsidianRagError):
 
 
 class LivesyncPassphrase(ObsidianRagError):
-    """The passphrase does not open the database."""
+    """The passphrase is wrong for the database."""
 
     code = "LIVESYNC_PASSPHRASE"
     status = "degraded"
@@ -310,12 +310,12 @@ def unexpected(error: Exception, suggestion: str = "") -> IndexerFailed:
 
 
 def is_disk_full(error: OSError) -> bool:
-    """Whether no space, or none of the user's share of it, is left."""
+    """Whether the disk, or the user's quota on it, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_denied(error: OSError) -> bool:
-    """Whether permissions or a read-only disk are the reason."""
+    """Whether permissions or a read-only disk are the cause."""
     return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
 
 

@@ -60,7 +60,7 @@ def test_conflicts_are_seen_side_by_side_and_settled(
     assert sides.locator("h3").all_inner_texts()[0].startswith("This device · written")
     assert visit.violations() == []
     visit.shoot("livesync")
-    # Whoever looks away and back is told anew, and goes on reading where they were.
+    # After looking away and back, the view is refreshed, and an open conflict stays open.
     with page.expect_response("**/page/conflicts"):
         visit.look(is_away=True)
         visit.look(is_away=False)
@@ -75,7 +75,7 @@ def test_conflicts_are_seen_side_by_side_and_settled(
     assert (synced_vault / "Plan.md").read_text() == "# Plan\n\nfrom both\n\nlast\n"
     opened(page, "Shopping.md")
     page.get_by_role("button", name="Keep other").click()
-    expect(page.get_by_label("Conflicts")).to_contain_text("No note waits for a decision")
+    expect(page.get_by_label("Conflicts")).to_contain_text("There are no conflicts")
     assert (synced_vault / "Shopping.md").read_text() == "# Shopping\n\nfrom the phone\n"
     merged = b"# Plan\n\nfrom both\n\nlast\n"
     until(lambda: device.sync() and device.files()["Plan.md"] == merged, "the merge elsewhere")
@@ -85,7 +85,7 @@ def test_what_was_deleted_elsewhere_is_restored(visit: Visit, synced_vault: Path
     page = visit.go("/livesync")
     assert not (synced_vault / "gone.md").exists()
     page.get_by_role("button", name="Restore gone.md").click()
-    expect_toast(page, "gone.md is back")
+    expect_toast(page, "gone.md is restored")
     assert (synced_vault / "gone.md").read_text() == "soon gone\n"
     expect(page.get_by_role("button", name="Restore gone.md")).to_have_count(0)
 

@@ -112,7 +112,7 @@ def hover_a_note(page: Page, box: object) -> tuple[float, float]:
 def test_the_neighbourhood_of_a_note_shows_its_ties_and_leads_on(visit: Visit) -> None:
     page = drawn(visit, "/map?note=Water/Pond.md")
     expect(page.locator(".map-sheet h2")).to_have_text("Pond")
-    expect(page.locator(".map-told")).to_contain_text("alike")
+    expect(page.locator(".map-told")).to_contain_text("similar")
     visit.shoot("map-neighbourhood")
     page.locator(".map-sheet").get_by_role("button", name="Bed").click()
     page.wait_for_url("**/map?note=Garden%2FBed.md")

@@ -29,11 +29,11 @@ def test_a_vault_is_linked_searched_paused_and_removed(visit: Visit, tmp_path: P
     expect(row(visit, "Notes").get_by_role("button", name="Remove…")).to_have_count(0)
     page.get_by_role("button", name="Link a vault…").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("its whole path").fill(str(tmp_path / "nowhere"))
+    dialog.get_by_label("full path").fill(str(tmp_path / "nowhere"))
     dialog.get_by_role("button", name="Link vault").click()
     expect(dialog.get_by_role("alert")).to_contain_text("cannot be opened")
     assert visit.violations() == []
-    dialog.get_by_label("its whole path").fill(str(other))
+    dialog.get_by_label("full path").fill(str(other))
     dialog.get_by_label("Not these").fill("Archive")
     dialog.get_by_role("button", name="Link vault").click()
     kitchen = row(visit, "Kitchen")

@@ -1,5 +1,8 @@
 """The one shape of every answer."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from obsidian_rag import errors
 from obsidian_rag.engine import run_index
 from obsidian_rag.errors import IndexCorrupted, ObsidianRagError, OllamaUnreachable
 from obsidian_rag.index import Mode
-from obsidian_rag.tools import Envelope, failure, success
+from obsidian_rag.tools import Envelope, failure, success, to_json
 from obsidian_rag.tools.envelope import Meta
 from obsidian_rag.tools.index import status
 
@@ -114,3 +117,40 @@ def test_the_status_tool_fails_with_a_code_when_the_books_cannot_be_read(
     (home / "state.db").write_bytes(b"not a database " * 500)
     with pytest.raises(IndexCorrupted):
         status(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A value with everything that values of ours have."""
+
+    is_open: bool
+    books: tuple["Shelf", ...] = ()
+    place: Path = Path("a/b")
+    since: date = date(2024, 1, 15)
+    share: float = 0.5
+    error: ObsidianRagError | None = None
+    notes: Mapping[int, str | None] = field(default_factory=dict)
+
+
+def test_a_value_as_json_keeps_numbers_and_writes_the_rest_as_text() -> None:
+    assert to_json([Shelf(True, books=(Shelf(False),), notes={1: None})]) == [
+        {
+            "is_open": True,
+            "books": [{**to_json(Shelf(False)), "is_open": False, "books": []}],
+            "place": str(Path("a/b")),
+            "since": "2024-01-15",
+            "share": 0.5,
+            "error": None,
+            "notes": {"1": None},
+        }
+    ]
+
+
+def test_fields_are_renamed_or_left_out_at_every_depth() -> None:
+    names = {"is_open": "open", "place": None, "since": None, "share": None, "notes": None}
+    broken = IndexCorrupted("The index is damaged.", "Run `obsidian-rag reindex`.")
+    assert to_json(Shelf(True, books=(Shelf(False),), error=broken), names) == {
+        "open": True,
+        "books": [{"open": False, "books": [], "error": None}],
+        "error": broken.body,
+    }

@@ -13,7 +13,7 @@ from tests.transports.command_line import COMMAND
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.tools import AGENT
-from obsidian_rag.transports.mcp.answers import Answers, opened
+from obsidian_rag.transports.mcp.answers import Answers, open_engine
 from obsidian_rag.transports.mcp.handlers import Handlers
 
 SERVER = [*COMMAND, "mcp"]
@@ -48,7 +48,7 @@ def talk_in_process(session: Callable[[Client], Awaitable[T]]) -> T:
     """Do `session` with what a server without a daemon answers, in this process."""
 
     async def main() -> T:
-        server = Handlers(lambda _: Answers(opened, AGENT)).server()
+        server = Handlers(lambda _: Answers(open_engine, AGENT)).server()
         with anyio.fail_after(PATIENCE_S):
             async with Client(server, mode="legacy", read_timeout_seconds=PATIENCE_S) as client:
                 return await session(client)

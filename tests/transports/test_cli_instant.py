@@ -440,7 +440,7 @@ def test_commands_at_once_do_not_speak_into_each_others_answers(daemon: Living) 
 def test_what_the_daemon_runs_prints_on_the_screen_of_the_command() -> None:
     """What would go to the daemon's own streams is said to nobody."""
     names = ["search_cmd", "read_cmd", "related_cmd", "status_cmd"]
-    names += ["output", "related_text", "note_names"]
+    names += ["output", "backend", "note_names"]
     strays = [
         f"{name}:{node.lineno}"
         for name in names

@@ -14,7 +14,8 @@ from tests.fixture_types import Cli, Configure, MakeVault
 from tests.integration.living import QUICK, living
 from tests.transports.command_line import Done, in_another_process, on_terminal_in_process
 
-from obsidian_rag.transports.cli.related_text import excerpt, plain, wrapped
+from obsidian_rag.transports.cli.output import plain, wrap
+from obsidian_rag.transports.cli.related_cmd import excerpt
 
 COLOUR = "\x1b["
 NOTES = {
@@ -153,7 +154,7 @@ def test_nothing_related_is_no_failure(
     cli("index")
     done = cli("related", "a")
     assert (done.code, done.out) == (0, "")
-    assert "Nothing is related among 2 notes" in done.err
+    assert "No related notes among 2 notes" in done.err
 
 
 def test_scores_have_the_colours_of_the_panel_on_a_terminal_only(
@@ -248,7 +249,7 @@ def test_status_before_the_first_index_says_that_nothing_is_related(
 def test_wrapped_text_fits_and_only_its_end_is_ever_lost(
     text: str, columns: int, most: int
 ) -> None:
-    lines = wrapped(plain(text), columns, most)
+    lines = wrap(plain(text), columns, most)
     assert len(lines) <= most
     assert max(map(cell_len, lines)) <= columns
     kept = "".join(lines).removesuffix("…").replace(" ", "")

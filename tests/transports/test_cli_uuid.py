@@ -89,7 +89,7 @@ def test_check_tells_people_the_same(cli: Cli, vault: Path) -> None:
         "Used twice; the first note keeps it (1)",
         "Related to nothing (1)",
         "Could not be read (1)",
-        "In the older field `uuid`, which is as good (1)",
+        "In the older field `uuid`, which works too (1)",
     ]
     assert sections["Used twice; the first note keeps it (1)"].strip() == (
         f"{GOOD}: a good.md, not b copy.md"
@@ -97,7 +97,7 @@ def test_check_tells_people_the_same(cli: Cli, vault: Path) -> None:
     assert sections["Not a UUID v4 (2)"].split("\n")[0].strip() == (
         f"e version.md: id: {V1} (another version)"
     )
-    assert done.out.splitlines()[-1] == "3 of 10 notes have good ids of their own"
+    assert done.out.splitlines()[-1] == "3 of 10 notes have valid ids"
     assert "obsidian-rag uuid add --all" in done.err
 
 
@@ -107,7 +107,7 @@ def test_a_clean_vault_ends_with_0_also_with_the_older_field(
     configure(make_vault({"a.md": with_id(GOOD), "b.md": NOTES["c old.md"]}), {})
     done = cli("uuid", "check")
     assert done.code == 0
-    assert "2 notes, each with an id of its own" in done.out
+    assert "2 notes, each with a valid id" in done.out
 
 
 def test_names_that_lead_nowhere_are_wrong_and_circles_are_not(
@@ -121,7 +121,7 @@ def test_names_that_lead_nowhere_are_wrong_and_circles_are_not(
     cli("index")
     done = cli("uuid", "check")
     assert done.code == 0
-    assert "Relations in a circle, which do no harm (1)\n  a.md → b.md → a.md\n" in done.out
+    assert "Relations in a circle, which are harmless (1)\n  a.md → b.md → a.md\n" in done.out
     make_vault({"c.md": with_id(f"{V4}4", "related: ['[[Nowhere]]', '[[a]]']\n")})
     cli("sync")
     broken = cli("uuid", "check", "--json")

@@ -222,7 +222,7 @@ def test_it_ends_when_nobody_asks_though_somebody_listens_and_looks(home: Path) 
             pause.wait(0.1)
         listener.response.read()
         assert door.end() == 0
-    assert "nobody asked for 3 s" in (home / "logs" / "daemon.log").read_text()
+    assert "no request for 3 s" in (home / "logs" / "daemon.log").read_text()
 
 
 def test_a_job_under_way_keeps_it() -> None:
@@ -231,7 +231,7 @@ def test_a_job_under_way_keeps_it() -> None:
     jobs.request(Mode.SYNC)  # nothing runs it: nobody has started these jobs
     assert reason() is None
     jobs.cancel()
-    assert until(reason) == "nobody asked for 0 s"
+    assert until(reason) == "no request for 0 s"
 
 
 def test_without_a_vault_there_is_the_page_to_choose_one(home: Path) -> None:

@@ -22,7 +22,7 @@ from tests.transports.http_client import (
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.engine.events import EventKind
-from obsidian_rag.transports.http.answers import Refusal
+from obsidian_rag.transports.http.messages import Refusal
 from obsidian_rag.transports.http.threads import ToolThreads
 
 QUICK_S = 1.0

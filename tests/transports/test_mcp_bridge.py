@@ -172,7 +172,7 @@ def test_the_daemon_of_an_agent_ends_after_its_last_client(home: Path) -> None:
         assert (found.pid, found.while_used) == (daemon.pid, True)
         assert client.close()[0] == 0
     until(lambda: not daemon.is_running(), "the end of the daemon")
-    assert "nobody asked for 20 s" in (home / "logs" / "daemon.log").read_text()
+    assert "no request for 20 s" in (home / "logs" / "daemon.log").read_text()
 
 
 def test_a_client_is_one_for_as_long_as_its_process_lives() -> None:
@@ -224,7 +224,7 @@ def test_it_does_not_start_with_limits_that_mean_nothing(flags: tuple[str, ...])
 
 
 def test_nobody_but_the_owner_asks_what_limits_mean(beside: Living) -> None:
-    asked = Limits(folders=("Home",)).told
+    asked = Limits(folders=("Home",)).fields
     assert beside.door.post("/limits", asked, is_owner=True)["data"]["folders"] == ["Home"]
     agent = RunningDaemon(
         beside.door.port,

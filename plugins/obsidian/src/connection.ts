@@ -78,7 +78,7 @@ export class Connection {
     return this.connecting;
   }
 
-  /** Forget the engine and look for it anew, as after a change of the settings. */
+  /** Forget the engine and look for it again, as after a change of the settings. */
   reconnect(): Promise<void> {
     this.hangUp();
     this.set({ kind: "connecting" });
@@ -114,7 +114,7 @@ export class Connection {
       });
       const envelope = reply && reply.status !== 401 ? parseEnvelope(reply.body) : undefined;
       if (envelope) {
-        if (envelope.data === null) throw new Refused(envelope.error ?? { code: "", message: "The engine gave no answer.", suggestion: "" });
+        if (envelope.data === null) throw new Refused(envelope.error ?? { code: "", message: "The engine did not answer.", suggestion: "" });
         return envelope;
       }
       this.hangUp();

@@ -54,7 +54,7 @@ export class DetailsModal extends Modal {
     if (status.problem) fact("Why", `${status.problem.message} ${status.problem.suggestion}`);
     fact("Indexed", `${count(status.notes)} notes, ${count(status.passages)} passages`);
     fact("Last sync", ago(status.lastSync));
-    if (status.job) fact("Under way", status.job.total ? `${count(status.job.done)} of ${count(status.job.total)} notes` : "Counting notes");
+    if (status.job) fact("In progress", status.job.total ? `${count(status.job.done)} of ${count(status.job.total)} notes` : "Counting notes");
     fact("Embedder", status.embedder);
   }
 

@@ -111,13 +111,13 @@ class IdReportModal extends Modal {
     this.modalEl.addClass("rag-companion-ids");
     const { contentEl } = this;
     const isClean = !report.missing.length && !report.duplicates.length && !report.broken.length && !report.dangling.length;
-    contentEl.createEl("p", { text: isClean ? `${count(report.notes)} notes, each with an ID of its own.` : `${count(report.notes)} notes were checked.` });
+    contentEl.createEl("p", { text: isClean ? `${count(report.notes)} notes, each with a valid ID.` : `${count(report.notes)} notes were checked.` });
     for (const { id, notes } of report.duplicates) {
       contentEl.createEl("p", { cls: "rag-companion-strong", text: `Used twice: ${id}` });
       this.links(notes);
     }
     this.section("Ids that are not a UUID v4 in lower case", report.broken);
-    this.section("Relations that lead nowhere", report.dangling.map((one) => one.note));
+    this.section("Relations to missing notes", report.dangling.map((one) => one.note));
     this.section("Notes without an ID", report.missing);
   }
 

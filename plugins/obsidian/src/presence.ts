@@ -15,7 +15,7 @@ export function dataFolder(chosen: string): string {
   return process.platform === "win32" && roaming ? join(roaming, "obsidian-rag") : join(homedir(), ".obsidian-rag");
 }
 
-/** Where the daemon of a data folder listens; read anew at each connect, because each start has a new token. */
+/** Where the daemon of a data folder listens; read again at each connect, because each start has a new token. */
 export function readAddress(folder: string): Address | undefined {
   let found: unknown;
   try {

@@ -50,7 +50,7 @@ async function askByText(companion: Companion, path: string, question: Record<st
 
 function reasonLeftOut(companion: Companion, path: string): string | undefined {
   const file = noteAt(companion.app, path);
-  if (file && isLeftOut(companion.app, file)) return "Its property rag says false.";
+  if (file && isLeftOut(companion.app, file)) return "Its property rag is false.";
   const folders = companion.engine["excluded_folders"];
   const named: unknown = Array.isArray(folders) ? folders.find((one) => typeof one === "string" && path.startsWith(`${one}/`)) : undefined;
   return typeof named === "string" ? `The folder ${named} is excluded.` : undefined;

@@ -15,12 +15,12 @@ const TRIES = 3;
 export async function relate(companion: Companion, from: string, to: string): Promise<boolean> {
   const target = noteAt(companion.app, to);
   if (!target) {
-    new Notice("That note is not there any more.");
+    new Notice("That note no longer exists.");
     return false;
   }
   let mayAddId = false;
   if (!hasId(companion.app, target)) {
-    const asked = `“${target.basename}” has no ID, by which relations name it. One line is added to its properties.`;
+    const asked = `“${target.basename}” has no ID, which relations need. One line is added to its properties.`;
     mayAddId = await confirm(companion.app, "Add an ID?", asked, "Add ID and relation");
     if (!mayAddId) return false;
   }

@@ -14,7 +14,7 @@ const CALM_MS = 120;
 const MOST_HITS = 20;
 /** What is shown as 0.00 only fills the list. */
 const LEAST_SCORE = 0.005;
-/** The last question, offered again when the modal is opened anew. */
+/** The last question, offered again when the modal is opened again. */
 let lastQuery = "";
 
 export class SearchModal extends SuggestModal<Hit> {

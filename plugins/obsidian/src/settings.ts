@@ -40,19 +40,19 @@ export interface Row {
 const WEIGHT = { type: "number", min: 0, max: 1, step: 0.05, isOptional: true } as const;
 
 function weight(key: string, name: string, desc: string): Row {
-  return { key, keeper: "engine", group: "Weights", name, desc: `${desc} Empty: as the engine recommends.`, control: WEIGHT, fallback: null };
+  return { key, keeper: "engine", group: "Weights", name, desc: `${desc} Leave empty for the recommended value.`, control: WEIGHT, fallback: null };
 }
 
 export const ROWS: readonly Row[] = [
   { key: "hideLinked", keeper: "panel", group: "Panel", name: "Hide linked notes", desc: "Leave out notes that are linked with this one.", control: { type: "toggle" }, fallback: true },
   { key: "openIn", keeper: "panel", group: "Panel", name: "A click opens", desc: "Ctrl, cmd or middle click always opens a new tab.", control: { type: "choice", options: { here: "In the same tab", tab: "In a new tab" } }, fallback: "here" },
   { key: "showStatusBar", keeper: "panel", group: "Panel", name: "Status bar", desc: "Show health and progress at the bottom.", control: { type: "toggle" }, fallback: true },
-  { key: "max_results", keeper: "engine", group: "Related notes", name: "Max related notes", desc: "Most notes that are shown.", control: { type: "number", min: 1, max: 200, step: 1, isWhole: true }, fallback: 20 },
+  { key: "max_results", keeper: "engine", group: "Related notes", name: "Max related notes", desc: "Show at most this many notes.", control: { type: "number", min: 1, max: 200, step: 1, isWhole: true }, fallback: 20 },
   { key: "min_score", keeper: "engine", group: "Related notes", name: "Min similarity threshold", desc: "Lower combined scores are not shown.", control: { type: "number", min: 0, max: 1, step: 0.05 }, fallback: 0.1 },
   { key: "excluded_folders", keeper: "engine", group: "Related notes", name: "Excluded folders", desc: "Folders whose notes are not related, separated by commas.", control: { type: "folders" }, fallback: "" },
   { key: "auto_add_ids", keeper: "engine", group: "Related notes", name: "Add ids automatically", desc: "Write an ID into notes that have none. This changes your files.", control: { type: "toggle" }, fallback: false },
   { key: "rich_format", keeper: "engine", group: "Related notes", name: "Rich related format", desc: "Write ID, rel and auto into the related field, not ids only.", control: { type: "toggle" }, fallback: true },
-  { key: "ngram_size", keeper: "engine", group: "Related notes", name: "N-gram size", desc: "Letters in a piece of a title, for titles that are written alike.", control: { type: "number", min: 2, max: 5, step: 1, isWhole: true }, fallback: 3 },
+  { key: "ngram_size", keeper: "engine", group: "Related notes", name: "N-gram size", desc: "Letters per piece when titles are compared.", control: { type: "number", min: 2, max: 5, step: 1, isWhole: true }, fallback: 3 },
   weight("bm25_weight", "Words (BM25)", "The text's words."),
   weight("tag_weight", "Tags (Jaccard)", "Tags in common."),
   weight("term_weight", "Term overlap", "The common vocabulary."),
@@ -60,9 +60,9 @@ export const ROWS: readonly Row[] = [
   weight("cosine_weight", "Rare words", "Rare words in common."),
   weight("neighbour_weight", "Neighbours", "Ties to the same notes."),
   weight("title_weight", "Titles", "Titles and aliases that the other note names."),
-  weight("vector_weight", "Meaning", "Likeness in meaning."),
+  weight("vector_weight", "Meaning", "Similarity in meaning."),
   { key: "dataFolder", keeper: "machine", group: "Connection", name: "Data folder", desc: "Where the engine keeps its data, if not in the usual place. Only for this machine.", control: { type: "text", placeholder: "~/.obsidian-rag" }, fallback: "" },
-  { key: "program", keeper: "machine", group: "Connection", name: "Program", desc: "Whole path of obsidian-rag, if it is not found. Only for this machine.", control: { type: "text", placeholder: "~/.local/bin/obsidian-rag" }, fallback: "" },
+  { key: "program", keeper: "machine", group: "Connection", name: "Program", desc: "Full path of obsidian-rag, if it is not found. Only for this machine.", control: { type: "text", placeholder: "~/.local/bin/obsidian-rag" }, fallback: "" },
 ];
 
 /** What is wrong with a value, in a sentence; undefined if nothing is. */

@@ -76,7 +76,7 @@ export class CompanionSettingTab extends PluginSettingTab {
     } else {
       setting.addText((text) => {
         text.setPlaceholder(placeholderOf(row)).setValue(String(value));
-        // When it is left, not at each key: half a number is none.
+        // When the field loses focus, not at each key: half a number is invalid.
         text.inputEl.addEventListener("change", () => change(text.getValue()));
         text.inputEl.setAttr("aria-label", row.name);
         if (control.type === "folders") this.completeFolders(text.inputEl);

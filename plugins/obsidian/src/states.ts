@@ -40,13 +40,13 @@ export function wordsFor(state: PanelState, around: Surroundings): Words {
     case "no-note":
       return { title: "No note is open", text: "Open a note to see what belongs to it.", action: { id: "search", label: "Search your notes" } };
     case "not-a-note":
-      return { title: "This file is not a note", text: "Notes and canvases have related notes.", action: { id: "search", label: "Search your notes" } };
+      return { title: "This file is not a note", text: "Only notes and canvases have related notes.", action: { id: "search", label: "Search your notes" } };
     case "no-index":
       return { title: "Nothing is indexed yet", text: "The engine has to read your notes once.", action: { id: "index", label: "Index vault" } };
     case "indexing":
       return {
         title: "Indexing your notes",
-        text: state.total ? `${count(state.done)} of ${count(state.total)} notes. Results appear by themselves.` : "Counting them. Results appear by themselves.",
+        text: state.total ? `${count(state.done)} of ${count(state.total)} notes. Results appear automatically.` : "Counting them. Results appear automatically.",
         action: { id: "details", label: "Show details" },
       };
     case "excluded":
@@ -62,7 +62,7 @@ export function wordsFor(state: PanelState, around: Surroundings): Words {
 
 function nothingWords(state: { hiddenLinked: number; isFiltered: boolean }): Words {
   const title = "No related notes";
-  if (state.isFiltered) return { title, text: "None passes the filter.", action: { id: "clear-filter", label: "Clear filter" } };
+  if (state.isFiltered) return { title, text: "None matches the filter.", action: { id: "clear-filter", label: "Clear filter" } };
   if (state.hiddenLinked) {
     const many = state.hiddenLinked === 1 ? "1 linked note is" : `${count(state.hiddenLinked)} linked notes are`;
     return { title, text: `${many} hidden.`, action: { id: "show-linked", label: "Show linked notes" } };
@@ -82,7 +82,7 @@ function connectionWords(state: ConnectionState, around: Surroundings): Words {
     case "other-vault":
       return {
         title: "The engine does not know this vault",
-        text: `It answers for ${state.vaults.join(", ") || "no vault"}. Add this one in a terminal:`,
+        text: `It serves ${state.vaults.join(", ") || "no vault"}. Add this one in a terminal:`,
         command: `obsidian-rag link add ${quoted(around.vaultPath)}`,
         action: { id: "copy-link", label: "Copy command" },
       };
@@ -98,7 +98,7 @@ function offWords(reason: "absent" | "refused" | "slow" | "foreign", around: Sur
   }
   const why = around.isSandboxed
     ? "Obsidian runs in a sandbox and cannot see programs of this machine. Start the engine in a terminal:"
-    : "The program obsidian-rag was not found. Install it in a terminal, or name its place in the settings:";
+    : "The program obsidian-rag was not found. Install it in a terminal, or set its path in the settings:";
   return {
     title: "The engine is not running",
     text: why,

@@ -29,7 +29,7 @@ export class Door {
     const seen = readPresence(this.folder);
     const first = await this.askAt(seen, path, params, signal);
     if (first !== undefined) return first;
-    // It may have been started anew, with another port and token, while we asked.
+    // It may have been restarted, with another port and token, while we asked.
     const now = readPresence(this.folder);
     if (now !== undefined && now.token !== seen?.token) {
       const second = await this.askAt(now, path, params, signal);
@@ -82,8 +82,8 @@ function notRunning(): Envelope {
 function tooSlow(timeoutMs: number): Envelope {
   return failure(
     "BUSY",
-    `The obsidian-rag daemon gave no answer within ${timeoutMs / 1000} s.`,
-    "Try again; `obsidian-rag doctor` tells what is wrong.",
+    `The obsidian-rag daemon did not answer within ${timeoutMs / 1000} s.`,
+    "Try again; `obsidian-rag doctor` shows what is wrong.",
   );
 }
 

@@ -1,4 +1,4 @@
-/** The gateway keeps the daemon: starts it, tells how it is, and stops it again. */
+/** The gateway keeps the daemon: starts it, logs its health, and stops it again. */
 
 import type { Door } from "./door.ts";
 import { type Envelope, inWords } from "./envelope.ts";

@@ -78,7 +78,7 @@ export class Launcher {
     if (answer !== undefined) return answer;
     // A shell's own answer to an unknown command, for hosts that go through one.
     if (result.code === 127 || (result.code === null && result.termination === "exit")) return notInstalled(command);
-    if (result.termination === "timeout") return notStarted(`It gave no answer within ${timeoutMs / 1000} s.`);
+    if (result.termination === "timeout") return notStarted(`It did not answer within ${timeoutMs / 1000} s.`);
     return notStarted(result.stderr.trim().slice(-SHOWN_CHARS) || `It ended with code ${result.code}.`);
   }
 }
@@ -100,7 +100,7 @@ function notInstalled(command: string): Envelope {
   return failure(
     "NOT_INSTALLED",
     `obsidian-rag is not installed: there is no command '${command}' in OpenClaw's PATH.`,
-    "Run `pipx install ./obsidian-rag` beside a clone of the repository. If it is installed, give its whole path as" +
+    "Run `pipx install ./obsidian-rag` beside a clone of the repository. If it is installed, give its full path as" +
       " plugins.entries.obsidian-rag.config.command.",
   );
 }

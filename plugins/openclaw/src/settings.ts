@@ -14,7 +14,7 @@ export interface Settings {
   autoStart: boolean;
   /** Whether vault hits appear in OpenClaw's own memory_search. */
   memoryCorpus: boolean;
-  /** Whether the system prompt tells how to ask the vault. */
+  /** Whether the system prompt explains how to ask the vault. */
   promptProtocol: boolean;
   /** How long one call may take. */
   timeoutMs: number;

@@ -100,7 +100,7 @@ def _explain_list(problem: ErrorDetails) -> str:
 
 def _explain_object(problem: ErrorDetails, field: FieldInfo | None) -> str:
     if field is None or problem["type"] != "dict_type":
-        return "holds settings of its own; write them as a JSON object."
+        return "has settings of its own; write them as a JSON object."
     return """is an object of lists. Write '{"health": ["therapy"]}'."""
 
 

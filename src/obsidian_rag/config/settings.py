@@ -518,8 +518,9 @@ def _read_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, object]
             if dotted in known:
                 yield known[dotted], setting_value(known[dotted], text)
             elif "__" in key:
+                hint = nearest_setting(dotted, list(known.values()))
                 raise ConfigInvalid(
-                    f"{name} names no setting.{nearest_setting(dotted, list(known.values()))}",
+                    f"There is no setting for {name}.{hint}",
                     "Unset or rename the environment variable.",
                 )
 

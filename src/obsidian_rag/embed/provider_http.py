@@ -92,7 +92,7 @@ class ApiKey:
         if not key:
             raise ProviderFailed(
                 f"The environment variable {self.variable} is not set; it must hold the key.",
-                f"Set {self.variable} where obsidian-rag runs, then start its daemon anew.",
+                f"Set {self.variable} where obsidian-rag runs, then restart its daemon.",
             )
         if not key.isascii() or not key.isprintable():
             raise ProviderFailed(
@@ -211,7 +211,7 @@ class ProviderClient:
         variable = self.served.key.variable
         return ProviderFailed(
             f"{name} refuses the key in {variable} ({status}).",
-            f"Set {variable} to a key that may embed, then start the daemon anew.",
+            f"Set {variable} to a key that may embed, then restart the daemon.",
         )
 
     def close(self) -> None:

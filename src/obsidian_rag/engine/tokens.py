@@ -146,7 +146,7 @@ class Tokens:
         except (OSError, ValueError):
             # Not an empty list: the next write would delete every token.
             raise ConfigInvalid(
-                f"{self._file} cannot be read.", "Remove it, and make the tokens anew."
+                f"{self._file} cannot be read.", "Remove it, and create the tokens again."
             ) from None
 
 

@@ -257,7 +257,7 @@ def is_replacing(database: Database, vault: Vault) -> bool:
 
 def too_few(away: Away, name: str = "") -> VaultAway:
     """The error for too many missing notes; only linked vaults have a name."""
-    accept = f"run `obsidian-rag link remove {name}` and link it anew" if name else _ACCEPT
+    accept = f"run `obsidian-rag link remove {name}` and link it again" if name else _ACCEPT
     return VaultAway(
         f"{away.there:,} of {away.known:,} notes are there in {away.path}; nothing was removed from"
         " the index.",

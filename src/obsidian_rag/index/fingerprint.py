@@ -52,8 +52,8 @@ def check_fingerprint(made: str | None, wanted: str) -> None:
     if is_outdated(made, wanted):
         raise IndexIncomplete(
             "The index was made by another version of obsidian-rag; answers come from it until it"
-            " is built anew.",
-            "Run `obsidian-rag sync`, which builds it anew; a daemon does so by itself.",
+            " is rebuilt.",
+            "Run `obsidian-rag sync`, which rebuilds it; a daemon does so by itself.",
         )
     before, after = _parts(made), _parts(wanted)
     differences = (

@@ -39,7 +39,7 @@ from obsidian_rag.store import (
 )
 from obsidian_rag.vault import Scan, Vault
 
-_REBUILT_MESSAGE = "The index was made by another version of obsidian-rag and was built anew."
+_REBUILT_MESSAGE = "The index was made by another version of obsidian-rag and was rebuilt."
 
 
 @dataclass(frozen=True, slots=True)

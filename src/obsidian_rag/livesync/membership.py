@@ -380,7 +380,7 @@ def _update_registration(couch: Couch, records: LivesyncRecords, node_id: str, s
     if records.get_fact(_REGISTERED) and not is_listed:
         raise LivesyncLocked(
             "This device was removed from the list of devices.",
-            "If it shall sync again, run `obsidian-rag livesync unlock`.",
+            "To sync it again, run `obsidian-rag livesync unlock`.",
         )
     info = couch.info() or {}
     updated = registered(

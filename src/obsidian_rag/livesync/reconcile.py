@@ -431,7 +431,7 @@ class Reconciler:
         """Forget the records of files that the filters exclude now.
 
         Otherwise a change meanwhile could be taken for a deletion; when the filter is lifted,
-        both sides are compared anew.
+        both sides are compared again.
         """
         filtered = [one for one in known.values() if self.disk.filters.reason(one.path) is not None]
         for file in filtered:

@@ -196,7 +196,7 @@ def _build_index(parts: RelationParts, damage: IndexCorrupted | None) -> None:
         return
     if damage is not None:
         raise IndexCorrupted(
-            "The index of related notes was damaged and is being built anew.",
+            "The index of related notes was damaged and is being rebuilt.",
             "Try again in a moment.",
         ) from damage
     raise _not_yet()

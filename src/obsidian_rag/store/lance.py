@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Future
 
-REINDEX = "Run `obsidian-rag reindex` to build it anew."
+REINDEX = "Run `obsidian-rag reindex` to rebuild it."
 _FILE_NAME = re.compile(r"[\w-]+\.(?:lance|manifest|txn|arrow|bin|idx)\b")
 _SYSTEM_ERROR = re.compile(r"\bos error (\d+)")
 _UNUSED_PACKAGE = "lance_namespace_urllib3_client"
@@ -139,7 +139,7 @@ def _to_domain_error(error: BaseException, text: str) -> ObsidianRagError:
     if "No field named" in text:
         return IndexIncomplete(
             "The index was made by another version of obsidian-rag, which cannot answer this.",
-            "Run `obsidian-rag sync`, which builds it anew; a daemon does so by itself.",
+            "Run `obsidian-rag sync`, which rebuilds it; a daemon does so by itself.",
         )
     fault = _system_error(error, text)
     if is_disk_full(fault) or is_denied(fault):

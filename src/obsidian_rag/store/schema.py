@@ -49,7 +49,7 @@ class Schema:
 
 
 # Of the tables of state.db and of the columns of the chunk table: an index of another version is
-# built anew.
+# rebuilt.
 SCHEMA_VERSION = 9
 # The first with several vaults; its index can still be searched.
 _FIRST_INDEX = 6

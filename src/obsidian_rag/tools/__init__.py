@@ -14,7 +14,13 @@ from obsidian_rag.tools.dispatch import (
     register,
     run,
 )
-from obsidian_rag.tools.envelope import ENVELOPE_SCHEMA, Envelope, failure, success
+from obsidian_rag.tools.envelope import (
+    ENVELOPE_SCHEMA,
+    Envelope,
+    failure,
+    success,
+    to_json,
+)
 from obsidian_rag.tools.evaluation import Measurement, measure_links, measure_search
 from obsidian_rag.tools.guard import AGENT, OWNER, SCREENED, Caller
 from obsidian_rag.tools.index import cancel, index, index_outcome, status
@@ -99,5 +105,6 @@ __all__ = [
     "sync_resolve",
     "sync_restore",
     "sync_trash",
+    "to_json",
     "without_files",
 ]

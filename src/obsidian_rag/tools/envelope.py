@@ -1,6 +1,9 @@
 """The envelope: the shape of every answer, from every door."""
 
-from typing import TypedDict, get_args
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import MappingProxyType
+from typing import Any, TypedDict, get_args
 
 from obsidian_rag.errors import ErrorBody, ObsidianRagError, Status
 
@@ -77,3 +80,17 @@ def success(
 def failure(error: ObsidianRagError, meta: Meta = NO_META) -> Envelope:
     """An envelope with an error; `error.status` is the engine's health if that is known."""
     return Envelope(status=error.status, data=None, error=error.body, meta=meta)
+
+
+def to_json(value: object, names: Mapping[str, str | None] = MappingProxyType({})) -> Any:
+    """A value as JSON. Fields of dataclasses are renamed by `names`, or left out for None."""
+    if isinstance(value, ObsidianRagError):
+        return value.body
+    if is_dataclass(value) and not isinstance(value, type):
+        shown = ((names.get(one.name, one.name), getattr(value, one.name)) for one in fields(value))
+        return {name: to_json(inner, names) for name, inner in shown if name is not None}
+    if isinstance(value, Mapping):
+        return {str(key): to_json(inner, names) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_json(inner, names) for inner in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)

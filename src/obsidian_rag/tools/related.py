@@ -52,7 +52,7 @@ from obsidian_rag.vault import Vault
 
 
 class RelationSettingsParams(Params):
-    """What shall change, if anything."""
+    """What to change, if anything."""
 
     changes: dict[str, Any] = Field(
         {}, max_length=50, description="New values by name; null gives a setting its default"

@@ -136,7 +136,7 @@ def _rows(ours: str, theirs: str) -> Iterator[dict[str, object]]:
 
 @tool(
     "obsidian_sync_status",
-    "Is the vault in sync with the user's other devices (Self-hosted LiveSync)? Tells whether"
+    "Is the vault in sync with the user's other devices (Self-hosted LiveSync)? Reports whether"
     " it runs, what was pulled and pushed, what waits and what is not synced. Call it when a"
     " note seems old or missing, or before relying on an edit reaching other devices.",
     NoParams,

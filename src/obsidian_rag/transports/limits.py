@@ -24,16 +24,16 @@ class Limits:
     is_read_only: bool = False
 
     @property
-    def told(self) -> dict[str, object]:
+    def fields(self) -> dict[str, object]:
         """These limits as JSON, for the daemon."""
         return {"vaults": self.vaults, "folders": self.folders, "read_only": self.is_read_only}
 
     @property
     def header(self) -> str | None:
         """The value of the header for the daemon; None without limits."""
-        return None if self == NO_LIMITS else json.dumps(self.told)
+        return None if self == NO_LIMITS else json.dumps(self.fields)
 
-    def known_to(self, engine: "Engine") -> "Limits":
+    def resolve(self, engine: "Engine") -> "Limits":
         """Resolve the vaults to link ids, and the folders to their spelling in the index.
 
         Raises:
@@ -53,26 +53,26 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-def limits_from(header: str) -> Limits:
-    """Parse the limits in a header.
+def parse_limits_header(header: str) -> Limits:
+    """Parse the header with the limits.
 
     Raises:
-        ValueError: they cannot be understood.
+        ValueError: it is malformed.
     """
-    return limits_told(json.loads(header))
+    return parse_limits(json.loads(header))
 
 
-def limits_told(told: Any) -> Limits:
-    """Parse the limits in a JSON object.
+def parse_limits(fields: Any) -> Limits:
+    """Parse limits sent as a JSON object.
 
     Raises:
-        ValueError: they cannot be understood.
+        ValueError: they are malformed.
     """
-    if not isinstance(told, dict) or set(told) != {"vaults", "folders", "read_only"}:
+    if not isinstance(fields, dict) or set(fields) != {"vaults", "folders", "read_only"}:
         raise ValueError("not the limits of a caller")
-    if not isinstance(told["read_only"], bool):
+    if not isinstance(fields["read_only"], bool):
         raise ValueError("read_only is true or false")
-    return Limits(_names(told["vaults"]), _names(told["folders"]), told["read_only"])
+    return Limits(_names(fields["vaults"]), _names(fields["folders"]), fields["read_only"])
 
 
 def _names(value: Any) -> tuple[str, ...] | None:

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from obsidian_rag.transports.limits import NO_LIMITS, Limits
 from obsidian_rag.transports.mcp.bridge import bridge as bridge
-from obsidian_rag.transports.mcp.bridge import limits_of
+from obsidian_rag.transports.mcp.bridge import parse_flags
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
-    from starlette.types import Scope
+    from starlette.types import ASGIApp, Scope
 
     from obsidian_rag.config import Config
     from obsidian_rag.engine import Engine
     from obsidian_rag.tools import Caller
-    from obsidian_rag.transports.mcp.over_http import McpOverHttp
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,17 @@ def serve_http(config: "Config", options: ServeOptions) -> int:
     return serve(config, options, _mcp_over_http, answer_command)
 
 
-def _mcp_over_http(engine: "Engine", caller_of: "Callable[[Scope], Caller]") -> "McpOverHttp":
+def _mcp_over_http(
+    engine: "Engine", caller_of: "Callable[[Scope], Caller]", over: "asyncio.Event"
+) -> "ASGIApp":
     from obsidian_rag.transports.mcp.over_http import McpOverHttp
 
-    return McpOverHttp(engine, caller_of)
+    return McpOverHttp(engine, caller_of, over)
 
 
 def mcp_at_once(arguments: list[str]) -> int | None:
     """Run the `mcp` bridge without heavy imports; None if the full command line is needed."""
-    limits = limits_of(arguments)
+    limits = parse_flags(arguments)
     if limits is None:
         return None
     code = bridge(limits)

@@ -82,7 +82,7 @@ def open_sealed(sealed: bytes, key: bytes, iv: bytes) -> str:
     except InvalidTag:
         raise LivesyncPassphrase(
             "The passphrase does not decrypt what is in the database.",
-            "Check the passphrase; after a rebuild of the database, fetch it anew.",
+            "Check the passphrase; after a rebuild of the database, fetch it again.",
         ) from None
     except UnicodeDecodeError:
         raise LivesyncUnreadable("What was encrypted is not text.") from None

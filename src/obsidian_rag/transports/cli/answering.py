@@ -15,8 +15,9 @@ from typer.exceptions import TyperException
 from obsidian_rag.config import ENV_PREFIX
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.transports.cli.app import command_tree  # noqa: TID253  (loaded there already)
+from obsidian_rag.transports.cli.backend import use_engine
 from obsidian_rag.transports.cli.instant import ANSWERED, surroundings
-from obsidian_rag.transports.cli.output import living_engine, print_failure
+from obsidian_rag.transports.cli.output import print_failure
 from obsidian_rag.transports.cli.streams import screen_elsewhere
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def answer_command(engine: "Engine", asked: Mapping[str, object]) -> dict[str, o
         return None
     with (
         engine.one_set_of_settings(),
-        living_engine(engine),
+        use_engine(engine),
         screen_elsewhere([name, *arguments], columns, terminals, is_plain) as said,
     ):
         code = _run(name, arguments) if _has_settings_of_file(engine) else None

@@ -4,7 +4,6 @@ import os
 import shlex
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,12 +14,18 @@ from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.transports.cli.output import JsonFlag, command_group, print_data
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import find_daemon
-from obsidian_rag.transports.lazy import autostart
+from obsidian_rag.transports.lazy import autostart, tools
 
 if TYPE_CHECKING:
     from obsidian_rag.autostart import Entry
 
 app = command_group("Start the daemon when you log in")
+_STATE_NAMES = {
+    "is_installed": "installed",
+    "is_current": "current",
+    "is_enabled": "enabled",
+    "is_running": "running",
+}
 PrintFlag = Annotated[
     bool, typer.Option("--print", help="Print what would be written and run; change nothing")
 ]
@@ -97,8 +102,7 @@ def status(json_output: JsonFlag = False) -> int:
     daemon = find_daemon(data_home())
     if json_output:
         found = {"url": daemon.url, "pid": daemon.pid} if daemon else None
-        facts = {name.removeprefix("is_"): value for name, value in asdict(state).items()}
-        print_data({**_fields(entry), **facts, "daemon": found})
+        print_data({**_fields(entry), **tools.to_json(state, _STATE_NAMES), "daemon": found})
         return 0
     print(f"entry    {entry.file if state.is_installed else 'not installed'}")
     print(f"enabled  {_word(state.is_enabled)}")

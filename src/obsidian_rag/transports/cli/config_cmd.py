@@ -8,13 +8,8 @@ import typer
 
 from obsidian_rag import config
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.transports.cli.output import (
-    JsonFlag,
-    command_group,
-    json_text,
-    print_done,
-    the_daemon,
-)
+from obsidian_rag.transports.cli.backend import the_daemon
+from obsidian_rag.transports.cli.output import JsonFlag, command_group, json_text, print_done
 from obsidian_rag.transports.lazy import engine
 
 _STATIC = ("builtin", "hash", "same_as_model")
@@ -94,8 +89,8 @@ def unset(key: Key, json_output: JsonFlag = False) -> int:
     tree = config.read_file(file)
     before = _settings_in(tree)
     is_there = config.unset_value(tree, key)
-    said = f"{key} is no longer set in {file}" if is_there else f"{key} was not set in {file}"
-    return _save(key, tree, before, json_output, said)
+    sentence = f"{key} is no longer set in {file}" if is_there else f"{key} was not set in {file}"
+    return _save(key, tree, before, json_output, sentence)
 
 
 @app.command("path")
@@ -118,7 +113,7 @@ def _settings_in(tree: dict[str, Any]) -> config.Config | None:
 
 
 def _save(
-    key: str, tree: dict[str, Any], before: config.Config | None, json_output: bool, said: str
+    key: str, tree: dict[str, Any], before: config.Config | None, json_output: bool, sentence: str
 ) -> int:
     file = config.config_file()
     after = config.Config(config.data_home(), file, config.validate(tree, file))
@@ -126,14 +121,14 @@ def _save(
     is_changed = before is None or before.value(key) != after.value(key)
     notes = list(_consequences(key, after, is_changed=is_changed))
     done = {"key": key, "config": str(file), "notes": notes}
-    return print_done(done, said, json_output, notes)
+    return print_done(done, sentence, json_output, notes)
 
 
 def _consequences(key: str, after: config.Config, *, is_changed: bool) -> Iterator[str]:
-    """What the user should know or do for the change to take effect."""
+    """What changes for the user, and what they should do for the change to take effect."""
     variable = config.ENV_PREFIX + key.upper().replace(".", "__")
     if variable in os.environ:
-        yield f"In this shell {variable} wins over the file."
+        yield f"In this shell {variable} overrides the file."
     try:
         now = config.load()
     except ConfigInvalid as error:

@@ -1,11 +1,11 @@
 """doctor: every check with its outcome and the next step."""
 
-from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
 
-from obsidian_rag.transports.cli.output import JsonFlag, open_engine, print_envelope
+from obsidian_rag.transports.cli.backend import open_engine
+from obsidian_rag.transports.cli.output import JsonFlag, print_envelope
 from obsidian_rag.transports.cli.streams import style
 from obsidian_rag.transports.lazy import engine, tools
 
@@ -35,8 +35,6 @@ def doctor(
                     print(f"{'':<21} {finding.suggestion}")
     trouble = next((finding.error for finding in findings if finding.error), None)
     if json_output:
-        shown = [asdict(replace(finding, error=None)) for finding in findings]
-        for fields in shown:
-            del fields["error"]
+        shown = tools.to_json(findings, {"error": None})
         print_envelope(tools.success({"findings": shown}, trouble=trouble))
     return trouble.exit_code if trouble else 0

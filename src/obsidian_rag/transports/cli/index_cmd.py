@@ -10,6 +10,7 @@ import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError, unexpected
+from obsidian_rag.transports.cli.backend import open_engine, the_daemon
 from obsidian_rag.transports.cli.index_run import (
     OnStep,
     RunOutcome,
@@ -21,34 +22,11 @@ from obsidian_rag.transports.cli.output import (
     JsonFlag,
     counted,
     meaning_text,
-    open_engine,
     print_envelope,
     stop_on_signals,
-    the_daemon,
 )
-from obsidian_rag.transports.cli.streams import bar_console, escaped, say
+from obsidian_rag.transports.cli.streams import bar_console, escape_json, say
 from obsidian_rag.transports.daemon_client import daemon_or_here
-
-
-def confirm_sending(mode: str, yes: bool) -> None:
-    """Show what a run would send to a provider, and ask; `yes` answers for a script.
-
-    Raises:
-        ConfigInvalid: there is nobody to ask, or the answer was no.
-    """
-    if load().settings.security.local_only:
-        return
-    with open_engine() as opened:
-        estimate = opened.sending.estimate(mode)
-        if estimate is None:
-            return
-        if not yes and not sys.stdin.isatty():
-            raise estimate.refusal(mode)
-        say(estimate.text)
-        if not yes and not typer.confirm("Private passages stay here. Send the rest?", err=True):
-            raise estimate.refusal(mode)
-        opened.sending.agree()
-
 
 Run = Callable[[OnStep], RunOutcome]
 _writing = threading.Lock()
@@ -56,7 +34,6 @@ NdjsonFlag = Annotated[bool, typer.Option("--ndjson", help="Print progress as ND
 AcceptFlag = Annotated[
     bool, typer.Option("--accept-removals", help="Treat missing notes as deleted")
 ]
-
 YesFlag = Annotated[
     bool, typer.Option("--yes", help="Send notes to the embedder you agreed to, without asking")
 ]
@@ -75,7 +52,7 @@ def index(
 
     Example:  obsidian-rag index
     """
-    confirm_sending("full", yes)
+    _confirm_sending("full", yes)
     return run_command(RunRequest("full", accept_removals, wait), json_output, ndjson)
 
 
@@ -109,7 +86,7 @@ def reindex(
 
     Example:  obsidian-rag reindex
     """
-    confirm_sending("reindex", yes)
+    _confirm_sending("reindex", yes)
     return run_command(RunRequest("reindex", accept_removals), json_output, ndjson)
 
 
@@ -137,6 +114,26 @@ def run_command(wanted: RunRequest, json_output: bool, ndjson: bool) -> int:
     return outcome.exit_code
 
 
+def _confirm_sending(mode: str, yes: bool) -> None:
+    """Show what a run would send to a provider, and ask; `yes` answers for a script.
+
+    Raises:
+        ConfigInvalid: the user cannot be asked, or said no.
+    """
+    if load().settings.security.local_only:
+        return
+    with open_engine() as opened:
+        estimate = opened.sending.estimate(mode)
+        if estimate is None:
+            return
+        if not yes and not sys.stdin.isatty():
+            raise estimate.refusal(mode)
+        say(estimate.text)
+        if not yes and not typer.confirm("Private passages stay here. Send the rest?", err=True):
+            raise estimate.refusal(mode)
+        opened.sending.agree()
+
+
 def _as_lines(run: Run) -> int:
     def show(phase: str, current: int, total: int) -> None:
         _line(type="progress", phase=phase, current=current, total=total)
@@ -153,7 +150,7 @@ def _as_lines(run: Run) -> int:
 
 def _line(**fields: object) -> None:
     """Write a line at once: `print` writes the line end separately, and threads could mix."""
-    line = escaped(json.dumps(fields, ensure_ascii=False)) + "\n"
+    line = escape_json(json.dumps(fields, ensure_ascii=False)) + "\n"
     with _writing:
         sys.stdout.write(line)
         sys.stdout.flush()
@@ -218,6 +215,6 @@ def _summarise_meaning(outcome: RunOutcome, wanted: RunRequest) -> None:
         return
     has_rest = meaning["done"] < meaning["total"]
     is_being_added = meaning["seconds_left"] or meaning["trouble"] or meaning["is_paused"]
-    who = "the daemon" if outcome.is_in_daemon else "`obsidian-rag sync --deep-vectors`"
-    hint = f"; {who} adds the rest"
+    what = "the daemon" if outcome.is_in_daemon else "`obsidian-rag sync --deep-vectors`"
+    hint = f"; {what} adds the rest"
     print(meaning_text(meaning) + (hint if has_rest and not is_being_added else ""))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from obsidian_rag.errors import IndexerFailed, ObsidianRagError, error_from
-from obsidian_rag.transports.cli.output import answered, open_engine
+from obsidian_rag.transports.cli.backend import check_answer, open_engine
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import DaemonGone, RunningDaemon
 from obsidian_rag.transports.lazy import engine, tools
@@ -118,10 +118,10 @@ def _request_job(daemon: RunningDaemon, wanted: RunRequest) -> "Envelope":
     """Request the job from the daemon."""
     if wanted.link_id is not None:
         arguments: dict[str, object] = {"link_id": wanted.link_id}
-        return answered(daemon.call("obsidian_sync_now", arguments, is_owner=True))
+        return check_answer(daemon.call("obsidian_sync_now", arguments, is_owner=True))
     accepting = {"accept_removals": True} if wanted.accept_removals else {}
     arguments = {"mode": wanted.mode, **accepting}
-    return answered(daemon.call("obsidian_rag_index", arguments, is_owner=True))
+    return check_answer(daemon.call("obsidian_rag_index", arguments, is_owner=True))
 
 
 def _status_after(
@@ -129,7 +129,7 @@ def _status_after(
 ) -> "tuple[Envelope, Mapping[str, Any] | None]":
     """The health after the run, and the state of meaning vectors; without the daemon, `asked`."""
     with contextlib.suppress(DaemonGone, ObsidianRagError):
-        status = answered(daemon.call("obsidian_rag_status", {}, is_owner=True))
+        status = check_answer(daemon.call("obsidian_rag_status", {}, is_owner=True))
         data: Any = status["data"]
         return status, data["meaning"] if data else None
     return asked, None

@@ -7,23 +7,21 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.config import load
+from obsidian_rag.transports.cli.backend import ask_tool, the_daemon
 from obsidian_rag.transports.cli.index_cmd import NdjsonFlag, run_command
 from obsidian_rag.transports.cli.index_run import RunRequest
 from obsidian_rag.transports.cli.note_names import complete_vault
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     about_duration,
-    ask_tool,
     command_group,
     counted,
     local_time,
-    paint,
+    plain,
     print_answer,
     print_envelope,
-    the_daemon,
 )
-from obsidian_rag.transports.cli.related_text import plain
-from obsidian_rag.transports.cli.streams import say, style
+from obsidian_rag.transports.cli.streams import paint, say, style
 
 _INDENT = "  "
 _PHASES = {
@@ -32,68 +30,6 @@ _PHASES = {
     "parse": "reading its notes",
     "embed": "adding its notes",
 }
-
-
-def print_link(link: Any) -> None:
-    """Print a few lines about one vault."""
-    print(f"{style(plain(link['name']), bold=True)}  {link['label']}")
-    print(f"{_INDENT}{style(plain(link['root_path']), fg='cyan')}")
-    print(f"{_INDENT}{_size(link['totals'])}; {_state(link)}")
-    if link["include"]:
-        print(f"{_INDENT}only {plain(', '.join(link['include']))}")
-    if link["exclude"]:
-        print(f"{_INDENT}without {plain(', '.join(link['exclude']))}")
-    if trouble := link["trouble"]:
-        code = style(trouble["code"], stream=sys.stderr, fg="yellow")
-        say(f"{_INDENT}{code}: {plain(trouble['message'])}")
-
-
-def print_link_and_queue(link: Any) -> None:
-    """Print a vault with the files that wait or failed, and the time of the last check."""
-    print_link(link)
-    totals = link["totals"]
-    if link["last_scan_at"]:
-        print(f"{_INDENT}last checked {local_time(link['last_scan_at'])}")
-    if link["last_error"]:
-        say(f"{_INDENT}{plain(link['last_error'])}")
-    for row in link["queue"]:
-        why = f": {plain(row['reason'])}" if row["reason"] else ""
-        tries = f", tried {row['attempts']} times" if row["attempts"] > 1 else ""
-        print(f"{_INDENT}{row['status']}  {plain(row['rel_path'])}{tries}{why}")
-    rest = totals["pending"] - len(link["queue"])
-    if link["queue"] and rest > 0:
-        print(f"{_INDENT}… and {rest:,} more")
-
-
-def _size(totals: Any) -> str:
-    parts = [counted(totals["indexed"], "note"), counted(totals["chunks"], "chunk")]
-    parts += [f"{totals[kind]:,} {kind}" for kind in ("failed", "skipped") if totals[kind]]
-    return ", ".join(parts)
-
-
-def _state(link: Any) -> str:
-    """The progress in words."""
-    if link["paused"]:
-        return f"paused; `obsidian-rag link resume {plain(link['name'])}` continues"
-    progress = link["progress"]
-    if progress["phase"] == "done":
-        return "up to date" if link["last_scan_at"] else "not imported yet"
-    if not progress["is_running"]:
-        return f"{counted(link['totals']['pending'], 'file')} to do"
-    return f"{_PHASES[progress['phase']]}, {_share(progress)}"
-
-
-def _share(progress: Any) -> str:
-    share = f"{progress['current']:,}"
-    if progress["total"]:
-        share += f" of {progress['total']:,}"
-    if progress["files_per_s"]:
-        share += f", {progress['files_per_s']:,.0f} a second"
-    if progress["seconds_left"]:
-        share += f", {about_duration(progress['seconds_left'])} left"
-    return share
-
-
 _FLAGS = {
     "link_id": "the vault",
     "root_path": "the path",
@@ -234,7 +170,7 @@ def status(
         return list_(json_output)
     arguments = {"link_id": vault, "limit": limit}
     envelope = ask_tool("obsidian_link_sync_status", arguments, _FLAGS)
-    return print_answer(envelope, json_output, print_link_and_queue)
+    return print_answer(envelope, json_output, _print_link_and_queue)
 
 
 @app.command("pause")
@@ -265,7 +201,7 @@ def _change_link(vault: str, change: dict[str, object], json_output: bool, what:
 
 def _print_links(data: Any) -> None:
     for link in data["links"]:
-        print_link(link)
+        _print_link(link)
     if not data["links"]:
         say("No vault is indexed yet; run `obsidian-rag index`.")
 
@@ -283,3 +219,63 @@ def _print_removed(removed: Any) -> None:
         f" {counted(counts['files'], 'note')}, {counted(counts['chunks'], 'chunk')}"
     )
     say(f"Its files in {plain(removed['root_path'])} are untouched.")
+
+
+def _print_link(link: Any) -> None:
+    """Print a few lines about one vault."""
+    print(f"{style(plain(link['name']), bold=True)}  {link['label']}")
+    print(f"{_INDENT}{style(plain(link['root_path']), fg='cyan')}")
+    print(f"{_INDENT}{_size(link['totals'])}; {_state(link)}")
+    if link["include"]:
+        print(f"{_INDENT}only {plain(', '.join(link['include']))}")
+    if link["exclude"]:
+        print(f"{_INDENT}without {plain(', '.join(link['exclude']))}")
+    if trouble := link["trouble"]:
+        code = style(trouble["code"], stream=sys.stderr, fg="yellow")
+        say(f"{_INDENT}{code}: {plain(trouble['message'])}")
+
+
+def _print_link_and_queue(link: Any) -> None:
+    """Print a vault with the files that wait or failed, and the time of the last check."""
+    _print_link(link)
+    totals = link["totals"]
+    if link["last_scan_at"]:
+        print(f"{_INDENT}last checked {local_time(link['last_scan_at'])}")
+    if link["last_error"]:
+        say(f"{_INDENT}{plain(link['last_error'])}")
+    for row in link["queue"]:
+        why = f": {plain(row['reason'])}" if row["reason"] else ""
+        tries = f", tried {row['attempts']} times" if row["attempts"] > 1 else ""
+        print(f"{_INDENT}{row['status']}  {plain(row['rel_path'])}{tries}{why}")
+    rest = totals["pending"] - len(link["queue"])
+    if link["queue"] and rest > 0:
+        print(f"{_INDENT}… and {rest:,} more")
+
+
+def _size(totals: Any) -> str:
+    parts = [counted(totals["indexed"], "note"), counted(totals["chunks"], "chunk")]
+    parts += [f"{totals[kind]:,} {kind}" for kind in ("failed", "skipped") if totals[kind]]
+    return ", ".join(parts)
+
+
+def _state(link: Any) -> str:
+    """The progress in words."""
+    if link["paused"]:
+        return f"paused; `obsidian-rag link resume {plain(link['name'])}` continues"
+    progress = link["progress"]
+    if progress["phase"] == "done":
+        return "up to date" if link["last_scan_at"] else "not imported yet"
+    if not progress["is_running"]:
+        return f"{counted(link['totals']['pending'], 'file')} to do"
+    return f"{_PHASES[progress['phase']]}, {_share(progress)}"
+
+
+def _share(progress: Any) -> str:
+    share = f"{progress['current']:,}"
+    if progress["total"]:
+        share += f" of {progress['total']:,}"
+    if progress["files_per_s"]:
+        share += f", {progress['files_per_s']:,.0f} a second"
+    if progress["seconds_left"]:
+        share += f", {about_duration(progress['seconds_left'])} left"
+    return share

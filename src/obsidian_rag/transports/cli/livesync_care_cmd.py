@@ -7,10 +7,10 @@ import typer
 
 from obsidian_rag.config import Config, load
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
+from obsidian_rag.transports.cli.backend import the_daemon
 from obsidian_rag.transports.cli.livesync_setup_cmd import takes_database
 from obsidian_rag.transports.cli.livesync_show import said, with_link
-from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done, the_daemon
-from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.cli.output import JsonFlag, plain, print_data, print_done
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import DaemonGone
 from obsidian_rag.transports.lazy import livesync
@@ -54,7 +54,7 @@ def resolve(
         return 0
     if keep is None:
         raise InvalidArgument(
-            "Which version shall be kept?", "Add --keep ours, theirs, both, or a revision."
+            "Which version should be kept?", "Add --keep ours, theirs, both, or a revision."
         )
     done = livesync.resolve_conflict(config, note, keep, options)
     fields = {"path": done.path, "kept": done.kept, "kept_as": list(done.kept_as)}
@@ -167,8 +167,8 @@ def _print_restored(done: "livesync.RestoredMany", is_dry: bool) -> None:
 def unlock(json_output: JsonFlag = False, *, options: "livesync.Options") -> int:
     """Take part again after another device locked or rebuilt
 
-    Files stay as they are. If the database was rebuilt, the next sync compares everything anew and
-    deletes nothing; if it was only locked, it goes on where it stopped.
+    Files stay as they are. If the database was rebuilt, the next sync compares everything again
+    and deletes nothing; if it was only locked, it goes on where it stopped.
 
     Example:  obsidian-rag livesync unlock
     """

@@ -15,8 +15,8 @@ import typer
 
 from obsidian_rag.config import load
 from obsidian_rag.errors import InvalidArgument, LivesyncPassphrase
-from obsidian_rag.transports.cli.output import JsonFlag, print_data, print_done, the_daemon
-from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.cli.backend import the_daemon
+from obsidian_rag.transports.cli.output import JsonFlag, plain, print_data, print_done
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.lazy import livesync
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from obsidian_rag.config import load
+from obsidian_rag.transports.cli.backend import ask_tool
 from obsidian_rag.transports.cli.livesync_setup_cmd import takes_database
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
-    ask_tool,
     counted,
     new_bar,
+    plain,
     print_envelope,
     print_failure,
     print_sections,
 )
-from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.lazy import livesync, tools
 

@@ -41,5 +41,5 @@ def mcp(
     config = load()
     if limits.vaults or limits.folders:
         with contextlib.closing(engine.Engine(config)) as opened:
-            limits = limits.known_to(opened)
+            limits = limits.resolve(opened)
     return serve_mcp(config, limits)

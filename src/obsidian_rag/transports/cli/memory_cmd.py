@@ -1,26 +1,21 @@
 """memory store, recall, list and forget."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from obsidian_rag.transports.cli.backend import ask_tool, open_engine
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
-    ask_tool,
     command_group,
     local_time,
-    open_engine,
+    plain,
     print_answer,
-    print_envelope,
     print_trouble,
 )
-from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import say, style
 from obsidian_rag.transports.lazy import tools
-
-if TYPE_CHECKING:
-    from obsidian_rag.tools import Envelope
 
 _FLAGS = {
     "query": "the question",
@@ -62,7 +57,11 @@ def recall(
     arguments = {"query": query, "limit": limit}
     if len(query) <= 200:
         arguments["key"] = query
-    return _show(ask_tool("obsidian_rag_memory_recall", arguments, _FLAGS), json_output)
+    envelope = ask_tool("obsidian_rag_memory_recall", arguments, _FLAGS)
+    code = print_answer(envelope, json_output, _show_facts)
+    if envelope["error"] and not json_output:
+        print_trouble(envelope["error"], sys.stderr)
+    return code
 
 
 @app.command("list")
@@ -73,7 +72,7 @@ def list_(json_output: JsonFlag = False) -> int:
     """
     with open_engine() as engine:
         envelope = tools.memory_list(engine)
-    return _show(envelope, json_output)
+    return print_answer(envelope, json_output, _show_facts)
 
 
 @app.command("forget")
@@ -90,16 +89,9 @@ def forget(
     return print_answer(envelope, json_output, lambda _: print(f"Forgot {key}"))
 
 
-def _show(envelope: "Envelope", json_output: bool) -> int:
-    if json_output:
-        print_envelope(envelope)
-        return 0
-    data: Any = envelope["data"]
+def _show_facts(data: Any) -> None:
     for fact in data["facts"]:
         print(f"{style(plain(fact['key']), bold=True)}: {fact['value']}")
         print(f"  {style(plain(fact['source']), fg='cyan')}, {local_time(fact['stored_at'])[:10]}")
     if not data["facts"]:
         say("No facts found.")
-    if error := envelope["error"]:
-        print_trouble(error, sys.stderr)
-    return 0

@@ -1,7 +1,6 @@
 """model list, add, get and remove: the transformers in the data folder."""
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ from obsidian_rag.config import Config, load
 from obsidian_rag.errors import ProviderFailed
 from obsidian_rag.transports.cli.output import JsonFlag, command_group, print_data, print_done
 from obsidian_rag.transports.cli.streams import line_start, say
-from obsidian_rag.transports.lazy import engine
+from obsidian_rag.transports.lazy import engine, tools
 
 if TYPE_CHECKING:
     from obsidian_rag.engine import Model
@@ -28,7 +27,7 @@ def list_(json_output: JsonFlag = False) -> int:
     """
     models = engine.Models(load()).all()
     if json_output:
-        print_data({"models": [_fields(model) for model in models]})
+        print_data({"models": tools.to_json(models)})
     elif not models:
         say("No models yet; `obsidian-rag model get minilm` downloads one.")
     else:
@@ -140,7 +139,7 @@ def remove(
 
 def _report_added(model: "Model", config: Config, json_output: bool) -> int:
     if json_output:
-        print_data({**_fields(model), "notes": _next_steps(model, config)})
+        print_data({**tools.to_json(model), "notes": _next_steps(model, config)})
     else:
         show_added(model, config)
     return 0
@@ -167,10 +166,6 @@ def _next_steps(model: "Model", config: Config) -> list[str]:
         f" && obsidian-rag config set meaning.model {model.name}",
         "Its meaning vectors are then added in the background; nothing has to be reindexed.",
     ]
-
-
-def _fields(model: "Model") -> dict[str, object]:
-    return {**asdict(model), "folder": str(model.folder)}
 
 
 def _show(model: "Model") -> None:

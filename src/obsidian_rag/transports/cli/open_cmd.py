@@ -10,7 +10,7 @@ import typer
 from obsidian_rag.config import load
 from obsidian_rag.errors import IndexerFailed
 from obsidian_rag.transports.cli.output import JsonFlag, print_data
-from obsidian_rag.transports.cli.serve_cmd import started
+from obsidian_rag.transports.cli.serve_cmd import ensure_daemon
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.daemon_client import DaemonGone
 from obsidian_rag.transports.servers import ServeOptions
@@ -28,11 +28,11 @@ def open_page(
 
     Example:  obsidian-rag open
     """
-    daemon = started(load(), ServeOptions())
+    daemon = ensure_daemon(load(), ServeOptions())
     try:
         answer = daemon.post("/page/link", is_owner=True)
     except DaemonGone:
-        raise IndexerFailed("The daemon went away.", "Run `obsidian-rag open` again.") from None
+        raise IndexerFailed("The daemon has stopped.", "Run `obsidian-rag open` again.") from None
     link = str(answer["data"]["url"])
     may_open = not print_only and not json_output and _has_screen()
     is_opened = may_open and webbrowser.open_new_tab(link)

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument
+from obsidian_rag.transports.cli.backend import ask_tool, open_engine
 from obsidian_rag.transports.cli.note_names import NoteArgument, VaultOption
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, open_engine, print_envelope
+from obsidian_rag.transports.cli.output import JsonFlag, print_answer
 from obsidian_rag.transports.cli.streams import put, say, screen
 from obsidian_rag.transports.lazy import tools
 
@@ -49,19 +50,18 @@ def read(
         "end_line": last,
         "confirm_sensitive": confirm_sensitive,
     }
+    is_whole = heading is None and lines is None
     envelope = ask_tool("obsidian_rag_read", arguments, _FLAGS)
-    if json_output:
-        print_envelope(envelope)
-        return 0
-    data: Any = envelope["data"]
+    return print_answer(envelope, json_output, lambda data: _show(data, is_whole))
+
+
+def _show(data: Any, is_whole: bool) -> None:
     if screen().out.isatty():
         put(data["text"])
     else:
-        is_whole = heading is None and lines is None
         _write_raw((_bytes_of(data) if is_whole else None) or _encode(data["text"]))
     if data["sensitive_detected"] and screen().err.isatty():
         say(f"sensitive: {', '.join(data['sensitive_categories'])}")
-    return 0
 
 
 def _bytes_of(note: Any) -> bytes | None:

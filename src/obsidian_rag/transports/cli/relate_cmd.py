@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
+from obsidian_rag.transports.cli.backend import ask_tool
 from obsidian_rag.transports.cli.note_names import complete_note
-from obsidian_rag.transports.cli.output import JsonFlag, ask_tool, print_answer
-from obsidian_rag.transports.cli.related_text import plain
+from obsidian_rag.transports.cli.output import JsonFlag, plain, print_answer
 
 RelOption = Annotated[str, typer.Option("--rel", help='How they are related, e.g. "supports"')]
 AddIdFlag = Annotated[

@@ -6,15 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
+from obsidian_rag.transports.cli.backend import ask_tool
 from obsidian_rag.transports.cli.note_names import VaultsOption
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
-    ask_tool,
-    print_envelope,
+    cells,
+    plain,
+    print_answer,
     print_trouble,
+    score_text,
+    width,
+    wrap,
 )
-from obsidian_rag.transports.cli.related_text import cells, plain, score_text, width, wrapped
-from obsidian_rag.transports.cli.streams import neutral, put, say, screen, style
+from obsidian_rag.transports.cli.streams import neutralise, put, say, screen, style
 
 _FLAGS = {
     "query": "the question",
@@ -81,13 +85,14 @@ def search(
         if values:
             arguments[name] = values
     envelope = ask_tool("obsidian_rag_search", arguments, _FLAGS)
-    if json_output:
-        print_envelope(envelope)
-        return 0
-    data: Any = envelope["data"]
-    if error := envelope["error"]:
-        print_trouble(error, screen().err)
+    if envelope["error"] and not json_output:
+        print_trouble(envelope["error"], screen().err)
         say("")
+    return print_answer(envelope, json_output, lambda data: _show(data, explain))
+
+
+def _show(data: Any, explain: bool) -> None:
+    """Print the passages on stdout, and remarks on stderr."""
     _print_suggestion(data.get("suggested_filter"))
     _print_remarks(data, explain)
     if data["results"] and data.get("is_weak"):
@@ -96,7 +101,6 @@ def search(
         _print_result(number, result, explain)
     if not data["results"]:
         say("Nothing found. Try fewer filters or other words.")
-    return 0
 
 
 def _print_remarks(data: Any, explain: bool) -> None:
@@ -128,14 +132,14 @@ def _print_result(number: int, result: Any, explain: bool) -> None:
     # The primary vault is not named.
     vault = "" if result["vault_label"].startswith("Primary") else f"  in {plain(result['vault'])}"
     put(f"{number}. {style(place, bold=True)}{vault}  {score}{style(mark, fg='yellow')}")
-    put(f"{_INDENT}{style(wrapped(headings, columns, 1)[0], fg='cyan')}")
+    put(f"{_INDENT}{style(wrap(headings, columns, 1)[0], fg='cyan')}")
     for line in excerpt(_without_heading(result), terms, columns):
         put(f"{_INDENT}{_highlight_terms(line, terms)}")
     if explain:
         signals = result["why"]["signals"].items()
         shares = ", ".join(f"{name} {share:.2f}" for name, share in signals)
         why = plain(f"why: {shares}; words: {', '.join(terms)}")
-        for line in (*wrapped(why, columns, _EXPLAIN_LINES), result["link"]):
+        for line in (*wrap(why, columns, _EXPLAIN_LINES), result["link"]):
             put(f"{_INDENT}{style(line, dim=True)}")
     put()
 
@@ -158,7 +162,7 @@ def excerpt(text: str, terms: list[str], columns: int) -> list[str]:
         shown, is_cut = _from_match(line, terms, columns)
         if number == start > 0 and not is_cut:
             shown = f"… {shown}"
-        rows += wrapped(shown, columns, _ROWS - len(rows))
+        rows += wrap(shown, columns, _ROWS - len(rows))
         if len(rows) == _ROWS:
             return rows if number + 1 == len(lines) else [*rows[:-1], _with_more(rows[-1], columns)]
     return rows
@@ -172,19 +176,19 @@ def _lines(text: str) -> Iterator[str]:
         if found and (not fence or line.rstrip() == fence):
             fence = "" if fence else found[0]
         elif line.strip():
-            yield (_CODE_INDENT if fence else "") + neutral(line).expandtabs(4)
+            yield (_CODE_INDENT if fence else "") + neutralise(line).expandtabs(4)
 
 
 def _with_more(row: str, columns: int) -> str:
     """Mark a row as cut."""
     if row.endswith("…"):
         return row
-    return f"{row} …" if cells(row) + 2 <= columns else wrapped(f"{row} more", columns, 1)[0]
+    return f"{row} …" if cells(row) + 2 <= columns else wrap(f"{row} more", columns, 1)[0]
 
 
 def _first_line(lines: list[str], terms: list[str], columns: int) -> int:
     """The first row to show, so that the line with the most words is visible."""
-    heights = [len(wrapped(line, columns, _ROWS)) for line in lines]
+    heights = [len(wrap(line, columns, _ROWS)) for line in lines]
     if sum(heights) <= _ROWS:
         return 0
     counts = [sum(term[:_ROOT] in line.lower() for term in terms) for line in lines]

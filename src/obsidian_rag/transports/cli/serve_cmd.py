@@ -65,13 +65,13 @@ def serve(
             _end(config)  # the user's own daemon replaces an agent's
         return serve_http(config, options)
     before = find_daemon(config.home)
-    daemon = started(config, options)
+    daemon = ensure_daemon(config, options)
     address = {"url": daemon.url, "port": daemon.port, "pid": daemon.pid}
     line = f"{daemon.url}  (process {daemon.pid}; `obsidian-rag serve --stop` ends it)"
     return print_done({**address, "started": daemon != before}, line, json_output)
 
 
-def started(config: Config, options: ServeOptions) -> RunningDaemon:
+def ensure_daemon(config: Config, options: ServeOptions) -> RunningDaemon:
     """Return the running daemon if it has these settings, else start one and wait for it.
 
     Raises:
@@ -91,13 +91,13 @@ def started(config: Config, options: ServeOptions) -> RunningDaemon:
         _end(config)
     for root in roots:
         if not root.is_dir():
-            say(f"The vault {root} is not there; the daemon waits for it.")
+            say(f"The vault {root} is missing; the daemon waits for it.")
     return _start(config, options)
 
 
 def _start(config: Config, options: ServeOptions) -> RunningDaemon:
     config.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
-    said = config.logs / "serve.log"
+    log = config.logs / "serve.log"
     child: subprocess.Popen[bytes] | None = None
     deadline = time.monotonic() + _START_TIMEOUT_S
     while time.monotonic() < deadline:
@@ -106,19 +106,19 @@ def _start(config: Config, options: ServeOptions) -> RunningDaemon:
         # While the lock is held, another daemon is starting or stopping: wait for it.
         if not is_locked(config.home):
             if child is None:
-                child = _spawn(said, options)
+                child = _spawn(log, options)
             elif child.poll() is not None:
                 break
         time.sleep(_POLL_S)
-    tail = said.read_text(encoding="utf-8", errors="replace").strip()[-600:]
+    tail = log.read_text(encoding="utf-8", errors="replace").strip()[-600:]
     raise IndexerFailed(
-        f"The daemon did not start. It said:\n{tail or '(nothing)'}",
-        f"Run `obsidian-rag serve` to see more; the log is {said}.",
+        f"The daemon did not start. Its last output:\n{tail or '(none)'}",
+        f"Run `obsidian-rag serve` to see more; the log is {log}.",
     )
 
 
 def _reason_to_restart(config: Config, daemon: RunningDaemon, options: ServeOptions) -> str:
-    """Why a daemon with our settings must restart, or ""; with `while_used` it never must."""
+    """Why a daemon with our settings must restart, or ""; never for `while_used`."""
     if options.while_used:
         return ""
     if changed := config.restart_needed(daemon.started_with):
@@ -126,7 +126,7 @@ def _reason_to_restart(config: Config, daemon: RunningDaemon, options: ServeOpti
     return "The daemon was started for an agent; it restarts to stay." if daemon.while_used else ""
 
 
-def _spawn(said: "Path", options: ServeOptions) -> "subprocess.Popen[bytes]":
+def _spawn(log: "Path", options: ServeOptions) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "obsidian_rag", "serve"]
     if options.idle_exit_s is not None:
         command += ["--idle-exit", str(options.idle_exit_s)]
@@ -137,7 +137,7 @@ def _spawn(said: "Path", options: ServeOptions) -> "subprocess.Popen[bytes]":
     flags = 0
     if sys.platform == "win32":
         flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-    with said.open("wb") as stream:
+    with log.open("wb") as stream:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

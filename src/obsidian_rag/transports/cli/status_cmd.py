@@ -5,16 +5,20 @@ from typing import Annotated, Any
 
 import typer
 
+from obsidian_rag.errors import ErrorBody
+from obsidian_rag.transports.cli.backend import ask_tool
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
-    ask_tool,
+    cells,
     counted,
     local_time,
     meaning_text,
-    print_envelope,
+    plain,
+    print_answer,
     print_trouble,
+    width,
+    wrap,
 )
-from obsidian_rag.transports.cli.related_text import cells, plain, width, wrapped
 from obsidian_rag.transports.cli.streams import put, screen, style
 
 _SHOWN = 20
@@ -32,12 +36,13 @@ def status(
     Example:  obsidian-rag status --json
     """
     envelope = ask_tool("obsidian_rag_status", {})
-    if json_output:
-        print_envelope(envelope)
-        return 0
-    data: Any = envelope["data"]
-    _print(data)
-    if error := envelope["error"]:
+    error = envelope["error"]
+    return print_answer(envelope, json_output, lambda data: _show(data, error, show_all))
+
+
+def _show(data: Any, error: ErrorBody | None, show_all: bool) -> None:
+    _print_facts(data)
+    if error:
         put()
         print_trouble(error, screen().out)
     if data["restart_needed"]:
@@ -49,10 +54,9 @@ def status(
     if data["watch_trouble"]:
         put(f"\nWatching: {data['watch_trouble']}")
     _print_notices(data["notices"], show_all)
-    return 0
 
 
-def _print(data: Any) -> None:
+def _print_facts(data: Any) -> None:
     health = data["plugin_health"]
     last = data["last_sync"]
     lines = [
@@ -130,7 +134,7 @@ def _print_notices(notices: Any, show_all: bool) -> None:
             put(f"{head}{reason}")
             continue
         put(head.rstrip())
-        for line in wrapped(reason, width() - len(_REASON), _REASON_LINES):
+        for line in wrap(reason, width() - len(_REASON), _REASON_LINES):
             put(f"{_REASON}{line}")
     if len(notices) > len(shown):
         more = len(notices) - len(shown)

@@ -4,7 +4,7 @@ Threat: notes, file names, tags, remembered facts and paths from other devices a
 escape sequence in them could recolour, hide or rewrite what the terminal shows, set its title or
 make it type; a bidi override shows a name backwards. So while a command runs, stdout and stderr are
 replaced by streams that remove all control characters except those that `style` and `bar_console`
-mark as ours, with a random key that no note can know.
+mark as ours, with a random key that no note can contain.
 """
 
 import contextlib
@@ -99,12 +99,12 @@ def safe_streams() -> Iterator[None]:
                 stream.let_go()
 
 
-def neutral(text: str) -> str:
+def neutralise(text: str) -> str:
     """Escape control and bidi characters, so that they cannot control a terminal."""
     return _UNSAFE.sub(_escape_match, text)
 
 
-def visible(letter: str) -> str:
+def escape_letter(letter: str) -> str:
     """An invisible character, written as a visible escape sequence."""
     return (
         letter.encode("ascii", "backslashreplace").decode()
@@ -113,7 +113,7 @@ def visible(letter: str) -> str:
     )
 
 
-def escaped(json_text: str) -> str:
+def escape_json(json_text: str) -> str:
     """Escape a JSON document so that it is safe to show and can always be encoded."""
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
@@ -123,7 +123,12 @@ def style(text: str, *, stream: IO[str] | None = None, **how: Any) -> str:
     shown = screen()
     if not text or shown.is_plain or not (stream or shown.out).isatty():
         return text
-    return _mark_as_ours(typer.style(neutral(text), **how))
+    return _mark_as_ours(typer.style(neutralise(text), **how))
+
+
+def paint(text: str, colour: str) -> str:
+    """A word for stderr, coloured on a terminal that wants colour."""
+    return style(text, stream=screen().err, fg=colour, bold=True)
 
 
 def put(text: str = "") -> None:
@@ -154,7 +159,7 @@ def _escape_match(found: re.Match[str]) -> str:
     if found[2] == "\r":
         return ""
     # Escaping keeps a name recognisable, and distinct from one that differs only here.
-    return visible(found[0])
+    return escape_letter(found[0])
 
 
 def _mark_as_ours(text: str) -> str:
@@ -182,7 +187,7 @@ class _SafeStream(io.TextIOWrapper):
     """Writes text without the control characters in it."""
 
     def write(self, text: str) -> int:
-        super().write(neutral(text))
+        super().write(neutralise(text))
         return len(text)
 
     def let_go(self) -> None:

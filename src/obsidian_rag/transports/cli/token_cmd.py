@@ -6,16 +6,15 @@ from typing import Annotated, Any
 import typer
 
 from obsidian_rag.config import load
+from obsidian_rag.transports.cli.backend import open_engine
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     command_group,
     local_time,
-    open_engine,
-    paint,
     print_data,
     print_done,
 )
-from obsidian_rag.transports.cli.streams import say, style
+from obsidian_rag.transports.cli.streams import paint, say, style
 from obsidian_rag.transports.lazy import engine
 
 _NAME_HELP = "Its name, such as that of the agent"
@@ -58,7 +57,7 @@ def create(
         return 0
     print(token)
     say(f"{paint('note', 'yellow')}  This is the only time it is shown.")
-    say(f"      {_may(made, names)}")
+    say(f"      {_allows(made, names)}")
     return 0
 
 
@@ -76,9 +75,9 @@ def list_(json_output: JsonFlag = False) -> int:
         return 0
     for one in found:
         print(f"{style(one.name, bold=True)}  {local_time(one.created_at)[:10]}")
-        print(f"  {_may(one, names)}")
+        print(f"  {_allows(one, names)}")
     if not found:
-        say("No tokens. `obsidian-rag token create --name …` makes one.")
+        say("No tokens. `obsidian-rag token create --name …` creates one.")
     return 0
 
 
@@ -101,24 +100,20 @@ def _list(text: str | None) -> tuple[str, ...] | None:
 
 
 def _fields(one: Any, names: dict[str, str]) -> dict[str, Any]:
-    vaults = one.scope.vaults
-    return {
-        "name": one.name,
-        "vaults": None if vaults is None else [names.get(vault, vault) for vault in vaults],
-        "folders": None if one.scope.folders is None else list(one.scope.folders),
-        "read_only": one.is_read_only,
-        "created_at": one.created_at,
-        "expires_at": one.expires_at,
-    }
+    fields: dict[str, Any] = one.model_dump(mode="json", by_alias=True, exclude={"sha256"})
+    if fields["vaults"] is not None:
+        fields["vaults"] = [names.get(link_id, link_id) for link_id in fields["vaults"]]
+    return fields
 
 
-def _may(one: Any, names: dict[str, str]) -> str:
+def _allows(one: Any, names: dict[str, str]) -> str:
     """What a token allows, in words."""
-    told = _fields(one, names)
-    where = [
-        f"in {' and '.join(told['vaults'])}" if told["vaults"] is not None else "in every vault",
-        *([f"below {' and '.join(told['folders'])}"] if told["folders"] is not None else []),
-    ]
+    fields = _fields(one, names)
+    where = "in every vault"
+    if fields["vaults"] is not None:
+        where = f"in {' and '.join(fields['vaults'])}"
+    if fields["folders"] is not None:
+        where += f", below {' and '.join(fields['folders'])}"
     until = f" Valid until {local_time(one.expires_at)}." if one.expires_at else ""
-    may = "Reads" if one.is_read_only else "Reads and writes"
-    return f"{may} notes {', '.join(where)}.{until}"
+    verb = "Reads" if one.is_read_only else "Reads and writes"
+    return f"{verb} notes {where}.{until}"

@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from obsidian_rag.errors import InvalidArgument, NotFound, error_from
+from obsidian_rag.transports.cli.backend import no_note, open_engine
 from obsidian_rag.transports.cli.note_names import OptionalNote
 from obsidian_rag.transports.cli.output import (
     JsonFlag,
     command_group,
     counted,
-    no_note,
-    open_engine,
+    plain,
     print_data,
     print_done,
     print_sections,
     progress,
     stop_on_signals,
 )
-from obsidian_rag.transports.cli.related_text import plain
 from obsidian_rag.transports.cli.streams import say
 from obsidian_rag.transports.lazy import ids
 
@@ -63,7 +62,7 @@ def add(
 ) -> int:
     """Write an id into a note that has none, or into all of them
 
-    The id becomes the first field of the frontmatter; all other bytes stay the same. Good ids
+    The id becomes the first field of the frontmatter; all other bytes stay the same. Valid ids
     never change.
 
     Example:  obsidian-rag uuid add --all --dry-run
@@ -141,9 +140,9 @@ def _sections(found: "ids.IdCheck") -> Iterator[tuple[str, Iterable[str]]]:
     )
     yield "Related to nothing", (f"{one.path}: {one.target}" for one in found.dangling)
     yield "Could not be read", (f"{path}: {reason}" for path, reason in found.unread)
-    yield "In the older field `uuid`, which is as good", report.legacy
+    yield "In the older field `uuid`, which works too", report.legacy
     yield (
-        "Relations in a circle, which do no harm",
+        "Relations in a circle, which are harmless",
         (" → ".join((*way, way[0])) for way in found.cycles or ()),
     )
 
@@ -153,8 +152,8 @@ def _value(one: Any) -> str:
         "not_lower_case": "",
         "not_v4": "another version",
         "not_hyphenated": "without its hyphens",
-        "not_a_uuid": "no UUID",
-        "not_text": "no text",
+        "not_a_uuid": "not a UUID",
+        "not_text": "not text",
     }
     why = troubles[one.id.trouble]
     return f"{one.id.field}: {one.id.value}{f' ({why})' if why else ''}"
@@ -163,7 +162,7 @@ def _value(one: Any) -> str:
 def _conclude(found: "ids.IdCheck") -> None:
     report = found.report
     if found.is_clean:
-        print(f"{counted(report.notes, 'note')}, each with an id of its own")
+        print(f"{counted(report.notes, 'note')}, each with a valid id")
     else:
         good = report.notes - len(
             {
@@ -172,8 +171,8 @@ def _conclude(found: "ids.IdCheck") -> None:
                 *(path for one in report.duplicates for path in one.others),
             }
         )
-        verb = "has a good id of its" if good == 1 else "have good ids of their"
-        print(f"{good:,} of {counted(report.notes, 'note')} {verb} own")
+        verb = "has a valid id" if good == 1 else "have valid ids"
+        print(f"{good:,} of {counted(report.notes, 'note')} {verb}")
     if report.missing:
         say("`obsidian-rag uuid add --all` writes the missing ones.")
     if found.cycles is None:

@@ -17,8 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from obsidian_rag.engine import Bus, Event
 from obsidian_rag.tools import Caller, without_files
-from obsidian_rag.transports.http.answers import Refusal
-from obsidian_rag.transports.http.body import until_gone
+from obsidian_rag.transports.http.messages import Refusal, until_gone
 from obsidian_rag.transports.http.web.sessions import CALLER
 
 _MAX_LISTENERS = 32
@@ -98,7 +97,7 @@ class Streams:
         caller: Caller = scope[CALLER]
         if caller.is_limited:
             raise Refusal(
-                403, "Events are about all notes, and you may see only some.", "Ask the tools."
+                403, "Events are about all notes, and you may see only some.", "Use the tools."
             )
         if self.listeners >= _MAX_LISTENERS:
             raise Refusal(
@@ -148,7 +147,7 @@ def _part(body: bytes) -> dict[str, object]:
 
 
 def _encode_events(missed: int, events: list[Event], with_files: bool) -> Iterator[bytes]:
-    """Encode events for the wire; a comment as heartbeat if there are none."""
+    """Encode events for the wire; with none, a comment as heartbeat."""
     if missed:
         yield f'event: missed\ndata: {{"count": {missed}}}\n\n'.encode()
     elif not events:

@@ -19,10 +19,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from obsidian_rag.engine import Tokens
 from obsidian_rag.tools import AGENT, OWNER, SCREENED, Caller
-from obsidian_rag.transports.http.answers import Refusal
+from obsidian_rag.transports.http.messages import Refusal
 from obsidian_rag.transports.http.web.assets import is_page_path
 from obsidian_rag.transports.http.web.sessions import CALLER, SCREEN_HEADER, Sessions, may_change
-from obsidian_rag.transports.limits import LIMITS_HEADER, limits_from
+from obsidian_rag.transports.limits import LIMITS_HEADER, parse_limits_header
 
 OPEN_PATHS = frozenset({"/healthz", "/openapi.json"})
 _PAGE = "/page/"
@@ -100,10 +100,12 @@ class Guard:
     def _caller(self, scope: Scope, headers: Headers) -> Caller:
         """The caller: a program with a token, or else the person who signed in on the page."""
         query = scope["query_string"].decode("latin-1")
-        if "authorization" in headers or not self._sessions.knows(headers, scope["path"], query):
+        if "authorization" in headers or not self._sessions.is_signed_in(
+            headers, scope["path"], query
+        ):
             caller = self._token_caller(headers, scope["path"])
             if scope["path"].startswith(_PAGE) and not caller.is_owner:
-                raise Refusal(403, "The page is for the owner of the notes.", "Ask the tools.")
+                raise Refusal(403, "The page is for the owner of the notes.", "Use the tools.")
             return caller
         if scope["method"] != "GET":
             self._check_page(headers)
@@ -111,7 +113,7 @@ class Guard:
 
     def _check_page(self, headers: Headers) -> None:
         if not may_change(headers):
-            raise Refusal(403, "Only the page itself may ask this.", "Reload the page.")
+            raise Refusal(403, "Only the page itself may do this.", "Reload the page.")
 
     def _check_host(self, headers: Headers) -> None:
         hosts = headers.getlist("host")
@@ -157,7 +159,7 @@ def _caller_of_headers(headers: Headers) -> Caller:
         return OWNER if headers.get("x-obsidian-rag-caller") == "owner" else AGENT
     try:
         (header,) = limits
-        return limits_from(header).caller()
+        return parse_limits_header(header).caller()
     except (ValueError, RecursionError):
         raise Refusal(
             400, f"{LIMITS_HEADER} cannot be understood.", "Send it once, or leave it out."

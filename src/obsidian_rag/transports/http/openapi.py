@@ -6,7 +6,7 @@ from typing import Any
 
 from obsidian_rag import __version__
 from obsidian_rag.tools import ENVELOPE_SCHEMA, TOOLS, Tool
-from obsidian_rag.transports.http.answers import ERROR_STATUSES, JSON
+from obsidian_rag.transports.http.messages import ERROR_STATUSES, JSON
 
 Document = dict[str, Any]
 
@@ -23,7 +23,7 @@ _HEADERS = {
 _CALLER = {
     "name": "X-Obsidian-Rag-Caller",
     "in": "header",
-    "description": "`owner` if the person whose notes these are asks; anyone else is an agent",
+    "description": "`owner` for the owner of the notes; every other caller is an agent",
     "schema": {"type": "string"},
 }
 _LAST_EVENT = {

@@ -14,7 +14,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from obsidian_rag.errors import Status
-from obsidian_rag.transports.http.answers import JSON, SAFE_HEADERS, Refusal, encoded
+from obsidian_rag.transports.http.messages import JSON, SAFE_HEADERS, Refusal, encode
 
 # Keep reading a little after a refusal: closing at once could lose the response in transit.
 _LINGER_BYTES = 1024 * 1024
@@ -137,7 +137,7 @@ class PatientProtocol(H11Protocol):
     def _refuse(self, refusal: Refusal) -> None:
         """Respond without the application, and close."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = encoded(refusal.envelope(self._health()))
+            body = encode(refusal.envelope(self._health()))
             headers = {
                 "Content-Type": JSON,
                 "Content-Length": str(len(body)),

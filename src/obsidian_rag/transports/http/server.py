@@ -18,8 +18,7 @@ import uvicorn
 from obsidian_rag.config import Config, load, write_atomically
 from obsidian_rag.engine import Daemon, announce, claim
 from obsidian_rag.errors import Busy, ConfigInvalid
-from obsidian_rag.transports.http.app import AnswerCommand, Door
-from obsidian_rag.transports.http.mcp_path import MakeMcp
+from obsidian_rag.transports.http.app import AnswerCommand, Door, MakeMcp
 from obsidian_rag.transports.http.protocol import ConnectionLimits, PatientProtocol
 from obsidian_rag.transports.http.threads import Activity, is_alive
 from obsidian_rag.transports.http.web.first_run import FirstRunDoor
@@ -37,7 +36,7 @@ def idle_reason(activity: Activity, is_used: Callable[[], bool], most_s: float) 
         if is_used():
             activity.note_use()
             return None
-        return f"nobody asked for {most_s:g} s" if activity.idle_s > most_s else None
+        return f"no request for {most_s:g} s" if activity.idle_s > most_s else None
 
     return reason
 

@@ -12,8 +12,7 @@ import psutil
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from obsidian_rag.transports.http.answers import Refusal
-from obsidian_rag.transports.http.body import until_gone
+from obsidian_rag.transports.http.messages import Refusal, until_gone
 
 
 class Activity:

@@ -34,7 +34,7 @@ from obsidian_rag.tools import (
     media_type,
 )
 from obsidian_rag.tools import Tool as OwnTool
-from obsidian_rag.transports.mcp.handlers import PREFIX, refused
+from obsidian_rag.transports.mcp.handlers import PREFIX, to_mcp_error
 
 PAGE = 100
 _MAX_CHARS = 100_000
@@ -44,7 +44,7 @@ Call = Callable[[str, Mapping[str, object]], Envelope]
 
 
 def list_resources(engine: Engine, cursor: str | None, caller: Caller) -> ListResourcesResult:
-    """List a page of the notes that the agent may know of.
+    """List a page of the notes that the agent may see.
 
     Raises:
         InvalidArgument: the cursor is invalid.
@@ -67,7 +67,7 @@ def read_resource(call: Call, uri: str) -> ReadResourceResult:
     arguments = {"note": unquote(uri.removeprefix(PREFIX)), "max_chars": _MAX_CHARS}
     envelope = call("obsidian_rag_read", arguments)
     if envelope["data"] is None and envelope["error"] is not None:
-        raise refused(envelope["error"], uri)
+        raise to_mcp_error(envelope["error"], uri)
     return ReadResourceResult(contents=_to_contents(uri, envelope["data"]))
 
 
@@ -114,7 +114,7 @@ def _path_after(cursor: str | None) -> str:
 OpenEngine = Callable[[], AbstractContextManager[Engine]]
 
 
-def opened() -> AbstractContextManager[Engine]:
+def open_engine() -> AbstractContextManager[Engine]:
     """Open an engine with the current settings, as a command does.
 
     Raises:

@@ -25,7 +25,7 @@ from obsidian_rag import __version__
 from obsidian_rag.data_folder import ENV_PREFIX, config_file, data_home, read_file
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.transports.light_client import daemon_facts, parse_answer, post
-from obsidian_rag.transports.limits import CLIENT_HEADER, LIMITS_HEADER, Limits, limits_told
+from obsidian_rag.transports.limits import CLIENT_HEADER, LIMITS_HEADER, Limits, parse_limits
 
 _CONNECT_S = 3.0
 _ANSWER_S = 120.0
@@ -49,7 +49,7 @@ class NoDaemon(Exception):
     """No daemon runs, and none can be started; the message says why."""
 
 
-def limits_of(arguments: list[str]) -> Limits | None:
+def parse_flags(arguments: list[str]) -> Limits | None:
     """Parse the limits in the flags of `mcp`; None if there are other flags, such as `--help`."""
     named: dict[str, list[str]] = {"--vault": [], "--folder": []}
     is_read_only = False
@@ -118,11 +118,11 @@ class _DaemonLink:
         """Send these limits from now on, with vaults and folders as the daemon resolves them.
 
         Raises:
-            NoDaemon: the daemon does not know these vaults or folders.
+            NoDaemon: there are no such vaults or folders.
         """
         if limits.vaults or limits.folders:
             facts = self.find()
-            asked = json.dumps(limits.told).encode("ascii")
+            asked = json.dumps(limits.fields).encode("ascii")
             try:
                 # Sent as the owner, because the user typed these, not the agent.
                 _, body = post(facts["port"], facts["token"], "/limits", asked)
@@ -131,7 +131,7 @@ class _DaemonLink:
                 raise NoDaemon(f"The daemon does not answer ({error}).") from None
             if found is None:
                 raise NoDaemon  # the server without a daemon refuses them too, with the reason
-            limits = limits_told(found)
+            limits = parse_limits(found)
         self._limits = limits.header
 
     def headers(self, facts: dict[str, Any]) -> list[str]:

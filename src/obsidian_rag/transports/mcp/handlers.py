@@ -44,13 +44,8 @@ T = TypeVar("T")
 _CALLER_ERRORS = {"NOT_FOUND", "INVALID_ARGUMENT", "SECURITY_VIOLATION", "SENSITIVE_FILTERED"}
 
 
-def refusal(error: ObsidianRagError) -> MCPError:
-    """An exception as an MCP error, with our code in its data."""
-    return refused(error.body)
-
-
-def refused(body: ErrorBody, uri: str | None = None) -> MCPError:
-    """An envelope's error as an MCP error."""
+def to_mcp_error(body: ErrorBody, uri: str | None = None) -> MCPError:
+    """An envelope's error as an MCP error, with our code in its data."""
     code = INVALID_PARAMS if body["code"] in _CALLER_ERRORS else INTERNAL_ERROR
     return MCPError(code, body["message"], {**({"uri": uri} if uri else {}), **body})
 
@@ -130,7 +125,7 @@ class Handlers:
         except MCPError:
             raise
         except ObsidianRagError as error:
-            raise refusal(error) from error
+            raise to_mcp_error(error.body) from error
         except Exception as error:  # noqa: BLE001  (the outer edge: a traceback is for the log)
             _log.exception("a request failed")
             raise MCPError(INTERNAL_ERROR, unexpected(error).message) from None

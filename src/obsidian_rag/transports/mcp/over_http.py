@@ -1,6 +1,6 @@
 """MCP over HTTP, behind the daemon's door: each request by itself, answered as one of an agent.
 
-The door has checked the token and knows the caller. Nothing is kept between two requests, so there
+The door has checked the token and set the caller. Nothing is kept between two requests, so there
 is no session to steal, to lose or to end.
 """
 
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 
 class McpOverHttp:
-    """An ASGI application for MCP; started by the first request, stopped by `close`.
+    """An ASGI application for MCP; started by the first request, stopped by the event `over`.
 
     A caller over MCP is always an agent, even with the owner's token.
     """
 
-    def __init__(self, engine: Engine, caller_of: Callable[[Scope], Caller]) -> None:
+    def __init__(
+        self, engine: Engine, caller_of: Callable[[Scope], Caller], over: asyncio.Event
+    ) -> None:
         def answers(context: Any) -> Answers:
             request: Request = context.request
             caller = caller_of(request.scope)
@@ -38,7 +40,7 @@ class McpOverHttp:
             Handlers(answers).server(), json_response=True, stateless=True
         )
         self._starting = asyncio.Lock()
-        self._over = asyncio.Event()
+        self._over = over
         self._task: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,10 +51,6 @@ class McpOverHttp:
                 self._task = asyncio.create_task(self._run(running))
                 await running.wait()
         await self._manager.handle_request(scope, receive, send)
-
-    def close(self) -> None:
-        """Stop the session manager."""
-        self._over.set()
 
     async def _run(self, running: asyncio.Event) -> None:
         # Entered and left in the same task, as its task group requires.

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 Id = int | str | None
 
 
-def mended(problem: Exception) -> JSONRPCMessage | None:
+def repair_message(problem: Exception) -> JSONRPCMessage | None:
     """Replace characters that cannot be encoded with "?"; None if that is not the problem."""
     line = _line_of(problem)
     if line is None:
@@ -145,11 +145,11 @@ async def _pass_on(
             if not isinstance(item, Exception):
                 unanswered.note(item.message)
                 await passing.send(item)
-            elif (message := mended(item)) is not None:
+            elif (message := repair_message(item)) is not None:
                 unanswered.note(message)
                 await passing.send(SessionMessage(message))
-            elif (refused := refusal_of(item)) is not None:
-                await reply(SessionMessage(refused))
+            elif (refusal := refusal_of(item)) is not None:
+                await reply(SessionMessage(refusal))
         with anyio.move_on_after(_DRAIN_TIMEOUT_S):
             await unanswered.wait_until_empty()
 
@@ -210,9 +210,9 @@ def _answers_within(limits: Limits) -> "Callable[[Any], Answers]":
 
     @functools.cache
     def create() -> "Answers":
-        from obsidian_rag.transports.mcp.answers import Answers, opened  # noqa: PLC0415
+        from obsidian_rag.transports.mcp.answers import Answers, open_engine  # noqa: PLC0415
 
-        return Answers(opened, limits.caller())
+        return Answers(open_engine, limits.caller())
 
     def answers(_: Any) -> "Answers":
         with making:

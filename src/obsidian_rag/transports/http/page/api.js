@@ -19,7 +19,7 @@ const GONE = { code: '', message: 'obsidian-rag does not answer.', recoverable: 
 /** @type {() => void} */
 let onVisitor = () => {};
 
-/** What to do when there is no session (any more). @param {() => void} act */
+/** Set what to do when there is no session, or no longer one. @param {() => void} act */
 export function whenVisitor(act) {
   onVisitor = act;
 }
@@ -45,7 +45,7 @@ async function ask(path, init) {
 }
 
 /**
- * Read something of the page's own routes: `get('note', {path})` asks `/page/note?path=…`.
+ * Read from the page's own routes: `get('note', {path})` requests `/page/note?path=…`.
  * @param {string} name @param {Record<string, string>} [query] @param {Options} [options]
  */
 export function get(name, query = {}, options = {}) {
@@ -55,7 +55,7 @@ export function get(name, query = {}, options = {}) {
 }
 
 /**
- * Change something by the page's own routes.
+ * Change something through the page's own routes.
  * @param {string} name @param {object} [body] @param {Options} [options]
  */
 export function post(name, body = {}, options = {}) {
@@ -63,7 +63,7 @@ export function post(name, body = {}, options = {}) {
 }
 
 /**
- * Ask a tool, as the owner of the notes: `call('search', {query})` asks `obsidian_rag_search`.
+ * Call a tool as the owner of the notes: `call('search', {query})` calls `obsidian_rag_search`.
  * @param {string} tool @param {object} [args] @param {Options} [options]
  */
 export function call(tool, args = {}, options = {}) {
@@ -76,7 +76,7 @@ function written(body, options) {
   return { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers(isRevealing) }, body: JSON.stringify(body), ...rest };
 }
 
-/** The half of the session that no other server is ever sent: storage belongs to one origin, port included. */
+/** The half of the session that other servers never get: storage belongs to one origin, port included. */
 export function proof() {
   return localStorage.getItem('proof') ?? '';
 }
@@ -88,8 +88,8 @@ export function headers(isRevealing) {
 }
 
 /**
- * For a view that asks again before it was answered: `const isNews = order()` when it asks, and
- * `isNews()` with the answer is false if one that was asked for later is shown already.
+ * For a view with several requests under way: `const isNews = order()` with a request, and `isNews()`
+ * with its answer, which is false if a later request was answered first.
  */
 export function newOrder() {
   let asked = 0;
@@ -100,7 +100,7 @@ export function newOrder() {
   };
 }
 
-/** Whether an error only says that nobody waits any more. @param {any} error */
+/** Whether an error only means that the request was aborted. @param {any} error */
 export function isAborted(error) {
   return error?.name === 'AbortError';
 }

@@ -1,4 +1,4 @@
-// Builds elements. The only place that takes HTML as text, and only what the server has sanitised.
+// Builds elements. Only here is text parsed as HTML, and only what the server has sanitised.
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 /** @typedef {Record<string, any>} Props */
@@ -10,8 +10,8 @@ const policy = /** @type {any} */ (window).trustedTypes?.createPolicy('app', {
 });
 
 /**
- * An element. Props that begin with `on` listen, `class`, `data-…`, `aria-…` and other
- * attributes are set, `style` is an object of properties, `true` sets an empty attribute.
+ * An element. Props that begin with `on` add listeners; `class`, `data-…`, `aria-…` and others set
+ * attributes; `style` is an object of properties; `true` sets an empty attribute.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
  * @param {Props} [props]
@@ -42,7 +42,7 @@ function nodes(children) {
     .map((child) => (child instanceof Node ? child : String(child)));
 }
 
-/** Replace what an element holds. @param {Element} element @param {...(Child | Child[])} children */
+/** Replace the children of an element. @param {Element} element @param {...(Child | Child[])} children */
 export function replace(element, ...children) {
   element.replaceChildren(...nodes(children));
 }
@@ -57,23 +57,23 @@ export function icon(name) {
   return svg;
 }
 
-/** A button with an icon and perhaps words. @param {string} name @param {string} label @param {(event: Event) => void} onclick @param {Props} [props] */
+/** A button with an icon and a label for screen readers. @param {string} name @param {string} label @param {(event: Event) => void} onclick @param {Props} [props] */
 export function iconButton(name, label, onclick, props = {}) {
   return h('button', { type: 'button', class: 'icon bare', title: label, 'aria-label': label, onclick, ...props }, icon(name));
 }
 
-/** Put HTML of the server, which it has sanitised, into an element. @param {Element} element @param {string} html */
+/** Set an element's content to HTML that the server has sanitised. @param {Element} element @param {string} html */
 export function setSanitised(element, html) {
   element.innerHTML = policy ? policy.createHTML(html) : html;
 }
 
-/** Say something to people who listen instead of look. @param {string} words */
+/** Announce something to screen readers. @param {string} words */
 export function say(words) {
   const place = document.getElementById('said');
   if (place) place.textContent = words;
 }
 
-/** Say something to everybody, for a moment. @param {string} words */
+/** Show and announce something for a moment. @param {string} words */
 export function toast(words) {
   document.querySelector('.toast')?.remove();
   const shown = h('div', { class: 'toast' }, words);
@@ -98,21 +98,21 @@ export function useStyle(name) {
 }
 
 /**
- * What a list says when it is empty, waits or failed: a sentence, the cause, and what to do.
+ * Shown in place of a list that is empty, loading or failed: a sentence, the cause, and what to do.
  * @param {string} title @param {string} [cause] @param {Child[]} [actions] @param {string} [kind]
  */
 export function state(title, cause = '', actions = [], kind = '') {
   return h('div', { class: `state ${kind}` }, h('strong', {}, title), cause && h('p', {}, cause), actions.length > 0 && h('div', { class: 'row' }, actions));
 }
 
-/** What went wrong, as `api` threw it. @param {any} error @param {() => void} [again] */
+/** Shows an error of `api`. @param {any} error @param {() => void} [again] */
 export function failed(error, again) {
   const actions = again ? [h('button', { type: 'button', onclick: again }, 'Try again')] : [];
   const code = error.code ? ` (${error.code})` : '';
   return state(`${error.message || 'Something went wrong.'}${code}`, error.suggestion || '', actions, 'bad');
 }
 
-/** Say what is being waited for, if it takes longer than 400 ms and nothing else was shown there meanwhile. @param {Element} place @param {string} words @param {AbortSignal} [signal] */
+/** Show what is loading after 400 ms, unless something else is shown there by then. @param {Element} place @param {string} words @param {AbortSignal} [signal] */
 export function waiting(place, words, signal) {
   const before = place.firstChild;
   const timer = setTimeout(() => place.firstChild === before && replace(place, h('p', { class: 'state' }, words)), 400);
@@ -133,7 +133,7 @@ const ago = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const units = [['year', 31557600], ['month', 2629800], ['week', 604800], ['day', 86400], ['hour', 3600], ['minute', 60]];
 
-/** A time as people say it, with the exact one on hover. @param {string | number | Date} when */
+/** A relative time, with the exact one on hover. @param {string | number | Date} when */
 export function time(when) {
   const date = new Date(when);
   const seconds = (date.getTime() - Date.now()) / 1000;
@@ -152,7 +152,7 @@ export function plural(value, one, many = `${one}s`) {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
-/** A sentence of the daemon, in which `this` is a command. @param {string} words @returns {Child[]} */
+/** A sentence of the daemon, with commands in backticks as code. @param {string} words @returns {Child[]} */
 export function coded(words) {
   return words.split('`').map((part, at) => (at % 2 ? h('code', {}, part) : part));
 }

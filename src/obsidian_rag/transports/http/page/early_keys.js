@@ -1,4 +1,4 @@
-// Letters typed while the page is still loading; they are for the search field.
+// Letters typed while the page is still loading, for the search field.
 
 let text = '';
 const over = new AbortController();
@@ -14,7 +14,7 @@ export function catchEarly() {
   }, { capture: true, signal: over.signal });
 }
 
-/** What was typed so far; from now on the view hears every key itself. */
+/** What was typed so far; from now on the view handles keys itself. */
 export function typedEarly() {
   over.abort();
   const typed = text;

@@ -1,5 +1,5 @@
-// What happens in the daemon, heard once for all views. Closed while nobody looks: a browser has
-// six connections to a server, for all tabs together.
+// Events of the daemon, in one stream for all views. It is closed while the tab is hidden: a browser
+// has six connections to a server, for all tabs together.
 
 import { proof } from './api.js';
 
@@ -9,24 +9,24 @@ const listeners = new Map();
 /** @type {EventSource | null} */
 let source = null;
 /** @type {Set<string>} */
-const heard = new Set();
+const followed = new Set();
 let wasOpen = false;
 
 /**
  * Call `listener` with the data of every event of a kind, until the returned function is called.
- * Besides the daemon's kinds: `ready` when listening begins (again), so that a view can look at
- * what it missed, and `away` when the daemon does not answer.
+ * Besides the daemon's kinds: `ready` when the stream opens (again), so that a view can catch up, and
+ * `away` when the daemon does not answer.
  * @param {string} kind @param {Listener} listener @returns {() => void}
  */
 export function listen(kind, listener) {
   let group = listeners.get(kind);
   if (!group) listeners.set(kind, (group = new Set()));
   group.add(listener);
-  hear(kind);
+  followKind(kind);
   return () => group.delete(listener);
 }
 
-/** Begin; later only the tab's visibility decides. */
+/** Open the stream, and follow the tab's visibility. */
 export function start() {
   document.addEventListener('visibilitychange', follow);
   follow();
@@ -43,27 +43,27 @@ function follow() {
 
 function open() {
   source = new EventSource(`/events?proof=${encodeURIComponent(proof())}`);
-  heard.clear();
-  for (const kind of listeners.keys()) hear(kind);
+  followed.clear();
+  for (const kind of listeners.keys()) followKind(kind);
   source.addEventListener('ready', () => {
     wasOpen = true;
-    tell('ready', {});
+    publish('ready', {});
   });
   source.onerror = () => {
-    if (wasOpen) tell('away', {});
+    if (wasOpen) publish('away', {});
     wasOpen = false;
     if (source?.readyState === EventSource.CLOSED) setTimeout(follow, 3000);
   };
 }
 
 /** @param {string} kind */
-function hear(kind) {
-  if (!source || heard.has(kind) || kind === 'ready' || kind === 'away') return;
-  heard.add(kind);
-  source.addEventListener(kind, (event) => tell(kind, JSON.parse(/** @type {MessageEvent} */ (event).data)));
+function followKind(kind) {
+  if (!source || followed.has(kind) || kind === 'ready' || kind === 'away') return;
+  followed.add(kind);
+  source.addEventListener(kind, (event) => publish(kind, JSON.parse(/** @type {MessageEvent} */ (event).data)));
 }
 
 /** @param {string} kind @param {any} data */
-function tell(kind, data) {
+function publish(kind, data) {
   for (const listener of listeners.get(kind) ?? []) listener(data);
 }

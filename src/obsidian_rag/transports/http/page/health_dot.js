@@ -11,7 +11,7 @@ const WORDS = /** @type {Record<string, string>} */ ({
   away: 'the daemon does not answer',
 });
 
-/** Show the health of now and of later. @param {{state: string, error: any}} health */
+/** Show the current health, and follow it. @param {{state: string, error: any}} health */
 export function watchHealth(health) {
   let news = 0;
   show(health.state, health.error?.message);
@@ -20,7 +20,7 @@ export function watchHealth(health) {
     show(data.state, data.message);
   });
   listen('away', () => show('away'));
-  // What happened while nobody listened; news of meanwhile are younger than the answer.
+  // Catch up; an event that arrives meanwhile is newer than the answer.
   listen('ready', async () => {
     const before = news;
     const now = await get('start').then(({ data }) => data.health, () => null);

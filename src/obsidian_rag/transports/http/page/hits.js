@@ -1,4 +1,4 @@
-// Found passages as a list: shown, explained, and moved through by keys.
+// The list of found passages: shows and explains them, and moves through them by keys.
 
 import { call } from './api.js';
 import { h, iconButton, replace, toast } from './dom.js';
@@ -6,16 +6,16 @@ import { isTyping } from './keys.js';
 import { go, noteUrl } from './router.js';
 import { privateLabel, screenedBar } from './screen.js';
 
-/** What a signal is called on screen, and its colour. @type {Record<string, [string, number]>} */
+/** The name of each signal on screen, and its colour. @type {Record<string, [string, number]>} */
 const SIGNALS = {
   text: ['words', 1],
   letters: ['parts of words', 1],
-  phrase: ['phrase', 1],
+  code: ['code and properties', 1],
   meaning: ['meaning', 2],
   static: ['similar words', 2],
   title: ['title', 3],
-  name: ['title', 3],
   heading: ['headings', 4],
+  date: ['date', 5],
 };
 const EDGES = /[.!?。！？]["')\]]?\s/g;
 const SHORT = 420;
@@ -26,7 +26,7 @@ export function vaultName(start, id) {
   return vault?.name ?? '';
 }
 
-/** Where a hit is read. @param {any} start @param {any} hit @param {string} search such as `?q=x` */
+/** The address at which a hit is read. @param {any} start @param {any} hit @param {string} search such as `?q=x` */
 export function hitUrl(start, hit, search) {
   const lines = hit.end_line > hit.start_line ? `L${hit.start_line}-${hit.end_line}` : `L${hit.start_line}`;
   return noteUrl(vaultName(start, hit.link_id), hit.source_file, `${search}#${lines}`);
@@ -37,13 +37,13 @@ export function grade(score) {
   return score > 0.7 ? 'good' : score > 0.4 ? 'fair' : 'low';
 }
 
-/** A score as two figures. @param {number} score */
+/** A score with two decimals. @param {number} score */
 export function figure(score) {
   return score >= 0.995 ? '1.0' : score.toFixed(2).replace(/^0/, '');
 }
 
 /**
- * A bar of stacked shares that says in words what it is made of.
+ * A bar of stacked shares, which can also be shown in words.
  * @param {number} score @param {[string, number, number][]} shares name, colour and size of each
  */
 export function scoreBar(score, shares) {
@@ -59,7 +59,7 @@ export function scoreBar(score, shares) {
   return h('span', { class: 'score-line' }, button, why);
 }
 
-/** The shares of a hit's score, those of one name joined. @param {any} hit @returns {[string, number, number][]} */
+/** The shares of a hit's score; shares of the same name are added. @param {any} hit @returns {[string, number, number][]} */
 function shares(hit) {
   /** @type {Map<string, [string, number, number]>} */
   const joined = new Map();
@@ -71,7 +71,7 @@ function shares(hit) {
   return [...joined.values()];
 }
 
-/** Text of a note without Markdown's marks. @param {string} text */
+/** Text of a note without Markdown syntax. @param {string} text */
 export function plain(text) {
   return text
     .replace(/!?\[\[(?:[^\]|\n]*\|)?([^\]\n]*)\]\]/g, '$1')
@@ -94,7 +94,7 @@ export function cut(text, most) {
   return `${text.slice(0, end > most / 2 ? end : text.lastIndexOf(' ', most))} …`;
 }
 
-/** The text with the words of the question tinted. @param {string} text @param {string[]} terms @returns {(Node | string)[]} */
+/** The text with the question's words highlighted. @param {string} text @param {string[]} terms @returns {(Node | string)[]} */
 export function tinted(text, terms) {
   const words = terms.filter((term) => term.length > 1).map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
   if (!words.length) return [text];
@@ -196,7 +196,7 @@ function move(list, event) {
   act();
 }
 
-/** Put the focus on a hit, or on the field above the first one. @param {Element | null} row */
+/** Focus a hit, or without one the search field. @param {Element | null} row */
 export function choose(row) {
   if (row) /** @type {HTMLElement} */ (row.querySelector('.hit-title')).focus();
   else /** @type {HTMLElement | null} */ (document.querySelector('input[type=search]'))?.focus();

@@ -21,13 +21,13 @@ const HELP = [
 const PLACES = /** @type {Record<string, string>} */ ({ s: '/search', m: '/map', h: '/health', v: '/vaults' });
 let isGoing = false;
 
-/** Whether someone types into a field. @param {EventTarget | null} target */
+/** Whether an element is a text field. @param {EventTarget | null} target */
 export function isTyping(target) {
   return target instanceof HTMLElement && (target.matches('input:not([type=checkbox]), textarea, select') || target.isContentEditable);
 }
 
 /**
- * Act on keys while a view is shown; `act` returns true if the key was its own.
+ * Handle keys while a view is shown; `act` returns true if it handled the key.
  * @param {AbortSignal} signal @param {(event: KeyboardEvent) => boolean | void} act
  */
 export function onKey(signal, act) {

@@ -1,4 +1,4 @@
-// Related notes: how much, why in words, and a relation to write after a look at the exact change.
+// Related notes: the score, the reasons, and a relation to write after a preview of the change.
 
 import { call, get, isAborted } from './api.js';
 import { dialog, failed, h, icon, replace, state, toast, waiting } from './dom.js';
@@ -35,7 +35,7 @@ export function relatedPanel(vault, note, context, onWritten) {
     const done = waiting(list, 'Comparing notes …', context.signal);
     try {
       const { data } = await call('related', { note: path, vault, max_results: Math.min(MOST + (box.checked ? linking.size : 0), 200), hide_linked: box.checked }, { signal: context.signal });
-      // Those that link here are linked too.
+      // Notes that link here count as linked, too.
       const shown = data.results.filter((/** @type {any} */ one) => !box.checked || !linking.has(`${one.vault ?? vault}/${one.source_file}`)).slice(0, MOST);
       replace(list, shown.length ? h('ol', { class: 'plain' }, shown.map((/** @type {any} */ one) => row(one))) : state('No other note comes close.', box.checked ? 'Linked notes are hidden.' : ''));
     } catch (error) {
@@ -77,7 +77,7 @@ function scoreOf(one) {
 /** Reasons as one sentence. @param {string[]} reasons */
 function sentence(reasons) {
   const words = reasons.join('; ');
-  return words ? `${words[0].toUpperCase()}${words.slice(1)}.` : 'Alike in meaning.';
+  return words ? `${words[0].toUpperCase()}${words.slice(1)}.` : 'Similar in meaning.';
 }
 
 /** Show the exact change, then write it. @param {string} vault @param {string} path @param {any} one @param {() => void} onWritten */
@@ -86,7 +86,7 @@ async function relate(vault, path, one, onWritten) {
   const lines = h('div', { class: 'diffs' });
   const write = h('button', { type: 'button', class: 'primary', disabled: true, onclick: () => save() }, 'Add relation');
   const box = dialog(`Relate to ${one.title}`, [
-    h('p', { class: 'muted' }, 'Nothing is written before you agree. This is the exact change:'),
+    h('p', { class: 'muted' }, 'Nothing is written until you agree. This is the exact change:'),
     lines,
     h('label', { class: 'row' }, 'How they are related', rel, h('datalist', { id: 'rels' }, ['related', 'supports', 'references', 'contradicts', 'continues'].map((word) => h('option', { value: word })))),
     h('div', { class: 'row end' }, h('button', { type: 'button', onclick: () => box.close() }, 'Cancel'), write),
@@ -96,7 +96,7 @@ async function relate(vault, path, one, onWritten) {
     try {
       const { changes } = (await get('relation', { vault, note: path, target: one.source_file, rel: rel.value })).data;
       write.disabled = changes.length === 0;
-      replace(lines, changes.length ? changes.map(diff) : state('This relation is there already.'));
+      replace(lines, changes.length ? changes.map(diff) : state('This relation already exists.'));
     } catch (error) {
       replace(lines, failed(error));
     }

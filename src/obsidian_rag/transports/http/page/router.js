@@ -1,21 +1,20 @@
-// The address bar says what is shown: `/VIEW/rest?query#hash`. Back, forward and reload work.
+// Shows what the address bar names: `/VIEW/rest?query#hash`. Back, forward and reload work.
 
 import { failed, replace, useStyle } from './dom.js';
 import { NOT_FOUND, VIEWS } from './views.js';
 
 /**
- * What a view is given. `signal` is aborted when the view is left.
+ * The arguments of a view. `signal` is aborted when the user leaves the view.
  * @typedef {object} Context
  * @property {string[]} path the parts of the address after the view, decoded
  * @property {URLSearchParams} query
  * @property {string} hash without `#`
  * @property {AbortSignal} signal
- * @property {any} start what `/page/start` answered
+ * @property {any} start the answer of `/page/start`
  */
 /** @typedef {(() => void) | void} Cleanup */
 /**
- * A view. `update` is called instead of leaving and rendering anew when only the query or hash
- * changes; without it the view is rendered anew.
+ * A view. `update` is called when only the query or hash changes; a view without it is rendered again.
  * @typedef {object} View
  * @property {string} title
  * @property {(main: HTMLElement, context: Context) => Cleanup | Promise<Cleanup>} render
@@ -43,7 +42,7 @@ export function noteUrl(vault, path, suffix = '') {
   return `/note/${[vault, ...path.split('/')].map(encodeURIComponent).join('/')}${suffix}`;
 }
 
-/** Begin to follow the address bar. @param {any} start what `/page/start` answered */
+/** Start following the address bar. @param {any} start what `/page/start` answered */
 export function begin(start) {
   started = start;
   history.scrollRestoration = 'manual';
@@ -96,7 +95,7 @@ async function show(isBack = false) {
     else if (cleanup) cleanup();
   } catch (error) {
     if (mine === turn) {
-      // Nothing is shown that another address of the same view could update.
+      // The next address of the same view has nothing to update.
       leave();
       replace(main, failed(error, () => show()));
     }
@@ -110,14 +109,14 @@ function leave() {
   current = null;
 }
 
-/** Show the address anew, for example after settings have changed. @param {any} [start] */
+/** Show the current address again, for example after settings have changed. @param {any} [start] */
 export function refresh(start) {
   if (start) started = start;
   if (current) current.rest = '';
   return show(true);
 }
 
-/** Name the window. @param {string} title */
+/** Set the title of the window. @param {string} title */
 export function setTitle(title) {
   document.title = title ? `${title} – obsidian-rag` : 'obsidian-rag';
 }

@@ -12,7 +12,7 @@ export function isScreened() {
   return localStorage.getItem(KEY) === 'on';
 }
 
-/** Show the button in the rail as it is, and follow other windows of this browser. */
+/** Set up the button in the rail, and follow other windows of this browser. */
 export function useScreen() {
   mark();
   document.getElementById('screen')?.addEventListener('click', toggleScreen);
@@ -29,7 +29,7 @@ export function toggleScreen() {
 function showAnew() {
   mark();
   forget();
-  // What is seen goes at once, before anything is asked.
+  // Clear the screen at once, before anything is requested.
   for (const box of document.querySelectorAll('dialog')) box.remove();
   replace(/** @type {HTMLElement} */ (document.getElementById('main')));
   return refresh();
@@ -41,14 +41,14 @@ function mark() {
   button?.setAttribute('title', isScreened() ? 'Private passages are hidden; show them (.)' : 'Hide private passages from people who see this screen (.)');
 }
 
-/** What a private passage is about. @param {string[]} categories */
+/** The categories of a private passage. @param {string[]} categories */
 export function privateLabel(categories) {
   return categories.length > 0 && h('span', { class: 'private-label' }, categories.join(', '));
 }
 
 /**
- * What stands in the place of a private passage: what it is about, and how to see it.
- * @param {string} categories @param {[string, () => void][]} reveals words and act of each button
+ * Replaces a private passage: its categories, and buttons to show it.
+ * @param {string} categories @param {[string, () => void][]} reveals label and action of each button
  */
 export function screenedBar(categories, reveals) {
   return h('div', { class: 'screened' }, icon('lock'), h('span', { class: 'muted' }, categories), reveals.map(([words, onclick]) => h('button', { type: 'button', class: 'small', onclick }, words)));

@@ -1,10 +1,10 @@
-// What is searched for, as the address says it, and the answer that was last shown.
+// The search that the address names, and the last answer.
 
 import { call } from './api.js';
 
 const LISTS = ['tag', 'folder', 'prop'];
 
-/** Only what the address says of a search. @param {URLSearchParams} query */
+/** Only the parameters of a search. @param {URLSearchParams} query */
 export function searchOf(query) {
   const kept = new URLSearchParams();
   for (const name of ['q', 'from', 'to', 'dates', 'vault', ...LISTS]) {
@@ -18,7 +18,7 @@ export function isEmpty(search) {
   return !search.get('q')?.trim() && !LISTS.some((name) => search.has(name));
 }
 
-/** As the tool takes it. @param {URLSearchParams} search @param {number} most */
+/** The arguments for the tool. @param {URLSearchParams} search @param {number} most */
 function asked(search, most) {
   const question = search.get('q')?.trim() || search.getAll('tag').join(' ') || search.getAll('folder').join(' ') || search.getAll('prop').join(' ');
   /** @type {Record<string, any>} */
@@ -41,7 +41,7 @@ export async function answerTo(search, signal) {
   return last.envelope;
 }
 
-/** Ask again next time, because notes have changed. */
+/** Forget the last answer, because notes have changed. */
 export function forget() {
   last = null;
 }

@@ -1,4 +1,4 @@
-// The one table of views: the first part of the address, its module and its stylesheet in css/.
+// The views by the first part of their address: the module, and the stylesheet in css/.
 
 /** @typedef {{load: () => Promise<any>, style?: string}} Row */
 

@@ -1,9 +1,9 @@
-// Who is here without a session: signs in with the code of a one-time link, or says how to get one.
+// The page without a session: signs in with the code of a one-time link, or shows how to get one.
 
 import { post } from './api.js';
 import { h, icon, replace } from './dom.js';
 
-/** Sign in with the code after `#`, which leaves the address bar first. */
+/** Sign in with the code after `#`, after removing it from the address bar. */
 export async function signIn() {
   const code = location.hash.slice(1);
   history.replaceState(null, '', '/signin');
@@ -17,7 +17,7 @@ export async function signIn() {
   }
 }
 
-/** Say how to get in. @param {string} problem */
+/** Show how to sign in. @param {string} problem */
 export function welcome(problem) {
   document.body.dataset.state = 'visitor';
   document.title = 'Sign in – obsidian-rag';

@@ -1,20 +1,19 @@
-"""The page's static files: read once, compressed once, cached for ever by their hash.
+"""The page's static files, which contain nothing private.
 
-Every file is served below `/s/HASH/`, with one hash for all files: a new version has new addresses,
-and imports between modules stay relative.
+Every file is served below `/s/HASH/`, with one hash for all files, so browsers may keep them for
+ever: a new version has new addresses, and imports between modules stay relative.
 """
 
-import gzip
 import hashlib
-from dataclasses import dataclass
-from functools import cached_property
+import os
 from pathlib import Path
 
-from starlette.datastructures import Headers
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-
-from obsidian_rag.transports.http.answers import Refusal
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 ROOT = Path(__file__).parents[1] / "page"
 # Paths that a person may see in the address bar; the page's script decides what to show.
@@ -33,7 +32,7 @@ VIEWS = frozenset(
         "welcome",
     }
 )
-ASSETS = "s"
+_FILES = "s"
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -58,85 +57,60 @@ _POLICY = "; ".join(
         "trusted-types app",
     )
 )
-PAGE_HEADERS = {
+_PAGE_HEADERS = {
     "Content-Security-Policy": _POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _FOR_EVER = "public, max-age=31536000, immutable"
-_MIN_COMPRESSED_BYTES = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
-    """A file, ready to be sent."""
+class PageFiles(StaticFiles):
+    """The files below `/s/HASH/`."""
 
-    content: bytes
-    compressed: bytes | None
-    media_type: str
-
-    @classmethod
-    def of(cls, content: bytes, suffix: str) -> "Asset":
-        """Create an asset, compressed if it is large enough."""
-        small = gzip.compress(content, 9, mtime=0) if len(content) > _MIN_COMPRESSED_BYTES else None
-        return cls(content, small, _TYPES[suffix])
-
-    def response(self, headers: Headers, caching: dict[str, str]) -> Response:
-        """The response, compressed if the client accepts it."""
-        sent = {**PAGE_HEADERS, **caching, "Vary": "Accept-Encoding"}
-        if self.compressed is not None and "gzip" in headers.get("accept-encoding", ""):
-            sent["Content-Encoding"] = "gzip"
-            return Response(self.compressed, headers=sent, media_type=self.media_type)
-        return Response(self.content, headers=sent, media_type=self.media_type)
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
+        """A file, or that the browser has it already."""
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        # Some systems have other types for these; browsers run scripts of the right type only.
+        response.headers["Content-Type"] = _TYPES.get(Path(full_path).suffix, "text/plain")
+        response.headers.update({**_PAGE_HEADERS, "Cache-Control": _FOR_EVER})
+        return response
 
 
-class Assets:
-    """All files of the page, by their path below it."""
+def page_routes() -> list[BaseRoute]:
+    """The routes of the HTML document and its files; the browser decides which view it shows."""
+    version = _hash_files()
+    document = (ROOT / "index.html").read_text("utf-8").replace("{base}", f"/{_FILES}/{version}")
+    headers = {**_PAGE_HEADERS, "ETag": f'"{version}"', "Cache-Control": "no-cache"}
 
-    @cached_property
-    def _contents(self) -> dict[str, bytes]:
-        return {
-            file.relative_to(ROOT).as_posix(): file.read_bytes()
-            for file in sorted(ROOT.rglob("*"))
-            if file.suffix in _TYPES
-        }
+    async def document_or_unchanged(request: Request) -> Response:
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        return Response(document, headers=headers, media_type="text/html")
 
-    @cached_property
-    def version(self) -> str:
-        """A hash of all files."""
-        found = hashlib.sha256()
-        for name, content in self._contents.items():
-            found.update(f"{name} {len(content)} ".encode() + content)
-        return found.hexdigest()[:16]
-
-    @cached_property
-    def _assets(self) -> dict[str, Asset]:
-        return {
-            name: Asset.of(content, Path(name).suffix) for name, content in self._contents.items()
-        }
-
-    @cached_property
-    def _shell(self) -> Asset:
-        base = f"/{ASSETS}/{self.version}"
-        text = self._contents["index.html"].decode().replace("{base}", base)
-        return Asset.of(text.encode(), ".html")
-
-    async def shell(self, request: Request) -> Response:
-        """The HTML document; the browser decides which view it shows."""
-        tag = f'"{self.version}"'
-        if request.headers.get("if-none-match") == tag:
-            return Response(status_code=304, headers={**PAGE_HEADERS, "ETag": tag})
-        return self._shell.response(request.headers, {"ETag": tag, "Cache-Control": "no-cache"})
-
-    async def file(self, request: Request) -> Response:
-        """One of the page's files."""
-        asset = self._assets.get(request.path_params["name"])
-        if asset is None or request.path_params["version"] != self.version:
-            raise Refusal(404, "There is no such file of the page.", "Reload the page.")
-        return asset.response(request.headers, {"Cache-Control": _FOR_EVER})
+    return [
+        Mount(f"/{_FILES}/{version}", GZipMiddleware(PageFiles(directory=ROOT))),
+        *(Route(f"/{view}", document_or_unchanged) for view in sorted(VIEWS)),
+        Route("/note/{path:path}", document_or_unchanged),
+    ]
 
 
 def is_page_path(path: str) -> bool:
-    """Whether a path is of the page's own files, which hold nothing private."""
+    """Whether a path is of the page's own files, which contain nothing private."""
     first = path.removeprefix("/").partition("/")[0]
-    return path == "/" or (bool(first) and (first == ASSETS or first in VIEWS))
+    return path == "/" or (bool(first) and (first == _FILES or first in VIEWS))
+
+
+def _hash_files() -> str:
+    found = hashlib.sha256()
+    for file in sorted(ROOT.rglob("*")):
+        if file.is_file():
+            content = file.read_bytes()
+            found.update(f"{file.relative_to(ROOT).as_posix()} {len(content)} ".encode() + content)
+    return found.hexdigest()[:16]

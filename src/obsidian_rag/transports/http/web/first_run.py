@@ -1,7 +1,7 @@
 """The door for the first run: without an engine, until a vault is chosen.
 
 GET  /page/start                  no vaults yet
-GET  /page/welcome                the vaults that Obsidian knows
+GET  /page/welcome                the vaults in Obsidian's list
 POST /page/welcome {path, replace}    choose a folder; then the daemon starts
 """
 
@@ -17,10 +17,10 @@ from obsidian_rag.config import existing_folder
 from obsidian_rag.engine import Bus, accept_replacement, offered_vaults, replaced_vault
 from obsidian_rag.errors import ConfigInvalid, InvalidArgument, ObsidianRagError
 from obsidian_rag.tools import Envelope, failure, success
-from obsidian_rag.transports.http.answers import answer, status_of
-from obsidian_rag.transports.http.body import BodyLimits, read_object
-from obsidian_rag.transports.http.guarded import GuardedDoor
-from obsidian_rag.transports.http.web.routes import SignIn, shell_routes
+from obsidian_rag.transports.http.app import GuardedDoor
+from obsidian_rag.transports.http.messages import BodyLimits, answer, answer_envelope, read_object
+from obsidian_rag.transports.http.web.assets import page_routes
+from obsidian_rag.transports.http.web.routes import SignIn
 
 _LIMITS = BodyLimits(16 * 1024, 10.0)
 _NO_VAULT = "Choose one on the page (`obsidian-rag open`), or run `obsidian-rag init --vault …`."
@@ -41,7 +41,7 @@ class FirstRunDoor(GuardedDoor):
         self._config = settings
         self._on_chosen = on_chosen
         routes = [
-            *shell_routes(),
+            *page_routes(),
             *SignIn(self.sessions).routes(),
             Route("/page/start", self._start),
             Route("/page/welcome", self._offer),
@@ -50,7 +50,7 @@ class FirstRunDoor(GuardedDoor):
             Route("/events", self.streams),
             Route("/healthz", self._health),
         ]
-        self.answer_at(routes)
+        self.serve(routes)
 
     async def _start(self, _: Request) -> Response:
         error = _no_vault().body
@@ -67,7 +67,7 @@ class FirstRunDoor(GuardedDoor):
         envelope = await self.threads.run(choose, request.receive)
         if envelope["data"] is not None:
             self._on_chosen()
-        return answer(envelope, status_of(envelope))
+        return answer_envelope(envelope)
 
     def _save_vault(self, path: str, may_replace: bool) -> Envelope:
         try:
@@ -76,8 +76,7 @@ class FirstRunDoor(GuardedDoor):
             return failure(error)
 
     async def _refuse(self, _: Request) -> Response:
-        refused = failure(_no_vault())
-        return answer(refused, status_of(refused))
+        return answer_envelope(failure(_no_vault()))
 
     async def _health(self, _: Request) -> Response:
         return answer({"status": "unavailable", "version": __version__})

@@ -9,7 +9,7 @@ GET /page/relation?note=&target=&rel=   the lines that adding a relation would c
 import contextlib
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
@@ -26,6 +26,7 @@ from obsidian_rag.tools import (
     note_view,
     relation_preview,
     success,
+    to_json,
 )
 from obsidian_rag.transports.http.web.markdown import MOST_CHARS, Embedded, Links, Renderer
 
@@ -64,7 +65,6 @@ def read_note(
     text, private = _markdown(view)
     links = _links(engine, vault, view, caller, sign)
     html = _renderer.html(text, links, state, private)
-    properties = {str(key): _to_json(value) for key, value in view.properties.items()}
     return success(
         {
             "path": note.path,
@@ -73,8 +73,8 @@ def read_note(
             "is_cut": len(view.text) > MOST_CHARS,
             "tags": view.tags,
             "date": view.date,
-            "properties": properties,
-            "outline": [asdict(heading) for heading in view.outline],
+            "properties": to_json(view.properties),
+            "outline": to_json(view.outline),
             "backlinks": [
                 {
                     "path": card.path,
@@ -85,7 +85,7 @@ def read_note(
                 for card in view.links.backlinks
             ],
             "link": view.link,
-            "private": [asdict(part) for part in view.private],
+            "private": to_json(view.private),
             "parse_error": note.parse_error if view.properties else None,
         }
     )
@@ -106,7 +106,7 @@ def read_file(engine: Engine, asked: Mapping[str, str], _: Caller) -> Response:
 def read_filters(engine: Engine, asked: Mapping[str, str], caller: Caller) -> Envelope:
     """Filters that match what was typed."""
     found = filter_choices(engine, asked.get("kind", ""), asked.get("typed", "")[:200], caller)
-    return success({"choices": [asdict(one) for one in found]})
+    return success({"choices": to_json(found)})
 
 
 def read_relation(engine: Engine, asked: Mapping[str, str], caller: Caller) -> Envelope:
@@ -168,14 +168,3 @@ def _links(
         return None
 
     return Links(note, file, embedded)
-
-
-def _to_json(value: object) -> object:
-    """A property as a JSON value."""
-    if isinstance(value, bool | int | float | str) or value is None:
-        return value
-    if isinstance(value, list | tuple):
-        return [_to_json(one) for one in value]
-    if isinstance(value, Mapping):
-        return {str(key): _to_json(one) for key, one in value.items()}
-    return str(value)

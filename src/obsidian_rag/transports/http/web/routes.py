@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from obsidian_rag import __version__, config
 from obsidian_rag.config import change_values, check_name, setting_choices
@@ -43,10 +43,15 @@ from obsidian_rag.tools import (
     sync_restore,
     sync_trash,
 )
-from obsidian_rag.transports.http.answers import Refusal, answer, status_of
-from obsidian_rag.transports.http.body import BodyLimits, read_object
+from obsidian_rag.transports.http.messages import (
+    BodyLimits,
+    Refusal,
+    answer,
+    answer_envelope,
+    read_object,
+)
 from obsidian_rag.transports.http.threads import Activity, ToolThreads
-from obsidian_rag.transports.http.web.assets import ASSETS, VIEWS, Assets
+from obsidian_rag.transports.http.web.assets import page_routes
 from obsidian_rag.transports.http.web.note import (
     read_file,
     read_filters,
@@ -125,7 +130,7 @@ def restore(engine: Engine, asked: Mapping[str, object]) -> Envelope:
     """Restore a file from the trash.
 
     Raises:
-        NotFound: the trash has it no more.
+        NotFound: it is no longer in the trash.
     """
     number = asked.get("id")
     if not isinstance(number, int):
@@ -154,8 +159,8 @@ def read_settings(engine: Engine, _: Mapping[str, str], __: Caller) -> Envelope:
         section = name.rpartition(".")[0]
         if section not in sections:
             kind = fields[section].annotation if section else None
-            told = {"name": section or "vault", "help": (kind.__doc__ or "") if kind else ""}
-            sections[section] = {**told, "settings": []}
+            help_text = (kind.__doc__ or "") if kind else ""
+            sections[section] = {"name": section or "vault", "help": help_text, "settings": []}
         sections[section]["settings"].append(_setting(engine, name, info.description or ""))
     file = str(engine.config.file)
     return success({"sections": list(sections.values()), "file": file})
@@ -205,9 +210,9 @@ def _consequences(engine: Engine, after: config.Config, changed: list[str]) -> I
             " (Health, Rebuild). Until then, search uses words only."
         )
     if restart := [name for name in changed if name in config.NEEDS_RESTART]:
-        yield f"{', '.join(restart)}: in effect after the daemon restarts."
+        yield f"{', '.join(restart)}: take effect after the daemon restarts."
     if hidden := [name for name in changed if name in engine.config.overrides]:
-        yield f"{', '.join(hidden)}: the environment of the daemon wins over the file."
+        yield f"{', '.join(hidden)}: the environment of the daemon overrides the file."
     if "vault_path" in changed and after.has_vault:
         roots = ", ".join(str(root) for root in after.vault_roots)
         yield f"vault_path: the index will be made of {roots}."
@@ -282,14 +287,14 @@ class WebPage:
     ) -> None:
         self._engine = engine
         self._sign_in = SignIn(sessions)
-        self._sign = sessions.signed
+        self._sign = sessions.sign
         self._threads = threads
         self._activity = activity
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[BaseRoute]:
         """The routes for the page, its data and its changes."""
         return [
-            *shell_routes(),
+            *page_routes(),
             *self._sign_in.routes(),
             *(Route(f"/page/{name}", self._reader(read)) for name, read in READS.items()),
             Route("/page/note", self._reader(partial(read_note, sign=self._sign))),
@@ -322,9 +327,7 @@ class WebPage:
                     found = work()
             except ObsidianRagError as error:
                 found = failure(error)
-            if isinstance(found, Response):
-                return found
-            return answer(found, status_of(found))
+            return found if isinstance(found, Response) else answer_envelope(found)
 
         with self._activity:
             return await self._threads.run(respond, request.receive)
@@ -364,16 +367,3 @@ class SignIn:
     async def _link(self, request: Request) -> Response:
         link = f"http://{request.headers['host']}/signin#{self._sessions.new_code()}"
         return answer(success({"url": link}))
-
-
-def shell_routes() -> list[Route]:
-    """The routes of the HTML document and its files."""
-    assets = Assets()
-    return [
-        Route(f"/{ASSETS}/{{version}}/{{name:path}}", assets.file),
-        *(Route(f"/{view}", assets.shell) for view in sorted(VIEWS)),
-        Route("/note/{path:path}", assets.shell),
-    ]
-
-
-__all__ = ["CHANGES", "READS", "SignIn", "WebPage", "shell_routes"]

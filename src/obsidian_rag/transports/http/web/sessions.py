@@ -83,7 +83,7 @@ class Sessions:
             self._save()
         return f"{self.cookie}=; Max-Age=0; {_ATTRIBUTES}"
 
-    def knows(self, headers: Headers, path: str, query: str) -> bool:
+    def is_signed_in(self, headers: Headers, path: str, query: str) -> bool:
         """Whether a request has both halves of a session."""
         until, proof = self._sessions.get(_hash(self._cookie_value(headers)), (0.0, ""))
         if until <= self._clock():
@@ -96,7 +96,7 @@ class Sessions:
             return secrets.compare_digest(self._signature(asked), key.encode())
         return secrets.compare_digest(_hash(shown), proof)
 
-    def signed(self, query: str) -> str:
+    def sign(self, query: str) -> str:
         """Sign the query of a file's address, so that the cookie alone is enough to get it."""
         return f"{query}&{_KEY}={self._signature(query).decode()}"
 

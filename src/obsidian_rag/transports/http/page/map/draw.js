@@ -1,5 +1,5 @@
-// Draws a map on a canvas. While it moves, a picture larger than the view is moved; the whole is
-// drawn anew when it rests (30,000 lines take a tenth of a second).
+// Draws a map on a canvas. While it moves, a picture larger than the view is moved; the map is
+// redrawn when it rests (30,000 lines take a tenth of a second).
 
 import { LIKENESS, LINK, RELATION } from './graph.js';
 
@@ -84,7 +84,7 @@ export class Drawing {
     this.redraw();
   }
 
-  /** Draw all of it anew. */
+  /** Redraw everything. */
   redraw() {
     this.drawnFor = null;
     this.show();
@@ -111,12 +111,12 @@ export class Drawing {
     this.show();
   }
 
-  /** Where on the map a point of the view is. @param {number} px @param {number} py */
+  /** The point on the map of a point in the view. @param {number} px @param {number} py */
   place(px, py) {
     return { x: this.camera.x + (px - this.width / 2) / this.camera.zoom, y: this.camera.y + (py - this.height / 2) / this.camera.zoom };
   }
 
-  /** Where in the view a note is. @param {number} note */
+  /** The point in the view of a note. @param {number} note */
   seen(note) {
     return { x: (this.graph.x[note] - this.camera.x) * this.camera.zoom + this.width / 2, y: (this.graph.y[note] - this.camera.y) * this.camera.zoom + this.height / 2 };
   }
@@ -176,7 +176,7 @@ export class Drawing {
     return Math.abs(from.x - this.camera.x) <= half(this.width) + 1e-6 && Math.abs(from.y - this.camera.y) <= half(this.height) + 1e-6;
   }
 
-  /** Notes that stand out, and of which note the lines. */
+  /** The notes that stand out, and the note whose lines do. */
   #focus() {
     const middle = this.hovered >= 0 ? this.hovered : this.chosen;
     if (middle >= 0) {
@@ -203,7 +203,7 @@ export class Drawing {
     if (!isQuick) this.#paintNames(c, view, Array.from(this.graph.byDegree), width, height);
   }
 
-  /** Where each note lies in a picture, and whether it is inside. @param {number} width @param {number} height */
+  /** The position of each note in a picture, and whether it is inside. @param {number} width @param {number} height */
   #positions(width, height) {
     const { graph, camera } = this;
     const x = new Float32Array(graph.count);
@@ -228,7 +228,7 @@ export class Drawing {
       for (let tie = from; tie < to; tie += step) {
         const left = pairs[2 * tie];
         const right = pairs[2 * tie + 1];
-        // Long lines that only pass through cost most and say least.
+        // Long lines that only pass through cost the most time and are the least useful.
         if (!view.inside[left] && !view.inside[right]) continue;
         c.moveTo(view.x[left], view.y[left]);
         c.lineTo(view.x[right], view.y[right]);
@@ -268,7 +268,7 @@ export class Drawing {
     }
   }
 
-  /** Names that do not overlap, those of the first notes first. @param {Context} c @param {Seen} view @param {number[]} notes @param {number} width @param {number} height @param {number} [most] */
+  /** Draw names that do not overlap; those of the first notes win. @param {Context} c @param {Seen} view @param {number[]} notes @param {number} width @param {number} height @param {number} [most] */
   #paintNames(c, view, notes, width, height, most = this.#mostNames()) {
     /** @type {[number, number, number, number][]} */
     const taken = [];
@@ -296,7 +296,7 @@ export class Drawing {
     }
   }
 
-  /** How many names there may be: few from afar. */
+  /** How many names to draw: fewer when zoomed out. */
   #mostNames() {
     const closer = this.camera.zoom / this.fitted;
     return Math.min(Math.round(22 * closer * LARGER * LARGER), MOST_LABELS * LARGER);

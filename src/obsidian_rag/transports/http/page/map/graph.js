@@ -1,4 +1,4 @@
-// The notes of a map and their ties, as `/page/map` tells them (its bytes: relations/map.py).
+// The notes of a map and their ties, decoded from `/page/map` (format: relations/map.py).
 
 export const RELATION = 0;
 export const LINK = 1;
@@ -77,7 +77,7 @@ export class Graph {
     return this.paths.findIndex((one, at) => one === path && (!vault || this.vaultOf(at) === vault));
   }
 
-  /** Notes whose name or path holds every word, the most tied first. @param {string} text @returns {number[]} */
+  /** Notes whose name or path contains every word, the most tied first. @param {string} text @returns {number[]} */
   search(text) {
     const words = text.toLocaleLowerCase().split(/\s+/).filter(Boolean);
     if (!words.length) return [];
@@ -87,7 +87,7 @@ export class Graph {
     });
   }
 
-  /** The corners of all that is drawn. */
+  /** The corners of the whole map. */
   box() {
     if (!this.count) return { left: 0, top: 0, right: 1, bottom: 1 };
     const box = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
@@ -107,7 +107,7 @@ export function nameOf(path) {
 }
 
 /**
- * Which colour each note has: the largest groups have one each, the rest the last.
+ * The colour of each note: the largest groups have one each, the rest share the last.
  * @typedef {{of: Uint8Array, names: string[], sizes: number[]}} Colours
  */
 export const MOST_COLOURS = 9;
@@ -131,7 +131,7 @@ export function colours(graph, by, vaultNames) {
   return { of, names, sizes: counts };
 }
 
-/** Of each note the tag that most notes have. @param {Graph} graph @returns {string[]} */
+/** For each note, its most common tag. @param {Graph} graph @returns {string[]} */
 function tagGroups(graph) {
   const sizes = new Uint32Array(graph.tags.length);
   for (const some of graph.tag) for (const tag of some) sizes[tag]++;

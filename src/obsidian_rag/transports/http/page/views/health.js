@@ -1,4 +1,4 @@
-// Health: what state the index is in and why, what is being done, and what was done.
+// Health: the state of the index and why, the work under way, and the last syncs.
 
 import { call, newOrder, post } from '../api.js';
 import { coded, count, dialog, failed, h, plural, replace, time, toast, waiting } from '../dom.js';
@@ -8,20 +8,20 @@ import { listen } from '../events.js';
 
 const STATES = /** @type {Record<string, string>} */ ({ healthy: 'Healthy', degraded: 'Degraded', unavailable: 'Not available' });
 const PHASES = /** @type {Record<string, string>} */ ({
-  scanning: 'Looking through the vault', hashing: 'Comparing files', parsing: 'Reading notes', embedding: 'Making vectors', storing: 'Storing', optimising: 'Tidying up', relating: 'Relating notes', meaning: 'Adding meaning vectors',
+  scanning: 'Scanning the vault', hashing: 'Comparing files', parsing: 'Reading notes', embedding: 'Making vectors', storing: 'Storing', optimising: 'Tidying up', relating: 'Relating notes', meaning: 'Adding meaning vectors',
 });
 const MODES = /** @type {Record<string, string>} */ ({ sync: 'Sync', full: 'Full index', reindex: 'Reindex' });
 const REFRESH_MS = 400;
 const MOST_FILES = 100;
 
-/** Seconds as people say them. @param {number} seconds */
+/** A rounded duration. @param {number} seconds */
 export function duration(seconds) {
   if (seconds < 60) return `${Math.max(1, Math.round(seconds))} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   return `${(seconds / 3600).toFixed(1)} h`;
 }
 
-/** One line of work: what, a bar that never goes back, how far, how long still. */
+/** One task: its name, a bar that never goes back, the progress, and the time left. */
 export class ProgressLine {
   /** @param {string} words */
   constructor(words) {
@@ -36,29 +36,29 @@ export class ProgressLine {
     this.begun = { at: Date.now(), current: 0 };
   }
 
-  /** @param {{phase: string, current: number, total: number, seconds_left?: number | null, unit: string}} told */
-  update(told) {
-    const words = PHASES[told.phase] ?? told.phase;
+  /** @param {{phase: string, current: number, total: number, seconds_left?: number | null, unit: string}} progress */
+  update(progress) {
+    const words = PHASES[progress.phase] ?? progress.phase;
     if (words !== this.phase) {
       this.phase = words;
       this.share = 0;
-      this.begun = { at: Date.now(), current: told.current };
+      this.begun = { at: Date.now(), current: progress.current };
       this.words.textContent = words;
       this.track.setAttribute('aria-label', words);
     }
-    this.share = Math.max(this.share, told.total ? Math.min(told.current / told.total, 1) : 0);
+    this.share = Math.max(this.share, progress.total ? Math.min(progress.current / progress.total, 1) : 0);
     this.bar.style.width = `${100 * this.share}%`;
     this.track.setAttribute('aria-valuenow', String(Math.round(100 * this.share)));
-    const left = told.seconds_left ?? this.#left(told);
-    const far = told.total ? `${count(told.current)} of ${count(told.total)} ${told.unit}` : '';
+    const left = progress.seconds_left ?? this.#left(progress);
+    const far = progress.total ? `${count(progress.current)} of ${count(progress.total)} ${progress.unit}` : '';
     this.far.textContent = [far, left ? `${duration(left)} left` : ''].filter(Boolean).join(' · ');
   }
 
-  /** @param {{current: number, total: number}} told */
-  #left(told) {
+  /** @param {{current: number, total: number}} progress */
+  #left(progress) {
     const seconds = (Date.now() - this.begun.at) / 1000;
-    const done = told.current - this.begun.current;
-    return seconds > 2 && done > 0 ? ((told.total - told.current) * seconds) / done : 0;
+    const done = progress.current - this.begun.current;
+    return seconds > 2 && done > 0 ? ((progress.total - progress.current) * seconds) / done : 0;
   }
 }
 
@@ -86,7 +86,7 @@ class HealthView {
 
   async load() {
     const isNews = this.order();
-    const stop = waiting(this.head, 'Looking at the index …', this.context.signal);
+    const stop = waiting(this.head, 'Checking the index …', this.context.signal);
     try {
       const { data, status, error } = await call('status', {}, { signal: this.context.signal });
       stop();
@@ -131,21 +131,21 @@ class HealthView {
       ...(data.livesync ? [['LiveSync', data.livesync.message]] : []),
       ['Embedder', h('code', {}, data.embedder)],
       ['Meaning vectors', meaning ? `${count(meaning.done)} of ${count(meaning.total)} passages, ${meaning.model}` : h('span', {}, 'no model; ', h('code', {}, 'obsidian-rag model get minilm'), ' adds one')],
-      ['Related notes', relations ? h('span', {}, plural(relations.notes, 'note'), ', updated ', time(relations.updated_at)) : 'not made yet'],
+      ['Related notes', relations ? h('span', {}, plural(relations.notes, 'note'), ', updated ', time(relations.updated_at)) : 'none yet'],
     ]);
     replace(this.facts, h('dl', { class: 'facts' }, rows.flatMap(([name, value]) => [h('dt', { class: 'muted' }, name), h('dd', {}, value)])));
   }
 
   // Work
 
-  /** @param {any} told */
-  onJob(told) {
+  /** @param {any} progress */
+  onJob(progress) {
     if (!this.job) {
-      this.job = new ProgressLine(PHASES[told.phase] ?? 'Working');
+      this.job = new ProgressLine(PHASES[progress.phase] ?? 'Working');
       this.job.actions.append(h('button', { type: 'button', class: 'bare', onclick: () => this.cancel() }, 'Stop'));
       this.work.prepend(this.job.element);
     }
-    this.job.update({ ...told, unit: 'files' });
+    this.job.update({ ...progress, unit: 'files' });
   }
 
   endJob() {
@@ -153,10 +153,10 @@ class HealthView {
     this.job = null;
   }
 
-  /** @param {any} told */
-  showMeaning(told) {
-    const isDone = !told || told.done >= told.total;
-    if (isDone && !told?.trouble) {
+  /** @param {any} progress */
+  showMeaning(progress) {
+    const isDone = !progress || progress.done >= progress.total;
+    if (isDone && !progress?.trouble) {
       this.meaning?.element.remove();
       this.meaning = null;
       return;
@@ -165,10 +165,10 @@ class HealthView {
       this.meaning = new ProgressLine('Adding meaning vectors');
       this.work.append(this.meaning.element);
     }
-    this.meaning.update({ phase: 'meaning', current: told.done, total: told.total, seconds_left: told.seconds_left ?? 0, unit: 'passages' });
-    if (told.is_paused) this.meaning.far.textContent += ' · paused';
-    if (told.trouble) this.meaning.far.textContent += ` · ${told.trouble}`;
-    replace(this.meaning.actions, h('button', { type: 'button', class: 'bare', onclick: () => this.pause(!told.is_paused) }, told.is_paused ? 'Resume' : 'Pause'));
+    this.meaning.update({ phase: 'meaning', current: progress.done, total: progress.total, seconds_left: progress.seconds_left ?? 0, unit: 'passages' });
+    if (progress.is_paused) this.meaning.far.textContent += ' · paused';
+    if (progress.trouble) this.meaning.far.textContent += ` · ${progress.trouble}`;
+    replace(this.meaning.actions, h('button', { type: 'button', class: 'bare', onclick: () => this.pause(!progress.is_paused) }, progress.is_paused ? 'Resume' : 'Pause'));
   }
 
   /** @param {string} mode */
@@ -207,9 +207,9 @@ class HealthView {
     this.later();
   }
 
-  // What was done
+  // Last syncs
 
-  /** Left as it is while nothing is new: somebody may be looking at one bar. @param {any[]} recent */
+  /** Redrawn only when it changes: the user may be looking at one bar. @param {any[]} recent */
   showChart(recent) {
     const drawn = JSON.stringify(recent);
     if (drawn === this.drawn) return;
@@ -220,10 +220,10 @@ class HealthView {
     const bars = recent.map((one) => {
       const words = syncWords(one);
       const height = 4 + 44 * Math.sqrt((one.duration_ms ?? longest / 4) / longest);
-      return h('li', {}, h('button', { type: 'button', class: 'bare sync-bar', title: words, 'aria-label': words, onclick: () => replace(told, words), onfocus: () => replace(told, words), onmouseenter: () => replace(told, words) }, h('i', { class: one.status, style: { height: `${height}px` } })));
+      return h('li', {}, h('button', { type: 'button', class: 'bare sync-bar', title: words, 'aria-label': words, onclick: () => replace(caption, words), onfocus: () => replace(caption, words), onmouseenter: () => replace(caption, words) }, h('i', { class: one.status, style: { height: `${height}px` } })));
     });
-    const told = h('p', { class: 'muted small', 'aria-live': 'polite' }, syncWords(recent[recent.length - 1]));
-    replace(this.chart, h('h2', {}, 'Last syncs'), h('ol', { class: 'plain sync-bars' }, bars), told);
+    const caption = h('p', { class: 'muted small', 'aria-live': 'polite' }, syncWords(recent[recent.length - 1]));
+    replace(this.chart, h('h2', {}, 'Last syncs'), h('ol', { class: 'plain sync-bars' }, bars), caption);
     const again = [...this.chart.querySelectorAll('.sync-bar')].find((bar) => bar.getAttribute('aria-label') === looked);
     /** @type {HTMLElement | undefined} */ (again)?.focus();
   }
@@ -251,7 +251,7 @@ function syncWords(one) {
   const when = new Date(one.finished_at).toLocaleString();
   const took = one.duration_ms === undefined ? '' : one.duration_ms < 1000 ? `${one.duration_ms} ms` : duration(one.duration_ms / 1000);
   const changes = ['added', 'changed', 'removed', 'failed'].filter((name) => one[name]).map((name) => `${count(one[name])} ${name}`);
-  const how = one.status === 'failed' ? `failed${one.error ? ` (${one.error})` : ''}` : one.status === 'cancelled' ? 'stopped' : changes.join(', ') || 'nothing had changed';
+  const how = one.status === 'failed' ? `failed${one.error ? ` (${one.error})` : ''}` : one.status === 'cancelled' ? 'stopped' : changes.join(', ') || 'no changes';
   return [`${MODES[one.mode] ?? one.mode}, ${when}`, took, how].filter(Boolean).join(' · ');
 }
 
@@ -261,9 +261,9 @@ export const view = {
   async render(main, context) {
     const health = new HealthView(main, context);
     const ends = [
-      listen('progress', (told) => {
-        if (told.phase === 'meaning') health.showMeaning({ ...told, done: told.current });
-        else health.onJob(told);
+      listen('progress', (progress) => {
+        if (progress.phase === 'meaning') health.showMeaning({ ...progress, done: progress.current });
+        else health.onJob(progress);
       }),
       listen('job', () => health.later()),
       listen('health', () => health.later()),

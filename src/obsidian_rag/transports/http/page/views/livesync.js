@@ -1,4 +1,4 @@
-// LiveSync: whether the vault is in sync, what waits for a decision, and what can be brought back.
+// LiveSync: whether the vault is in sync, the conflicts, and the files that can be restored.
 
 import { call, get, newOrder, post } from '../api.js';
 import { coded, count, dialog, failed, h, plural, replace, state, time, toast, waiting } from '../dom.js';
@@ -35,7 +35,7 @@ class LivesyncView {
 
   async load() {
     const isNews = this.order.status();
-    const stop = waiting(this.head, 'Asking how sync is doing …', this.signal);
+    const stop = waiting(this.head, 'Checking the sync …', this.signal);
     try {
       const { data } = await call('obsidian_sync_status', {}, { signal: this.signal });
       stop();
@@ -61,7 +61,7 @@ class LivesyncView {
       ['In sync', `${plural(data.files, 'file')}${data.read_only ? ', changes are only received' : ''}`],
       ['Received', `${count(stats.pulled)} changed, ${count(stats.deleted_here)} deleted`],
       ['Sent', `${count(stats.pushed)} changed, ${count(stats.deleted_there)} deleted`],
-      ['Last change', stats.last_change_at ? time(stats.last_change_at) : 'none since it runs'],
+      ['Last change', stats.last_change_at ? time(stats.last_change_at) : 'none since it started'],
     ]);
     replace(this.head,
       h('p', { class: 'health-state' }, h('i', { class: 'dot', 'data-health': health }), h('strong', {}, coded(data.message))),
@@ -83,13 +83,13 @@ class LivesyncView {
     }
   }
 
-  /** A conflict that is open stays so: somebody is reading it. @param {any[]} some */
+  /** An open conflict stays open: the user is reading it. @param {any[]} some */
   showConflicts(some) {
     const before = this.rows;
     const rows = (this.rows = new Map(some.map((one) => [JSON.stringify(one), before.get(JSON.stringify(one)) ?? this.conflictRow(one)])));
     const isSame = some.length && [...before.keys()].join() === [...rows.keys()].join();
     if (isSame && this.conflicts.querySelector('.conflict-list')) return;
-    replace(this.conflicts, h('h2', {}, some.length ? `${plural(some.length, 'note')} changed in two places` : 'Conflicts'), some.length ? h('ul', { class: 'plain conflict-list' }, [...rows.values()]) : h('p', { class: 'muted' }, 'No note waits for a decision.'));
+    replace(this.conflicts, h('h2', {}, some.length ? `${plural(some.length, 'note')} changed in two places` : 'Conflicts'), some.length ? h('ul', { class: 'plain conflict-list' }, [...rows.values()]) : h('p', { class: 'muted' }, 'There are no conflicts.'));
   }
 
   /** @param {any} conflict */
@@ -137,7 +137,7 @@ class LivesyncView {
     const lines = data.rows.flatMap((/** @type {any} */ row) => [...row.ours, ...row.theirs]);
     const text = h('textarea', { rows: 16, class: 'merge', 'aria-label': 'Merged text', value: `${lines.join('\n')}\n` });
     const box = dialog('Merge both versions', [
-      h('p', { class: 'muted' }, 'The text has the lines of both versions. Change it until it is right.'),
+      h('p', { class: 'muted' }, 'This text has the lines of both versions. Edit it until it is right.'),
       text,
       h('div', { class: 'row end' },
         h('button', { type: 'button', onclick: () => box.close() }, 'Cancel'),
@@ -150,11 +150,11 @@ class LivesyncView {
     try {
       const { data, error } = await post('conflicts/resolve', { path, keep, ...(text === undefined ? {} : { text }) });
       const beside = data.kept_as.length ? `; the other version is ${data.kept_as.join(', ')}` : '';
-      toast(error ? `${path} is settled here and goes over with the next sync` : `${path} is settled${beside}`);
+      toast(error ? `${path} is resolved here, and sent with the next sync` : `${path} is resolved${beside}`);
     } catch (error) {
       toast(/** @type {Error} */ (error).message);
     }
-    this.rows = new Map(); // what was read of the others may be old by now
+    this.rows = new Map(); // the other conflicts may have changed, too
     await this.load();
   }
 
@@ -178,7 +178,7 @@ class LivesyncView {
   async restore(file) {
     try {
       const { data } = await post('trash/restore', { id: file.id });
-      toast(data.path === data.was ? `${data.path} is back` : `It is back as ${data.path}`);
+      toast(data.path === data.was ? `${data.path} is restored` : `Restored as ${data.path}`);
     } catch (error) {
       toast(/** @type {Error} */ (error).message);
     }
@@ -198,7 +198,7 @@ function sideBySide(rows, ours, theirs) {
   return h('div', { class: 'sides-scroll' }, h('div', { class: 'sides' }, sideHead(ours, 0), sideHead(theirs, 1), lines));
 }
 
-/** Lines that are alike, the middle of many left out. @param {string[]} lines */
+/** Lines that are equal, without the middle of a long run. @param {string[]} lines */
 function same(lines) {
   const isLong = lines.length > 2 * FOLDED_LINES + 2;
   const shown = isLong ? [...lines.slice(0, FOLDED_LINES), null, ...lines.slice(-FOLDED_LINES)] : lines;

@@ -11,7 +11,7 @@ import { isScreened } from '../screen.js';
 
 /** @typedef {import('../router.js').Context} Context */
 
-const KINDS = /** @type {[number, string][]} */ ([[RELATION, 'Relations'], [LINK, 'Links'], [LIKENESS, 'Alike']]);
+const KINDS = /** @type {[number, string][]} */ ([[RELATION, 'Relations'], [LINK, 'Links'], [LIKENESS, 'Similar']]);
 const MOST_LISTED = 60;
 const SHEET_PX = 340;
 const CAMERA = 'map-camera';
@@ -40,7 +40,7 @@ class MapView {
     this.by = h('select', { 'aria-label': 'Colour by', onchange: () => this.recolour() });
     this.legend = h('ul', { class: 'plain map-legend', 'aria-label': 'Colours' });
     this.sheet = h('aside', { class: 'map-sheet', 'aria-label': 'Chosen note', hidden: true });
-    this.told = h('p', { class: 'map-told small muted' });
+    this.summary = h('p', { class: 'map-told small muted' });
     const tools = h('div', { class: 'map-tools' },
       h('div', { class: 'map-search' }, this.field, this.found),
       h('label', { class: 'row small muted' }, 'Colour by', this.by),
@@ -49,7 +49,7 @@ class MapView {
       iconButton('plus', 'Zoom in', () => this.drawing.zoom(1.5)),
       h('button', { type: 'button', class: 'icon bare', title: 'Zoom out', 'aria-label': 'Zoom out', onclick: () => this.drawing.zoom(1 / 1.5) }, '−'),
       h('button', { type: 'button', class: 'bare', title: 'Show everything (f)', onclick: () => this.fit() }, 'Fit'));
-    this.box = h('div', { class: 'map' }, h('h1', { class: 'unseen' }, this.note ? 'Map around a note' : 'Map'), this.canvas, tools, zooms, h('div', { class: 'map-foot' }, this.legend, this.told), this.sheet);
+    this.box = h('div', { class: 'map' }, h('h1', { class: 'unseen' }, this.note ? 'Map around a note' : 'Map'), this.canvas, tools, zooms, h('div', { class: 'map-foot' }, this.legend, this.summary), this.sheet);
     replace(main, this.box);
     this.drawing = new Drawing(this.canvas, this.theme(), graph, context.signal);
     this.offerColours();
@@ -68,7 +68,7 @@ class MapView {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.retheme(), { signal });
     this.point();
     onKey(signal, (event) => this.key(event));
-    this.tell();
+    this.summarise();
     const chosen = this.note ?? this.context.query.get('at');
     if (chosen) this.choose(graph.find(chosen, this.vault), { isQuiet: true });
     if (this.note) this.fit({ isKept: false });
@@ -119,7 +119,7 @@ class MapView {
     return found;
   }
 
-  /** Dim all but one group; again, and all are back. @param {number} group @param {HTMLElement} button */
+  /** Dim all groups but one, or show all again. @param {number} group @param {HTMLElement} button */
   markGroup(group, button) {
     const isOn = button.getAttribute('aria-pressed') === 'true';
     for (const one of this.legend.querySelectorAll('button')) one.setAttribute('aria-pressed', 'false');
@@ -136,11 +136,11 @@ class MapView {
     this.drawing.show();
   }
 
-  tell() {
+  summarise() {
     const { graph } = this;
-    const [relations, links, alike] = [graph.ends[0], graph.ends[1] - graph.ends[0], graph.ends[2] - graph.ends[1]];
-    const parts = [plural(graph.count, 'note'), links && plural(links, 'link'), relations && plural(relations, 'relation'), alike && `${count(alike)} alike`];
-    replace(this.told, parts.filter(Boolean).join(' · '), graph.isSettled ? '' : ' · being laid out');
+    const [relations, links, similar] = [graph.ends[0], graph.ends[1] - graph.ends[0], graph.ends[2] - graph.ends[1]];
+    const parts = [plural(graph.count, 'note'), links && plural(links, 'link'), relations && plural(relations, 'relation'), similar && `${count(similar)} similar`];
+    replace(this.summary, parts.filter(Boolean).join(' · '), graph.isSettled ? '' : ' · being laid out');
   }
 
   // Search
@@ -230,7 +230,7 @@ class MapView {
     this.drawing.show();
   }
 
-  /** Bring a note into the middle of what the sheet leaves free. @param {number} at */
+  /** Centre a note in the part that the sheet does not cover. @param {number} at */
   centre(at) {
     const { drawing } = this;
     const isNarrow = drawing.width < 640;
@@ -287,7 +287,7 @@ class MapView {
       const kept = JSON.parse(localStorage.getItem(CAMERA) ?? 'null');
       if (kept?.of === this.context.start.vaults[0]?.path && [kept.x, kept.y, kept.zoom].every(Number.isFinite)) this.drawing.camera = { x: kept.x, y: kept.y, zoom: kept.zoom };
     } catch {
-      // What is kept there is not ours.
+      // The stored value is not ours.
     }
     this.drawing.redraw();
   }
@@ -352,14 +352,14 @@ class MapView {
     }, { signal, passive: false });
   }
 
-  /** Take up a newer layout, with all that is chosen as it was. @param {Graph} graph */
+  /** Show a newer layout, and keep what is chosen. @param {Graph} graph */
   renew(graph) {
     const chosen = this.drawing.chosen >= 0 ? this.graph.paths[this.drawing.chosen] : null;
     this.graph = this.drawing.graph = graph;
     this.hover(-1);
     this.drawing.chosen = -1;
     this.recolour();
-    this.tell();
+    this.summarise();
     if (this.field.value) this.find();
     if (chosen) {
       const at = graph.find(chosen);
@@ -393,7 +393,7 @@ function follow(map) {
         if (!isNews()) return;
         if (graph.version !== map.graph.version || graph.isSettled !== map.graph.isSettled) map.renew(graph);
       } catch {
-        // The map stays as it is; the next event asks again.
+        // Keep the map; the next event loads it again.
       }
     }, wait);
   };
@@ -425,7 +425,7 @@ export const view = {
       clearTimeout(timer);
     }
     if (!graph.count) {
-      replace(main, h('div', { class: 'column' }, h('h1', {}, 'Map'), state('There is nothing to draw yet.', 'Notes appear here once they are indexed.', [h('a', { class: 'button', href: '/health' }, 'See how far it is')])));
+      replace(main, h('div', { class: 'column' }, h('h1', {}, 'Map'), state('There is nothing to draw yet.', 'Notes appear here once they are indexed.', [h('a', { class: 'button', href: '/health' }, 'See the progress')])));
       return;
     }
     const map = new MapView(main, context, graph);

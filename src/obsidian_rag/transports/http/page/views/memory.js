@@ -1,4 +1,4 @@
-// Memory: the facts that were asked to be remembered, each with the note it is from.
+// Memory: the remembered facts, each with the note it is from.
 
 import { call, get, isAborted, post } from '../api.js';
 import { dialog, failed, h, plural, replace, state, time, toast, waiting } from '../dom.js';

@@ -1,4 +1,4 @@
-// An address that shows nothing.
+// The view for unknown addresses.
 
 import { h, replace, state } from '../dom.js';
 

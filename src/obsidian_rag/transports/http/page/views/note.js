@@ -1,4 +1,4 @@
-// A note to read, with what belongs to it. The list it was found in stays beside it.
+// A note with its outline, backlinks and related notes. The list it was found in stays beside it.
 
 import { get, isAborted } from '../api.js';
 import { failed, h, icon, iconButton, replace, setSanitised, state, waiting } from '../dom.js';
@@ -20,7 +20,7 @@ class Reader {
     this.vault = context.path[0] ?? '';
     this.path = context.path.slice(1).join('/');
     this.search = searchOf(context.query);
-    /** First lines of private parts that are shown in spite of the privacy screen, or all. @type {number[] | 'all'} */
+    /** The first lines of private parts shown despite the privacy screen, or all. @type {number[] | 'all'} */
     this.revealed = [];
     this.list = h('div', { class: 'found' });
     this.article = h('article', { class: 'note', 'aria-label': 'Note' });
@@ -84,7 +84,7 @@ class Reader {
     const about = [
       facts,
       note.parse_error && h('p', { class: 'small muted' }, `Its properties cannot be read: ${note.parse_error}`),
-      properties.length > 0 && h('details', { class: 'properties small' }, h('summary', {}, `Properties (${properties.length})`), h('dl', {}, properties.map(([name, value]) => [h('dt', {}, name), h('dd', { dir: 'auto' }, told(value))]).flat())),
+      properties.length > 0 && h('details', { class: 'properties small' }, h('summary', {}, `Properties (${properties.length})`), h('dl', {}, properties.map(([name, value]) => [h('dt', {}, name), h('dd', { dir: 'auto' }, textOf(value))]).flat())),
     ].filter(Boolean);
     if (hasTitle && first) first.after(.../** @type {Node[]} */ (about));
     replace(this.article, !hasTitle && [h('h1', { class: 'note-title', dir: 'auto' }, note.title), ...about], body);
@@ -92,7 +92,7 @@ class Reader {
     if (!body.textContent?.trim() && !body.querySelector('img, audio, .screened')) replace(body, h('p', { class: 'muted' }, 'This note is empty.'));
   }
 
-  /** How to see what the privacy screen hides in a place. @param {Element} place @returns {[string, () => void][]} */
+  /** The buttons that show what the privacy screen hides in a place. @param {Element} place @returns {[string, () => void][]} */
   reveals(place) {
     const line = Number(place.getAttribute('data-line'));
     const show = (/** @type {number[] | 'all'} */ revealed) => () => {
@@ -100,7 +100,7 @@ class Reader {
       this.load();
     };
     const known = this.revealed === 'all' ? [] : this.revealed;
-    // The lines of a note that is shown within this one are its own.
+    // An embedded note has its own line numbers.
     return [...(place.closest('.embed') ? [] : [/** @type {[string, () => void]} */ (['Show this one', show([...known, line])])]), ['Show this note', show('all')]];
   }
 
@@ -115,7 +115,7 @@ class Reader {
     replace(this.aside, close, related, backlinks, outline);
   }
 
-  /** Show what is beside the note, where it has no room of its own. @param {boolean} [isOpen] */
+  /** On narrow screens, show or hide what is otherwise beside the note. @param {boolean} [isOpen] */
   sheet(isOpen = !this.aside.classList.contains('open')) {
     this.aside.classList.toggle('open', isOpen);
     if (isOpen) /** @type {HTMLElement | null} */ (this.aside.querySelector('button, a'))?.focus();
@@ -143,7 +143,7 @@ class Reader {
   }
 }
 
-/** The smallest blocks that stand on some lines. @param {Element} body @param {number} first @param {number} last */
+/** The smallest blocks on some lines. @param {Element} body @param {number} first @param {number} last */
 function blocksAt(body, first, last) {
   const blocks = [...body.querySelectorAll('[data-line]')].filter((block) => !block.closest('.embed'));
   const inside = blocks.filter((block) => Number(block.getAttribute('data-line')) <= last && Number(block.getAttribute('data-end')) >= first && !block.matches('thead, tbody, tr'));
@@ -156,7 +156,7 @@ function headed(body, name) {
   return [...body.querySelectorAll('h1, h2, h3, h4, h5, h6')].filter((head) => head.textContent?.trim().toLowerCase() === wanted).slice(0, 1);
 }
 
-/** Links to elsewhere open in a tab of their own and name the real host. @param {HTMLAnchorElement} link */
+/** Make links to other sites open in a new tab and name the real host. @param {HTMLAnchorElement} link */
 function finish(link) {
   if (link.origin === location.origin && !link.pathname.startsWith('/page/')) return;
   if (link.protocol === 'obsidian:') return;
@@ -166,8 +166,8 @@ function finish(link) {
 }
 
 /** @param {unknown} value @returns {string} */
-function told(value) {
-  if (Array.isArray(value)) return value.map(told).join(', ');
+function textOf(value) {
+  if (Array.isArray(value)) return value.map(textOf).join(', ');
   return value !== null && typeof value === 'object' ? JSON.stringify(value) : String(value ?? '');
 }
 

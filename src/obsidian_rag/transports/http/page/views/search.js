@@ -1,4 +1,4 @@
-// Search as you type: the answer to the last letters only, filters as chips, every hit explained.
+// Search as you type: only the latest answer is shown, filters are chips, every hit is explained.
 
 import { get, isAborted } from '../api.js';
 import { failed, h, icon, plural, replace, say, state } from '../dom.js';
@@ -56,7 +56,7 @@ class Search {
     this.timer = window.setTimeout(() => this.change('q', this.field.value), PAUSE_MS);
   }
 
-  /** Change a part of what is searched for, and ask. @param {string} name @param {string | string[]} value */
+  /** Change one parameter of the search, and run it. @param {string} name @param {string | string[]} value */
   change(name, value) {
     this.search.delete(name);
     for (const one of [value].flat()) if (one) this.search.append(name, one);
@@ -126,7 +126,7 @@ class Search {
       const { choices } = (await get('filters', { kind: 'tag' }, { signal: this.context.signal })).data;
       replace(tags, choices.map((/** @type {any} */ tag) => h('a', { class: 'chip', href: `/search?tag=${encodeURIComponent(tag.value)}` }, `#${tag.value}`)));
     } catch {
-      // Tags are only an offer.
+      // The tags are optional.
     }
   }
 
@@ -160,7 +160,7 @@ function chip(text, label, remove, kind = 'on') {
   return h('button', { type: 'button', class: `chip ${kind}`, 'aria-label': label, title: label, onclick: remove }, text, icon('close'));
 }
 
-/** A span of days as short as it can be said. @param {string | null} from @param {string | null} to */
+/** A span of days, as short as possible. @param {string | null} from @param {string | null} to */
 function span(from, to) {
   if (!from || !to) return from ? `since ${from}` : `until ${to}`;
   if (from.endsWith('-01-01') && to === `${from.slice(0, 4)}-12-31`) return from.slice(0, 4);

@@ -1,4 +1,4 @@
-// The settings, each with its help. What a change means is said before it is saved.
+// The settings, each with its help. The consequences of a change are shown before it is saved.
 
 import { get, isAborted, post } from '../api.js';
 import { failed, h, icon, replace, state, toast } from '../dom.js';
@@ -49,7 +49,7 @@ class Settings {
     this.place = place;
   }
 
-  /** How this browser shows notes; kept here, not in the file. */
+  /** How notes look; stored in this browser, not in the file. */
   look() {
     const chosen = localStorage.getItem('note-font') ?? 'ui';
     const select = h('select', { onchange: () => {
@@ -72,7 +72,7 @@ class Settings {
     const field = this.field(setting, id);
     const isDefault = JSON.stringify(setting.value) === JSON.stringify(setting.default);
     const reset = h('button', { type: 'button', class: 'bare small', hidden: isDefault || setting.kind === 'secret', onclick: () => this.change(setting, null, reset) }, 'Default');
-    const needs = setting.needs === 'reindex' ? 'needs a rebuild of the index' : setting.needs === 'restart' ? 'needs a new start of the daemon' : '';
+    const needs = setting.needs === 'reindex' ? 'needs a rebuild of the index' : setting.needs === 'restart' ? 'needs a restart of the daemon' : '';
     return h('div', { class: 'setting', 'data-name': `${setting.name} ${setting.help}`.toLowerCase() },
       h('label', { class: 'name', for: id }, short.replaceAll('_', ' ')),
       h('div', { class: 'value' }, field, reset),
@@ -83,10 +83,10 @@ class Settings {
   field(setting, id) {
     const off = setting.is_overridden || setting.kind === 'secret';
     const said = (/** @type {any} */ value) => this.change(setting, value);
-    if (setting.kind === 'secret') return h('span', { id, class: 'muted' }, 'kept apart; set it with `livesync setup`');
+    if (setting.kind === 'secret') return h('span', { id, class: 'muted' }, 'stored separately; set it with `livesync setup`');
     if (setting.kind === 'flag') return h('input', { id, type: 'checkbox', checked: setting.value === true, disabled: off, onchange: (/** @type {any} */ event) => said(event.target.checked) });
     if (setting.choices.length) return h('select', { id, disabled: off, onchange: (/** @type {any} */ event) => said(event.target.value) }, setting.choices.map((/** @type {string} */ word) => h('option', { value: word, selected: word === setting.value }, word)));
-    if (setting.kind === 'number') return h('input', { id, type: 'number', step: 'any', disabled: off, value: setting.value ?? '', placeholder: setting.default ?? 'as the profile says', onchange: (/** @type {any} */ event) => said(event.target.value === '' ? null : Number(event.target.value)) });
+    if (setting.kind === 'number') return h('input', { id, type: 'number', step: 'any', disabled: off, value: setting.value ?? '', placeholder: setting.default ?? 'set by the profile', onchange: (/** @type {any} */ event) => said(event.target.value === '' ? null : Number(event.target.value)) });
     if (setting.kind === 'list') return h('textarea', { id, rows: String(Math.max(2, (setting.value ?? []).length)), disabled: off, spellcheck: 'false', onchange: (/** @type {any} */ event) => said(event.target.value.split('\n').map((/** @type {string} */ line) => line.trim()).filter(Boolean)) }, (setting.value ?? []).join('\n'));
     if (setting.kind === 'json') return h('textarea', { id, rows: '5', disabled: off, spellcheck: 'false', class: 'code', onchange: (/** @type {any} */ event) => said(parsed(event.target.value)) }, JSON.stringify(setting.value, null, 1));
     return h('input', { id, type: 'text', disabled: off, value: setting.value ?? '', placeholder: setting.default ?? '', spellcheck: 'false', onchange: (/** @type {any} */ event) => said(event.target.value === '' ? null : event.target.value) });
@@ -121,7 +121,7 @@ class Settings {
     }
   }
 
-  /** Nothing can be changed meanwhile: it would be lost with the form that is replaced. */
+  /** Save. The form is inert meanwhile: it is replaced, and changes would be lost. */
   async keep() {
     this.place.inert = true;
     try {

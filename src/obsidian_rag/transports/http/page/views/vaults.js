@@ -1,4 +1,4 @@
-// Vaults: the primary one, linked ones, and how far each is.
+// Vaults: the primary one, the linked ones, and their progress.
 
 import { call, newOrder } from '../api.js';
 import { coded, count, dialog, failed, h, plural, replace, time, toast, waiting } from '../dom.js';
@@ -44,7 +44,7 @@ class VaultsView {
 
   async load() {
     const isNews = this.order();
-    const stop = this.list.childElementCount ? () => {} : waiting(this.list, 'Looking at the vaults …', this.signal);
+    const stop = this.list.childElementCount ? () => {} : waiting(this.list, 'Checking the vaults …', this.signal);
     try {
       const { data } = await call('obsidian_link_list', {}, { signal: this.signal });
       stop();
@@ -58,7 +58,7 @@ class VaultsView {
     }
   }
 
-  /** Where the focus is in the list, to be there again when it is drawn anew. */
+  /** The focused element of the list, to focus it again after a redraw. */
   focused() {
     const { activeElement } = document;
     const row = this.list.contains(activeElement) ? activeElement?.closest('[data-link]') : null;
@@ -72,12 +72,12 @@ class VaultsView {
       h('div', { class: 'row spread' }, h('h2', {}, link.name), h('span', { class: 'chip on' }, link.label)),
       h('p', { class: 'muted' }, h('code', {}, link.root_path)),
       this.phases(link),
-      h('p', {}, told(link.totals)),
+      h('p', {}, totalsText(link.totals)),
       link.trouble && h('p', { class: 'vault-error' }, coded(`${link.trouble.message} (${link.trouble.code}) ${link.trouble.suggestion}`)),
       h('p', { class: 'muted small' }, link.last_scan_at ? h('span', {}, 'Last checked ', time(link.last_scan_at)) : 'Not checked yet', rules(link)),
       h('div', { class: 'row' },
         h('button', { type: 'button', 'data-act': 'sync', disabled: link.paused, onclick: () => act('obsidian_sync_now', {}, `${link.name} is being synced`) }, 'Sync now'),
-        !link.is_primary && h('button', { type: 'button', 'data-act': 'pause', onclick: () => act('obsidian_link_set_mode', { paused: !link.paused }, link.paused ? `${link.name} goes on` : `${link.name} is paused; it stays searchable`) }, link.paused ? 'Resume' : 'Pause'),
+        !link.is_primary && h('button', { type: 'button', 'data-act': 'pause', onclick: () => act('obsidian_link_set_mode', { paused: !link.paused }, link.paused ? `${link.name} continues` : `${link.name} is paused; it stays searchable`) }, link.paused ? 'Resume' : 'Pause'),
         !link.is_primary && h('button', { type: 'button', 'data-act': 'remove', class: 'bare danger', onclick: () => this.remove(link) }, 'Remove…')));
   }
 
@@ -95,7 +95,7 @@ class VaultsView {
 
   add() {
     const path = h('input', { required: true, placeholder: '/home/me/Other vault', 'aria-describedby': 'vault-problem' });
-    const name = h('input', { placeholder: 'as the folder is called' });
+    const name = h('input', { placeholder: 'the name of the folder' });
     const include = h('textarea', { rows: 2, placeholder: 'Projects' });
     const exclude = h('textarea', { rows: 2, placeholder: 'Archive' });
     const problem = h('p', { id: 'vault-problem', role: 'alert', class: 'vault-error' });
@@ -116,7 +116,7 @@ class VaultsView {
     const field = (/** @type {string} */ words, /** @type {HTMLElement} */ input, /** @type {string} */ hint = '') => h('label', { class: 'field' }, h('span', {}, words, hint && h('span', { class: 'muted small' }, ` ${hint}`)), input);
     const box = dialog('Link a vault', [
       h('form', { class: 'stack12', onsubmit: submit },
-        field('Folder', path, 'its whole path'),
+        field('Folder', path, 'full path'),
         field('Name', name),
         field('Only these', include, 'folders, one per line'),
         field('Not these', exclude, 'folders, one per line'),
@@ -148,7 +148,7 @@ class VaultsView {
 }
 
 /** @param {any} totals */
-function told(totals) {
+function totalsText(totals) {
   const parts = [`${plural(totals.indexed, 'note')} searchable`, totals.pending && `${count(totals.pending)} waiting`, totals.failed && `${count(totals.failed)} failed`, totals.skipped && `${count(totals.skipped)} skipped`];
   return parts.filter(Boolean).join(' · ');
 }

@@ -1,11 +1,11 @@
-// The first run: choose a vault, watch it being indexed, land in search.
+// The first run: choose a vault, watch it being indexed, continue to the search.
 
 import { call, get, isAborted, post } from '../api.js';
 import { count, failed, h, icon, replace } from '../dom.js';
 import * as events from '../events.js';
 
 const PHASES = /** @type {Record<string, string>} */ ({
-  scanning: 'Looking for notes',
+  scanning: 'Scanning the vault',
   parsing: 'Reading notes',
   embedding: 'Making vectors',
   storing: 'Storing passages',
@@ -43,9 +43,9 @@ async function choose(place, signal) {
       await post('welcome', { path, replace: isSure });
       await watch(place, signal);
     } catch (error) {
-      const told = /** @type {any} */ (error);
-      const mayReplace = told.code === 'INVALID_ARGUMENT' && /another vault/.test(told.message);
-      replace(problem, failed(told), mayReplace && h('button', { type: 'button', class: 'danger', onclick: () => take(path, true) }, 'Replace that index'));
+      const refused = /** @type {any} */ (error);
+      const mayReplace = refused.code === 'INVALID_ARGUMENT' && /another vault/.test(refused.message);
+      replace(problem, failed(refused), mayReplace && h('button', { type: 'button', class: 'danger', onclick: () => take(path, true) }, 'Replace that index'));
     }
   };
   replace(place,
@@ -53,12 +53,12 @@ async function choose(place, signal) {
     h('p', {}, 'Choose the folder of your Obsidian vault. It is only read; the index is stored elsewhere on this machine.'),
     offered.length > 0 && h('ul', { class: 'plain offers' }, offered.map((/** @type {any} */ one) => h('li', {}, h('button', { type: 'button', class: 'offer', onclick: () => take(one.path) }, icon('vaults'), h('span', {}, h('strong', {}, one.name), h('span', { class: 'muted small' }, one.path)))))),
     h('form', { class: 'row', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); take(field.value); } }, field, h('button', { type: 'submit', class: offered.length ? '' : 'primary' }, 'Use this folder')),
-    offered.length > 0 ? h('p', { class: 'muted small' }, 'The vaults above are those that Obsidian knows.') : null,
+    offered.length > 0 ? h('p', { class: 'muted small' }, 'The vaults above are from Obsidian\'s list.') : null,
     problem);
   /** @type {HTMLElement} */ (place.querySelector('.offer') ?? field).focus();
 }
 
-/** Watch the first index until search makes sense. @param {HTMLElement} place @param {AbortSignal} signal */
+/** Show the first index run until search is useful. @param {HTMLElement} place @param {AbortSignal} signal */
 async function watch(place, signal) {
   const words = h('span', {}, 'Starting …');
   const figures = h('span', { class: 'muted' });
@@ -90,7 +90,7 @@ async function watch(place, signal) {
   events.start();
   while (!signal.aborted) {
     try {
-      // The daemon begins with the index; when nothing runs, it has ended before we listened.
+      // The daemon indexes first; if nothing runs, it finished before this page listened.
       if (!(await call('status', {}, { signal })).data.active_job) return leave();
     } catch (error) {
       if (isAborted(error)) return;
@@ -99,7 +99,7 @@ async function watch(place, signal) {
   }
 }
 
-/** Wait until the daemon has begun its work. @param {AbortSignal} signal */
+/** Wait until the daemon has started. @param {AbortSignal} signal */
 async function ready(signal) {
   while (!signal.aborted) {
     try {

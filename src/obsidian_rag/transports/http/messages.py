@@ -1,4 +1,4 @@
-"""Reads the body of a request: limited in size and time, and strictly one JSON object.
+"""HTTP messages: reads JSON bodies within limits, and writes JSON answers and refusals.
 
 Threat: a client that sends too much, too slowly, or ambiguous JSON: two parsers must not read
 different values from the same document (duplicate keys, broken UTF-8). `obsidian_rag.tools` refuses
@@ -8,17 +8,99 @@ NaN and infinite numbers when it parses the arguments.
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import Receive
 
 from obsidian_rag.config import ServerSettings
-from obsidian_rag.transports.http.answers import Refusal
+from obsidian_rag.errors import (
+    Busy,
+    IndexerFailed,
+    InvalidArgument,
+    NotFound,
+    ObsidianRagError,
+    SecurityViolation,
+    Status,
+    error_kinds,
+    worse,
+)
+from obsidian_rag.tools import Envelope, failure
 
+JSON = "application/json"
+# The page sets its own Content-Security-Policy; the others apply to it too.
+SAFE_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'",
+    "Referrer-Policy": "no-referrer",
+}
 _JSON_TYPE = re.compile(r'application/json\s*(;\s*charset="?utf-8"?\s*)?', re.IGNORECASE)
 _AS_JSON = "Send one JSON object with the tool's arguments."
+_STATUSES = {code: kind.http_status for code, kind in error_kinds().items()}
+ERROR_STATUSES = frozenset(_STATUSES.values())
+_ERROR_CLASSES: dict[int, type[ObsidianRagError]] = {
+    401: SecurityViolation,
+    403: SecurityViolation,
+    404: NotFound,
+    421: SecurityViolation,
+    429: Busy,
+    500: IndexerFailed,
+    503: Busy,
+}
+
+
+class Refusal(Exception):
+    """A request that is refused before a tool runs; the HTTP status decides the error class."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        suggestion: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
+        self._error = _ERROR_CLASSES.get(status, InvalidArgument)(message, suggestion)
+
+    def envelope(self, health: Status) -> Envelope:
+        """The refusal with the engine's health, which a wrong request does not change."""
+        error = self._error
+        return {
+            **failure(error),
+            "status": health if error.is_about_call else worse(health, error.status),
+        }
+
+    def response(self, health: Status) -> Response:
+        """The HTTP response."""
+        return answer(self.envelope(health), self.status, self.headers)
+
+
+def answer(
+    content: Mapping[str, object] | Envelope,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """A JSON document as a response."""
+    return Response(encode(content), status, headers, JSON)
+
+
+def encode(content: object) -> bytes:
+    """A JSON document as bytes; ASCII, because file names may not be valid UTF-8."""
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def answer_envelope(envelope: Envelope) -> Response:
+    """An envelope as a response: 200 if it has data, degraded or not; else the error's status."""
+    error = envelope["error"]
+    if error is None or envelope["data"] is not None:
+        return answer(envelope)
+    return answer(envelope, _STATUSES.get(error["code"], 500))
 
 
 @dataclass(frozen=True, slots=True)
