@@ -1,5 +1,6 @@
 """Frozen settings: their definition, loading, editing and reloading."""
 
+from obsidian_rag.config.address import check_address, is_loopback, is_on_this_machine
 from obsidian_rag.config.edit import (
     change_values,
     check_name,
@@ -25,7 +26,6 @@ from obsidian_rag.config.settings import (
     ServerSettings,
     Settings,
     WatcherSettings,
-    is_loopback,
     load,
     save,
     setting_fields,
@@ -62,11 +62,13 @@ __all__ = [
     "SettingsFile",
     "WatcherSettings",
     "change_values",
+    "check_address",
     "check_name",
     "config_file",
     "data_home",
     "existing_folder",
     "is_loopback",
+    "is_on_this_machine",
     "load",
     "read_file",
     "save",

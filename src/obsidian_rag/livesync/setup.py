@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from obsidian_rag.config import CONFIG_VERSION, Config, read_file, save, validate
+from obsidian_rag.config import (
+    CONFIG_VERSION,
+    Config,
+    is_on_this_machine,
+    read_file,
+    save,
+    validate,
+)
 from obsidian_rag.errors import (
     ConfigInvalid,
     LivesyncIncompatible,
@@ -31,7 +38,7 @@ from obsidian_rag.livesync.site import (
     Site,
     check_consent,
     filters_of,
-    is_on_this_machine,
+    has_consent_for,
     named_remote,
     place_of,
 )
@@ -73,7 +80,7 @@ class SetUp:
 def needs_consent(config: Config, options: Options) -> str | None:
     """The server that needs the user's consent; None if none does."""
     remote = _connection(config, options).remote
-    if is_on_this_machine(remote.url) or _has_consent(config, options, remote):
+    if is_on_this_machine(remote.url) or has_consent_for(config, options, remote):
         return None
     return remote.url
 
@@ -99,11 +106,11 @@ def set_up(config: Config, options: Options) -> SetUp:
     """
     vault = _existing_folder(options.vault) if options.vault is not None else None
     found = _connection(config, options)
-    has_consent = _has_consent(config, options, found.remote)
-    check_consent(found.remote, has_consent)
+    is_agreed = has_consent_for(config, options, found.remote)
+    check_consent(found.remote, is_agreed)
     check_filters(found.filters, found.tweaks)
     seen = _survey_found(options, found)
-    tree = _config_tree(config, found, vault, has_consent=has_consent)
+    tree = _config_tree(config, found, vault, is_agreed=is_agreed)
     root = _root(Config(config.home, config.file, validate(tree, config.file)))
     # Opening the database creates the data folder, which the secrets need.
     with contextlib.closing(open_database(config)) as database:
@@ -270,14 +277,8 @@ def _stored_secrets(config: Config, remote: Remote) -> Secrets | None:
         return None  # locked or damaged secrets are about to be replaced
 
 
-def _has_consent(config: Config, options: Options, remote: Remote) -> bool:
-    """Whether consent is given now, or was given before for the same server."""
-    settings = config.settings.livesync
-    return options.has_consent or (settings.remote_consent and settings.couchdbUrl == remote.url)
-
-
 def _config_tree(
-    config: Config, found: Connection, vault: Path | None, *, has_consent: bool
+    config: Config, found: Connection, vault: Path | None, *, is_agreed: bool
 ) -> dict[str, Any]:
     """The config file with the database and its filters, without any earlier password."""
     remote = found.remote
@@ -297,7 +298,7 @@ def _config_tree(
         if value not in (None, ""):
             section[name] = value
     # Consent is for one server: a new one needs its own.
-    section["remote_consent"] = has_consent and not is_on_this_machine(remote.url)
+    section["remote_consent"] = is_agreed and not is_on_this_machine(remote.url)
     if vault is not None:
         if not tree.get("vault_path"):
             tree["vault_path"] = str(vault)

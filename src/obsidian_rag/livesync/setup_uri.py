@@ -20,7 +20,7 @@ from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.codec.encryption import OWN_SALT_PREFIX, decrypt_with_own_salt
 from obsidian_rag.livesync.codec.legacy_encryption import LegacyCipher
 from obsidian_rag.livesync.couchdb import Jwt, Remote
-from obsidian_rag.livesync.couchdb.auth import parse_headers
+from obsidian_rag.livesync.couchdb.remote import parse_headers
 from obsidian_rag.livesync.filters import FilterSettings
 from obsidian_rag.livesync.filters.filters import IGNORE, ONLY
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from obsidian_rag.config import Config, is_loopback
+from obsidian_rag.config import Config, is_on_this_machine
 from obsidian_rag.errors import ConfigInvalid, LivesyncRefused
 from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.couchdb import Remote
@@ -159,9 +159,7 @@ def site_of(
     options = options or Options()
     place = place_of(config, options)
     is_ours = _is_settings_server(config, options)
-    check_consent(
-        place.remote, options.has_consent or (is_ours and config.settings.livesync.remote_consent)
-    )
+    check_consent(place.remote, has_consent_for(config, options, place.remote))
     kept = SecretStore(config.home).get(place.key) or Secrets()
     given = options.password or (split_login(options.url)[2] if options.url else None)
     written = _password_from_settings(config, environ) if is_ours and given is None else None
@@ -179,6 +177,13 @@ def site_of(
     return Site(remote, place.root, passphrase)
 
 
+def has_consent_for(config: Config, options: Options, remote: Remote) -> bool:
+    """Whether consent is given now, or was given before for the same server."""
+    settings = config.settings.livesync
+    is_known = remote.url.rstrip("/") == (settings.couchdbUrl or "").rstrip("/")
+    return options.has_consent or (settings.remote_consent and is_known)
+
+
 def check_consent(remote: Remote, has_consent: bool) -> None:
     """Refuse a server outside this machine without the user's consent.
 
@@ -188,14 +193,8 @@ def check_consent(remote: Remote, has_consent: bool) -> None:
     if not has_consent and not is_on_this_machine(remote.url):
         raise LivesyncRefused(
             f"The CouchDB server {urlsplit(remote.url).hostname} is not on this machine.",
-            "If your notes may go there, say so with `--consent`, or set"
-            " livesync.remote_consent to true.",
+            "If your notes may go there, add `--consent`, or set livesync.remote_consent to true.",
         )
-
-
-def is_on_this_machine(url: str) -> bool:
-    """Whether an address is a loopback address, which is always this machine."""
-    return is_loopback(urlsplit(url).hostname or "")
 
 
 def split_login(url: str) -> tuple[str, str | None, str | None]:

@@ -15,13 +15,13 @@ from obsidian_rag.livesync.couchdb.answers import (
     Change,
     ChangePage,
     Silence,
-    change_from,
-    odd_answer,
-    page_from,
-    parsed,
+    parse_change,
+    parse_json,
+    parse_page,
     seq_text,
+    unexpected_answer,
 )
-from obsidian_rag.livesync.couchdb.http import LARGEST_ANSWER, CouchServer, Trace
+from obsidian_rag.livesync.couchdb.http import MAX_ANSWER_BYTES, CouchServer, Trace
 
 _JOIN_TIMEOUT_S = 0.5
 _CHECK_INTERVAL_S = 0.25
@@ -172,8 +172,8 @@ class Feed:
             with self._open(heartbeat) as connection:
                 for piece in self._pieces(connection):
                     *lines, rest = (rest + piece).split(b"\n")
-                    if len(rest) > LARGEST_ANSWER:
-                        raise odd_answer(self._server.remote)
+                    if len(rest) > MAX_ANSWER_BYTES:
+                        raise unexpected_answer(self._server.remote)
                     for line in lines:
                         yield from self._row(line)
                     yield from self._tick()
@@ -191,12 +191,12 @@ class Feed:
             # A heartbeat.
             yield from self._tick(is_due=True)
             return
-        row = parsed(line)
+        row = parse_json(line)
         if not isinstance(row, dict):
             raise self._ended_error()
         # A row without an id is the last one of a feed that the server ends.
         self._since = seq_text(row.get("seq", row.get("last_seq", self._since)))
-        if change := change_from(row):
+        if change := parse_change(row):
             self._ticked_at = time.monotonic()
             yield change
 
@@ -227,12 +227,12 @@ class Feed:
         with self._open({**query, "limit": str(limit)}) as connection:
             for piece in self._pieces(connection):
                 body += piece
-                if len(body) > LARGEST_ANSWER:
-                    raise odd_answer(self._server.remote)
+                if len(body) > MAX_ANSWER_BYTES:
+                    raise unexpected_answer(self._server.remote)
                 yield from self._tick()
         if self._is_over():
             return None
-        if (page := page_from(parsed(bytes(body)), limit)) is None:
+        if (page := parse_page(parse_json(bytes(body)), limit)) is None:
             raise self._ended_error()
         return page
 
