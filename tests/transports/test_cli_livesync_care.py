@@ -12,8 +12,7 @@ from tests.transports.livesync_site import forms_of
 from obsidian_rag.config import load
 from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
-from obsidian_rag.livesync.session import node_lock
-from obsidian_rag.livesync.site import place_of
+from obsidian_rag.livesync.site import node_lock, place_of
 from obsidian_rag.store import Database, Links
 
 NOTES = {"Plan.md": "a\n", "other.md": "b\n"}

@@ -10,8 +10,7 @@ from tests.vault.killed import killed_writer
 
 from obsidian_rag.config import load
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
-from obsidian_rag.livesync.session import node_lock
-from obsidian_rag.livesync.site import place_of
+from obsidian_rag.livesync.site import node_lock, place_of
 
 COUNT = 30
 NOTES = {f"{number:02}.md": f"note {number}\n" for number in range(COUNT)}

@@ -14,12 +14,10 @@ from pathlib import Path
 
 from obsidian_rag.config import Config
 from obsidian_rag.errors import Busy, IndexerFailed, LivesyncBrake, ObsidianRagError
-from obsidian_rag.livesync.disk import Direction
-from obsidian_rag.livesync.left_out import LeftOut
 from obsidian_rag.livesync.node import Listener, Node
 from obsidian_rag.livesync.session import drop_old_trash, open_node
-from obsidian_rag.livesync.site import Options
-from obsidian_rag.livesync.state import LivesyncState, save_state
+from obsidian_rag.livesync.site import Direction, Options
+from obsidian_rag.livesync.status import Kind, LeftOut, LivesyncState, save_state
 from obsidian_rag.store import file_identity
 from obsidian_rag.vault import watch_files
 
@@ -95,22 +93,22 @@ class RunningNode:
         return self._state_of(node, is_running=True) if node else LivesyncState()
 
     def _state_of(self, node: Node, *, is_running: bool) -> LivesyncState:
-        stats, is_watched = node.stats, self._is_watched
-        return LivesyncState(
+        state, is_watched = node.state, self._is_watched
+        return replace(
+            state,
             is_running=is_running,
             is_watching=is_running and is_watched is not None and is_watched(0),
-            is_connected=is_running and stats.is_connected,
-            counts=stats.fields(),
+            is_connected=is_running and state.is_connected,
             lag=self._lag(node) if is_running else None,
             progress=self._progress if is_running else None,
-            trouble=stats.trouble or stats.brake or self._trouble,
+            trouble=state.trouble or state.brake or self._trouble,
         )
 
     def _lag(self, node: Node) -> int | None:
         if self._progress is not None:
             _, done, total = self._progress
             return max(0, total - done) if total else None
-        return node.arrived if node.stats.is_connected else None
+        return node.arrived if node.state.is_connected else None
 
     def _record_progress(self, what: str, done: int, total: int) -> None:
         self._progress = (what, done, total)
@@ -148,16 +146,15 @@ class RunningNode:
         while not over.wait(_HEARTBEAT_INTERVAL_S):
             if stop.is_set() or file_identity(self._config.database) != identity:
                 ended.set()
-            stats, now = node.stats, time.monotonic()
-            if stats.is_connected and self._progress is not None:
+            if node.state.is_connected and self._progress is not None:
                 self._progress = None
                 _log.info("In sync: %d files, following changes", node.records.count())
-            if stats.is_connected and stats.not_synced != left_out:
-                _log_not_synced(stats.not_synced, left_out)
-                left_out = stats.not_synced
-            if stats.trouble is not None or stats.is_connected:
-                self._report(stats.trouble or stats.brake)
-            state = self._state_of(node, is_running=True)
+            state, now = self._state_of(node, is_running=True), time.monotonic()
+            if state.is_connected and state.not_synced != left_out:
+                _log_not_synced(state.not_synced, left_out)
+                left_out = state.not_synced
+            if node.state.trouble is not None or state.is_connected:
+                self._report(state.trouble)
             is_due = now >= status_at or state.is_connected != saved.is_connected
             if is_due and state != saved:
                 status_at, saved = now + _STATUS_INTERVAL_S, state
@@ -185,7 +182,7 @@ def _log_not_synced(now: tuple[LeftOut, ...], before: tuple[LeftOut, ...]) -> No
     for one in now:
         if one not in before:
             more = f" and {one.count - len(one.paths)} more" if one.count > len(one.paths) else ""
-            what = "Synced, but" if one.kind == "elsewhere" else "Not synced"
+            what = "Synced, but" if one.kind is Kind.ELSEWHERE else "Not synced"
             _log.warning("%s: %s: %s%s", what, one.reason, ", ".join(one.paths), more)
 
 

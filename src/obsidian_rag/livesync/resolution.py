@@ -18,8 +18,8 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.livesync.codec import Codec, Entry
 from obsidian_rag.livesync.couchdb import Couch
+from obsidian_rag.livesync.disk import Trash
 from obsidian_rag.livesync.remote_view import RemoteReader
-from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.store import Conflict
 from obsidian_rag.vault import (
     content_hash,

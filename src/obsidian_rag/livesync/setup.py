@@ -31,7 +31,7 @@ from obsidian_rag.livesync.filters import FilterSettings, check_filters, present
 from obsidian_rag.livesync.membership import rehearse
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, preferred
 from obsidian_rag.livesync.secrets import Place, Secrets, SecretStore
-from obsidian_rag.livesync.session import keep_tweaks, open_database
+from obsidian_rag.livesync.session import keep_tweaks
 from obsidian_rag.livesync.setup_uri import Connection, decode_setup_uri
 from obsidian_rag.livesync.site import (
     Options,
@@ -40,6 +40,7 @@ from obsidian_rag.livesync.site import (
     filters_of,
     has_consent_for,
     named_remote,
+    open_database,
     place_of,
 )
 from obsidian_rag.store import LivesyncRecords

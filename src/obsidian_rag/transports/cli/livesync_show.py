@@ -126,9 +126,9 @@ def _as_lines() -> OnStep:
     return report
 
 
-def print_result(result: "livesync.SyncResult") -> None:
+def print_result(result: "livesync.SyncReport") -> None:
     """Print what a sync did."""
-    counts: dict[str, Any] = result.stats.fields()
+    counts = result.state.counts()
     done = [f"{counts[name]} {word}" for name, word in _COUNTED if counts[name]]
     print(", ".join(done) or _nothing(result))
     for line in not_synced_lines([one.fields() for one in result.not_synced]):
@@ -147,7 +147,7 @@ def print_result(result: "livesync.SyncResult") -> None:
         say("Stopped early; run it again to go on.")
 
 
-def print_plan(result: "livesync.SyncResult") -> None:
+def print_plan(result: "livesync.SyncReport") -> None:
     """Print what a sync would do."""
     for line in result.planned:
         action, _, path = line.partition(" ")
@@ -170,7 +170,7 @@ def not_synced_lines(groups: Iterable[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _nothing(result: "livesync.SyncResult") -> str:
+def _nothing(result: "livesync.SyncReport") -> str:
     """The message for an empty sync: both sides are equal only if nothing was left out."""
     if failed := len(result.quarantined):
         return f"Nothing was synced: {failed} {'file' if failed == 1 else 'files'} could not be"
@@ -187,10 +187,11 @@ def with_link(
     return {"link_id": livesync.synced_link(config, options), **fields}
 
 
-def result_fields(result: "livesync.SyncResult") -> dict[str, object]:
+def result_fields(result: "livesync.SyncReport") -> dict[str, object]:
     """The result of a sync as JSON."""
     return {
-        **result.stats.fields(),
+        **result.state.counts(),
+        "not_synced": [one.fields() for one in result.not_synced],
         "planned": [
             {"action": action, "path": path}
             for action, _, path in (line.partition(" ") for line in result.planned)
@@ -287,7 +288,7 @@ def _waiting(number: int, command: str) -> str:
     return f"{number} (`obsidian-rag livesync {command}`)" if number else "0"
 
 
-def _check_fields(found: "livesync.LivesyncCheck") -> dict[str, object]:
+def _check_fields(found: "livesync.SyncReport") -> dict[str, object]:
     return {
         "is_clean": found.is_clean,
         "files": found.files,
@@ -302,24 +303,30 @@ def _check_fields(found: "livesync.LivesyncCheck") -> dict[str, object]:
             for one in found.quarantined
         ],
         "conflicts": [{"path": one.path, "kept_as": one.kept_as} for one in found.conflicts],
-        "left_out": [{"path": path, "reason": why} for path, why in found.left_out],
-        "warnings": [{"path": path, "reason": why} for path, why in found.warnings],
-        "filtered": [{"path": path, "reason": why} for path, why in found.filtered],
+        "left_out": [{"path": path, "reason": why} for path, why in sorted(found.left_out.items())],
+        "warnings": [{"path": path, "reason": why} for path, why in sorted(found.warnings.items())],
+        "filtered": [{"path": path, "reason": why} for path, why in sorted(found.filtered.items())],
     }
 
 
-def _print_check(found: "livesync.LivesyncCheck", most: int | None) -> None:
+def _print_check(found: "livesync.SyncReport", most: int | None) -> None:
     sections: tuple[tuple[str, list[str]], ...] = (
         (
             "Set aside",
             [f"{one.path or one.doc_id}: {one.message}" for one in found.quarantined],
         ),
         ("Changed in two places", [one.path for one in found.conflicts]),
-        ("Not synced", [f"{path or 'the vault'}: {why}" for path, why in found.left_out]),
-        ("Kept back by your filters", [f"{path}: {why}" for path, why in found.filtered]),
+        (
+            "Not synced",
+            [f"{path or 'the vault'}: {why}" for path, why in sorted(found.left_out.items())],
+        ),
+        (
+            "Kept back by your filters",
+            [f"{path}: {why}" for path, why in sorted(found.filtered.items())],
+        ),
         (
             "Synced, but not written by every system",
-            [f"{path}: {why}" for path, why in found.warnings],
+            [f"{path}: {why}" for path, why in sorted(found.warnings.items())],
         ),
     )
     print_sections(sections, most, "--all")
