@@ -63,7 +63,7 @@ def check_livesync(config: Config, options: Options | None = None) -> SyncReport
         filters = Filters(filters_of(config), tweaks, place.root)
         disk = Disk(place.root, codec, tweaks.max_bytes, filters, records)
         disk.scan()
-        return replace(report_on(disk, records), trouble=trouble)
+        return replace(report_on(disk, records), files=records.count(), trouble=trouble)
 
 
 def waiting_conflicts(

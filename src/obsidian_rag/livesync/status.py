@@ -145,13 +145,13 @@ class SyncReport:
     warnings: Mapping[str, str]  # synced, but some systems cannot write them
     quarantined: tuple[Quarantined, ...]
     conflicts: tuple[Conflict, ...]
-    files: int
     # Of a sync.
     state: LivesyncState = field(default_factory=LivesyncState)
     planned: tuple[str, ...] = ()
     owed: int = 0
     is_stopped: bool = False
-    # Of a check: why the database is unusable.
+    # Of a check: how many files both sides have, and why the database is unusable.
+    files: int = 0
     trouble: ObsidianRagError | None = None
 
     @property
@@ -197,7 +197,6 @@ def report_on(
         warnings=dict(disk.unwelcome),
         quarantined=tuple(records.quarantined()),
         conflicts=tuple(records.conflicts()),
-        files=records.count(),
     )
 
 
