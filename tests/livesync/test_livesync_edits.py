@@ -159,7 +159,7 @@ def test_a_file_that_was_written_is_known_as_after_a_walk(
     assert disk.scan_paths([path]) == document
     walked = disk_of(vault)
     assert known(disk) == known(walked)
-    assert disk.unwelcome == walked.unwelcome
+    assert disk.warnings == walked.warnings
 
 
 def gone(vault: Path) -> str:

@@ -317,5 +317,5 @@ def _delete_revisions(sync: Sync, case: Case, revs: Sequence[str]) -> None:
 
 def _refused_error(case: Case) -> LivesyncUnreadable:
     return LivesyncUnreadable(
-        f"The server refuses to settle the conflict of {case.path!r}.", "Look at the server's log."
+        f"The server refuses to resolve the conflict of {case.path!r}.", "Look at the server's log."
     )

@@ -65,8 +65,8 @@ class Disk:
         self.is_stale = True
         self.left_out: dict[str, str] = {}
         self.filtered: dict[str, str] = {}
-        # Synced files whose names some systems cannot write.
-        self.unwelcome: dict[str, str] = {}
+        # Synced files whose names some systems cannot write, with the reasons.
+        self.warnings: dict[str, str] = {}
         self.filters = filters
         self._codec = codec
         self._max_bytes = max_bytes
@@ -88,7 +88,7 @@ class Disk:
         self.filters.refresh()
         self.filtered = {}
         self._files, self._left_out_ids = {}, set()
-        self.unwelcome = {}
+        self.warnings = {}
         self.left_out = dict(walk.unseen)
         groups: dict[str, list[FileEntry]] = {}
         for entry in sorted(walk.files):
@@ -164,7 +164,7 @@ class Disk:
         return (entry.size_bytes, entry.mtime_ns) == (known.size, known.mtime_ns)
 
     def is_gone(self, doc_id: str, *paths: str) -> bool:
-        """Whether this document certainly has no file; one that is left out still exists."""
+        """Whether this document certainly has no file; a file that is left out still exists."""
         if doc_id in self._files or doc_id in self._left_out_ids:
             return False
         if any(map(self.filters.reason, paths)):
@@ -245,7 +245,7 @@ class Disk:
     def drop(self, doc_id: str) -> None:
         """Note that we removed a file."""
         if (entry := self._files.pop(doc_id, None)) is not None:
-            self.unwelcome.pop(entry.rel_path, None)
+            self.warnings.pop(entry.rel_path, None)
         self._doubted_ids.discard(doc_id)
 
     def owner_of(self, path: str) -> str | None:
@@ -297,9 +297,9 @@ class Disk:
         self._files[doc_id] = entry
         if before is None or before.rel_path != entry.rel_path:
             if before is not None:
-                self.unwelcome.pop(before.rel_path, None)
+                self.warnings.pop(before.rel_path, None)
             if (reason := warns(entry.rel_path)) is not None:
-                self.unwelcome[entry.rel_path] = reason
+                self.warnings[entry.rel_path] = reason
 
     def _leave_out(self, doc_id: str, entry: FileEntry, reason: str) -> None:
         self.left_out[entry.rel_path] = reason

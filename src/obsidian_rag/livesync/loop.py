@@ -35,7 +35,8 @@ _TRANSIENT = (Busy, IndexerFailed, LivesyncBrake)
 # However often a retry is requested.
 _MIN_RETRY_INTERVAL_S = 5.0
 
-Tell = Callable[[ObsidianRagError | None], None]
+# Called with each trouble, and with None once the node is connected again.
+OnTrouble = Callable[[ObsidianRagError | None], None]
 # Waits up to so many seconds until the vault is watched; returns whether it is.
 IsWatched = Callable[[float], bool]
 # Calls back on changes below a folder while the context is open.
@@ -54,14 +55,13 @@ class RunningNode:
         watch: Watch,
         options: Options | None = None,
         listener: Listener = lambda _what, _done, _total: None,
-        tell: Tell = lambda _trouble: None,
+        report: OnTrouble = lambda _trouble: None,
     ) -> None:
-        """`tell` is called with each trouble, and with None once the node is connected again."""
         self._config = config
         self._watch = watch
         self._options = options or Options()
         self._listener = listener
-        self._report = tell
+        self._report = report
         self._node: Node | None = None
         self._is_watched: IsWatched | None = None
         self._progress: tuple[str, int, int] | None = None
@@ -108,7 +108,7 @@ class RunningNode:
         if self._progress is not None:
             _, done, total = self._progress
             return max(0, total - done) if total else None
-        return node.arrived if node.state.is_connected else None
+        return node.queued if node.state.is_connected else None
 
     def _record_progress(self, what: str, done: int, total: int) -> None:
         self._progress = (what, done, total)
@@ -204,10 +204,10 @@ def run_until_stopped(
 class LivesyncLoop:
     """The daemon's node: reports what stops it, and retries later or on request."""
 
-    def __init__(self, config: Config, watch: Watch, tell: Tell) -> None:
+    def __init__(self, config: Config, watch: Watch, report: OnTrouble) -> None:
         self._config = config
         self._watch = watch
-        self._report_health = tell
+        self._publish = report
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._node: RunningNode | None = None
@@ -247,7 +247,7 @@ class LivesyncLoop:
         return state if is_well else replace(state, trouble=self._trouble)
 
     def _try(self, stop: threading.Event) -> None:
-        self._node = node = RunningNode(self._config, self._watch, tell=self._report)
+        self._node = node = RunningNode(self._config, self._watch, report=self._report)
         trouble: ObsidianRagError | None = None
         try:
             node.run(stop)
@@ -255,10 +255,10 @@ class LivesyncLoop:
             _log.warning("LiveSync has stopped: %s", error.message)
             trouble = error
         except Exception as error:  # noqa: BLE001  (a background loop: the next try may succeed)
-            _log.exception("LiveSync stumbled")
+            _log.exception("LiveSync failed")
             trouble = IndexerFailed(
                 f"LiveSync stopped unexpectedly ({type(error).__name__}).",
-                "It is tried again by itself; logs/daemon.log has the details to report.",
+                "It is retried automatically; logs/daemon.log has the details to report.",
             )
         finally:
             self._node = None
@@ -270,4 +270,4 @@ class LivesyncLoop:
             is_news = (trouble and trouble.body) != (self._trouble and self._trouble.body)
             self._trouble = trouble
         if is_news:
-            self._report_health(trouble)
+            self._publish(trouble)

@@ -52,7 +52,7 @@ from obsidian_rag.store import Database, LivesyncRecords
 _NODE = "node_id"
 _CREATED = "created"
 _REGISTERED = "registered"
-# What `join` reads to tell a new device from a known one.
+# What `join` reads to distinguish a new device from a known one.
 _FACTS = (_NODE, _CREATED, _REGISTERED)
 _ROOT = "root"
 _SINCE = "since"
@@ -201,7 +201,7 @@ def unlock(couch: Couch, records: LivesyncRecords) -> None:
         )
     made = created(milestone)
     if made is not None and records.get_fact(_CREATED) == str(made):
-        # It was only locked: the records still tell an edit from a conflict.
+        # It was only locked: the records still distinguish an edit from a conflict.
         records.put_fact(_SINCE, None)
     else:
         records.clear()
@@ -256,16 +256,26 @@ def _newer_error() -> LivesyncIncompatible:
     )
 
 
-def _check_settings(milestone: Document | None, node_id: str, site: Site) -> Tweaks:
-    """The settings to follow, after checking that we are accepted and support them."""
+def shared_tweaks(milestone: Document | None, site: Site) -> Tweaks:
+    """The settings that the devices agreed on, else those for a new database.
+
+    Raises:
+        LivesyncIncompatible: there are none, or we cannot follow them.
+    """
     shared = preferred(milestone) if milestone is not None else None
     tweaks = shared or site.tweaks
     if tweaks is None:
         raise LivesyncIncompatible(
-            "The database does not say how its notes are kept.",
+            "The database does not say how its notes are stored.",
             "Connect LiveSync in Obsidian to it once, or give the settings yourself:"
             " see `livesync pull --help`.",
         )
+    return tweaks
+
+
+def _check_settings(milestone: Document | None, node_id: str, site: Site) -> Tweaks:
+    """The settings to follow, after checking that we are accepted and support them."""
+    tweaks = shared_tweaks(milestone, site)
     if milestone is not None:
         _check_lock(milestone, node_id, tweaks)
     tweaks.check_encrypted(site.passphrase)
@@ -380,7 +390,7 @@ def _update_registration(couch: Couch, records: LivesyncRecords, node_id: str, s
     if records.get_fact(_REGISTERED) and not is_listed:
         raise LivesyncLocked(
             "This device was removed from the list of devices.",
-            "If it shall sync again, run `obsidian-rag livesync unlock`.",
+            "If it should sync again, run `obsidian-rag livesync unlock`.",
         )
     info = couch.info() or {}
     updated = registered(

@@ -67,7 +67,7 @@ class Node:
         self.records = records
         self._inbox: queue.SimpleQueue[Change | None | ObsidianRagError] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        # Paths of the vault to look at; None means all of them.
+        # Changed paths of the vault; None means that any may have changed.
         self._changed: set[str] | None = set()
         self._database_info_is_due = threading.Event()
 
@@ -81,8 +81,8 @@ class Node:
         self._inbox.put(None)
 
     @property
-    def arrived(self) -> int:
-        """How many messages are queued."""
+    def queued(self) -> int:
+        """How many messages are waiting."""
         return self._inbox.qsize()
 
     def sync_once(
@@ -117,11 +117,11 @@ class Node:
             while not stop.is_set():
                 try:
                     reconciler = self._join()
-                    place = self._catch_up(reconciler, listener, stop.is_set)
+                    position = self._catch_up(reconciler, listener, stop.is_set)
                     if not stop.is_set():
                         self._set_connected(True)
                         backoff.reset()
-                        self._follow(reconciler, place, stop)
+                        self._follow(reconciler, position, stop)
                 except (LivesyncUnreachable, Rebuilt) as error:
                     self._set_connected(False, error)
                     stop.wait(backoff.pause_s())
@@ -161,9 +161,9 @@ class Node:
         """Sync what changed on either side since the last run; return the position in the feed."""
         is_first = not self.records.count()
         wanted = dict.fromkeys(reconciler.scan())
-        place = "now"
+        position = "now"
         if self.plan.policy.direction is not Direction.PUSH:
-            place = self._read_changes(wanted, listener, stop)
+            position = self._read_changes(wanted, listener, stop)
         wanted.update((one.doc_id, None) for one in self.records.quarantined())
         wanted.update((one.doc_id, None) for one in self.records.conflicts())
         wanted.update(dict.fromkeys(json.loads(self.records.get_fact(_OWED) or "[]")))
@@ -171,40 +171,40 @@ class Node:
         if reconciler.owed and not stop() and not self.plan.policy.is_dry:
             reconciler.reconcile(sorted(reconciler.owed))
         if not stop():
-            self._save_progress(place, reconciler)
+            self._save_progress(position, reconciler)
             if is_first and not self.plan.policy.is_dry:
                 not_synced = self.state.not_synced
                 skipped = sum(one.count for one in not_synced if one.kind is not Kind.ELSEWHERE)
                 _log.info(
                     "Initial sync complete: %d synced, %d skipped", self.records.count(), skipped
                 )
-        return place
+        return position
 
     def _read_changes(
         self, wanted: dict[str, None], listener: Listener, stop: Callable[[], bool]
     ) -> str:
         """Add documents changed since the last run to `wanted`; return the position in the feed."""
         known = {file.doc_id: file.rev for file in self.records.files()}
-        place = self.records.get_fact(_SINCE) or "0"
+        position = self.records.get_fact(_SINCE) or "0"
         while not stop():
-            page = self._couch.changes(place, limit=_CHANGES_PER_PAGE)
+            page = self._couch.changes(position, limit=_CHANGES_PER_PAGE)
             for row in page.rows:
                 if is_file_id(row.id) and not _is_recorded(row, known.get(row.id)):
                     wanted[row.id] = None
-            place = page.last_seq
+            position = page.last_seq
             listener("changes", len(wanted), 0)
             if page.is_last:
                 break
-        return place
+        return position
 
-    def _follow(self, reconciler: Reconciler, place: str, stop: threading.Event) -> None:
+    def _follow(self, reconciler: Reconciler, since: str, stop: threading.Event) -> None:
         """Sync changes as they arrive, from both sides, until `stop`."""
         # Messages left by an earlier feed may be about another database.
         self._inbox = queue.SimpleQueue()
         ended = threading.Event()
         feed = threading.Thread(
             target=self._listen,
-            args=(place, ended, self._inbox),
+            args=(since, ended, self._inbox),
             name="livesync feed",
             daemon=True,
         )
@@ -293,7 +293,7 @@ class Node:
             inbox.put(error)
 
     def _save_progress(self, seq: str | None, reconciler: Reconciler) -> None:
-        """Save the position in the feed and what is still owed; update the counts."""
+        """Save the position in the feed and the documents to retry; update the counts."""
         self.state.waiting = len(reconciler.owed)
         self.state.not_synced = reconciler.report().not_synced
         if self.plan.policy.is_dry:

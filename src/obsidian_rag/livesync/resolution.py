@@ -170,7 +170,7 @@ class Resolver:
         if found is None:
             raise LivesyncUnreadable(
                 f"The version {rev} of '{conflict.path}' cannot be read, so it is not dropped.",
-                "Let the device that wrote it sync again, or settle the conflict there.",
+                "Let the device that wrote it sync again, or resolve the conflict there.",
             )
         return found
 
@@ -200,7 +200,7 @@ class Resolver:
             return Resolved(conflict.path, choice, (kept_as,) if ours is not None else ())
         if choice is Keep.OURS:
             if ours is None:
-                raise NotFound(f"'{kept_as}' is not there any more.", "Keep theirs, or both.")
+                raise NotFound(f"'{kept_as}' is gone.", "Keep theirs, or both.")
             self._replace(conflict.path, ours)
         if ours is not None:
             self.trash.remove(kept_as, content_hash(ours), len(ours), _SETTLED)
@@ -278,6 +278,6 @@ def _parse_choice(conflict: Conflict, keep: str) -> Keep:
 
 def _read_only_error() -> ReadOnly:
     return ReadOnly(
-        "This node takes changes and sends none, so it cannot settle that in the database.",
-        "Keep theirs, settle it on another device, or set livesync.read_only to false.",
+        "This node takes changes and sends none, so it cannot resolve this in the database.",
+        "Keep theirs, resolve it on another device, or set livesync.read_only to false.",
     )

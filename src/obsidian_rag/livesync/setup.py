@@ -1,7 +1,6 @@
 """Set up LiveSync: check the database first, and only then store its address and secrets."""
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from obsidian_rag.config import (
     CONFIG_VERSION,
     Config,
+    existing_folder,
     is_on_this_machine,
     read_file,
     save,
@@ -17,10 +17,7 @@ from obsidian_rag.config import (
 )
 from obsidian_rag.errors import (
     ConfigInvalid,
-    LivesyncIncompatible,
     LivesyncLocked,
-    LivesyncPassphrase,
-    NotFound,
 )
 from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.codec.entries import FILE_TYPES
@@ -28,8 +25,8 @@ from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX, LAST, is_file_id
 from obsidian_rag.livesync.codec.tweaks import NotEncrypted
 from obsidian_rag.livesync.couchdb import Couch, Document, Remote
 from obsidian_rag.livesync.filters import FilterSettings, check_filters, present_ignore_files
-from obsidian_rag.livesync.membership import rehearse
-from obsidian_rag.livesync.milestone import MILESTONE_NAME, preferred
+from obsidian_rag.livesync.membership import rehearse, shared_tweaks
+from obsidian_rag.livesync.milestone import MILESTONE_NAME
 from obsidian_rag.livesync.secrets import Place, Secrets, SecretStore
 from obsidian_rag.livesync.session import keep_tweaks
 from obsidian_rag.livesync.setup_uri import Connection, decode_setup_uri
@@ -105,7 +102,7 @@ def set_up(config: Config, options: Options) -> SetUp:
         LivesyncIncompatible: LiveSync's filters cannot be followed; the setting is named.
         ObsidianRagError: the database cannot be reached or used.
     """
-    vault = _existing_folder(options.vault) if options.vault is not None else None
+    vault = existing_folder(options.vault) if options.vault is not None else None
     found = _connection(config, options)
     is_agreed = has_consent_for(config, options, found.remote)
     check_consent(found.remote, is_agreed)
@@ -156,7 +153,9 @@ def survey(couch: Couch, site: Site) -> Survey:
         tweaks = rehearse(couch, site).tweaks
     except LivesyncLocked:
         is_locked = True
-        tweaks = _published_tweaks(couch, site)
+        tweaks = shared_tweaks(couch.get_local(MILESTONE_NAME), site)
+        tweaks.check_encrypted(site.passphrase)
+        tweaks.check_supported(site.passphrase)
     return Survey(
         devices=tuple(_devices(couch.get_local(MILESTONE_NAME) or {})),
         is_encrypted=tweaks.encrypt,
@@ -165,23 +164,6 @@ def survey(couch: Couch, site: Site) -> Survey:
         is_empty=not (couch.info() or {}).get("doc_count"),
         notes=_count_notes(couch),
     )
-
-
-def _published_tweaks(couch: Couch, site: Site) -> Tweaks:
-    milestone = couch.get_local(MILESTONE_NAME)
-    tweaks = preferred(milestone) if milestone is not None else site.tweaks
-    if tweaks is None:
-        raise LivesyncIncompatible(
-            "The database does not say how its notes are kept.",
-            "Connect LiveSync in Obsidian to it once.",
-        )
-    tweaks.check_encrypted(site.passphrase)
-    if tweaks.encrypt and not site.passphrase:
-        raise LivesyncPassphrase(
-            "The database is encrypted, and no passphrase is given.",
-            "Give the passphrase of your devices.",
-        )
-    return tweaks
 
 
 def _devices(milestone: Document) -> Iterator[str]:
@@ -307,13 +289,6 @@ def _config_tree(
         if tree["vault_path"] != str(vault):
             section["vaultPath"] = str(vault)
     return tree
-
-
-def _existing_folder(vault: Path) -> Path:
-    root = Path(os.path.abspath(vault.expanduser()))  # noqa: PTH100  (keeps symlinks)
-    if not root.is_dir():
-        raise NotFound(f"There is no folder {root}.", "Make it, or name another one.")
-    return root
 
 
 def _root(config: Config) -> Path | None:

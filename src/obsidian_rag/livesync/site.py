@@ -332,12 +332,12 @@ def _password_from_settings(config: Config, environ: Mapping[str, str]) -> str |
 def _root(config: Config, options: Options) -> Path:
     written = config.settings.livesync.vaultPath
     if options.vault is not None:
-        root = Path(os.path.abspath(options.vault.expanduser()))  # noqa: PTH100  (keeps symlinks)
+        root = options.vault.expanduser()
     elif written is not None:
-        from_file = config.file.parent / Path(written).expanduser()
-        root = Path(os.path.abspath(from_file))  # noqa: PTH100
+        root = config.file.parent / Path(written).expanduser()
     else:
         root = configured_vault(config).root
+    root = Path(os.path.abspath(root))  # noqa: PTH100  (keeps symlinks)
     if config.home.resolve().is_relative_to(root.resolve()):
         raise ConfigInvalid(
             f"The data folder {config.home} lies inside the folder that is synced.",

@@ -194,7 +194,7 @@ def report_on(
     return SyncReport(
         left_out=dict(disk.left_out),
         filtered={**(ignored or {}), **disk.filtered},
-        warnings=dict(disk.unwelcome),
+        warnings=dict(disk.warnings),
         quarantined=tuple(records.quarantined()),
         conflicts=tuple(records.conflicts()),
     )

@@ -128,7 +128,7 @@ def refusal(remote: Remote, answer: Answer) -> ObsidianRagError:
     if status >= 500 or status in _RETRY_STATUSES:
         return LivesyncUnreachable(
             f"CouchDB at {remote.url} cannot answer now (HTTP {status}).",
-            "If it stays so, look at the server's log.",
+            "If this continues, look at the server's log.",
         )
     if answer.location:
         host = _INVALID_IN_HOST.sub("?", _host(answer.location))[:100]
@@ -186,6 +186,6 @@ def _not_found_reason(answer: Answer) -> str | None:
 
 def _host(location: str) -> str:
     try:
-        return urlsplit(location).hostname or "another place"
+        return urlsplit(location).hostname or "another server"
     except ValueError:
-        return "another place"
+        return "another server"

@@ -276,7 +276,7 @@ class Feed:
     def _ended_error(self) -> LivesyncUnreachable:
         return LivesyncUnreachable(
             f"CouchDB at {self._server.remote.url} ended the feed of changes.",
-            "If it stays so, look at the server's log.",
+            "If this continues, look at the server's log.",
         )
 
 

@@ -79,8 +79,8 @@ class Remote:
     @property
     def key(self) -> str:
         """A key for this address, under which its records and secrets are stored."""
-        place = f"{self.url.rstrip('/')}/{self.database}"
-        return hashlib.sha256(place.encode()).hexdigest()[:32]
+        name = f"{self.url.rstrip('/')}/{self.database}"
+        return hashlib.sha256(name.encode()).hexdigest()[:32]
 
     @property
     def login_name(self) -> str:
