@@ -283,11 +283,7 @@ def take_held_deletions(config: Config, options: Options) -> int:
 
 
 def moment_of(text: str) -> datetime:
-    """The time for `2h`, `2026-11-16` or `2026-11-16T08:30`; without a zone it is local.
-
-    Raises:
-        InvalidArgument: it is not a time.
-    """
+    """The time for `2h`, `2026-11-16` or `2026-11-16T08:30`; without a zone it is local."""
     wanted = text.strip()
     if ago := _AGO.fullmatch(wanted):
         return datetime.now(UTC) - timedelta(**{_UNITS[ago[2].lower()]: int(ago[1])})

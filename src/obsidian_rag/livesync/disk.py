@@ -325,11 +325,7 @@ class Trash:
         keep_copy(self.root, content, mtime_ns, target)
 
     def remove(self, path: str, content_hash: str, size: int, reason: str) -> None:
-        """Move the file with this content out of the vault.
-
-        Raises:
-            ObsidianRagError: as for `remove_file`.
-        """
+        """Move the file with this content out of the vault."""
         row, target = self._add(path, size, reason)
         try:
             remove_file(self.root, path, content_hash, target)
@@ -339,12 +335,7 @@ class Trash:
             raise
 
     def put_back(self, file: TrashedFile) -> str:
-        """Put a file back into the vault; return its new path.
-
-        Raises:
-            NotFound: the trash no longer has it.
-            ObsidianRagError: it cannot be written.
-        """
+        """Put a file back into the vault; return its new path."""
         entry = restore_file(self.root, file.path, self._target(file))
         self._drop(file)
         return entry.rel_path

@@ -141,12 +141,7 @@ def _find_by_creation(records: LivesyncRecords, made: int, site: Site) -> Livesy
 
 
 def rehearse(couch: Couch, site: Site, records: LivesyncRecords | None = None) -> Membership:
-    """Do the checks of `join`, but register and record nothing.
-
-    Raises:
-        LivesyncLocked: the database is locked for this device.
-        ObsidianRagError: as for `join`.
-    """
+    """Do the checks of `join`, but register and record nothing."""
     database = Database(Path(":memory:"))
     try:
         scratch = LivesyncRecords(database, site.key)
@@ -174,12 +169,7 @@ def check(couch: Couch, records: LivesyncRecords, member: Membership) -> None:
 
 
 def refresh(couch: Couch, records: LivesyncRecords, site: Site, member: Membership) -> None:
-    """Check the database again, and refresh our lines in its list of devices.
-
-    Raises:
-        LivesyncLocked: the database was locked or rebuilt, or no longer lists us.
-        LivesyncIncompatible: its settings have changed.
-    """
+    """Check the database again, and refresh our lines in its list of devices."""
     version = couch.get(VERSION_ID)
     if version is not None and version_verdict(version, is_empty=False) is VersionVerdict.NEWER:
         raise _newer_error()
@@ -189,11 +179,7 @@ def refresh(couch: Couch, records: LivesyncRecords, site: Site, member: Membersh
 
 
 def unlock(couch: Couch, records: LivesyncRecords) -> None:
-    """Get accepted by a locked database; if it was rebuilt, clear our records.
-
-    Raises:
-        LivesyncIncompatible: the database has no list of devices.
-    """
+    """Get accepted by a locked database; if it was rebuilt, clear our records."""
     milestone = couch.get_local(MILESTONE_NAME)
     if milestone is None:
         raise LivesyncIncompatible(
@@ -257,11 +243,7 @@ def _newer_error() -> LivesyncIncompatible:
 
 
 def shared_tweaks(milestone: Document | None, site: Site) -> Tweaks:
-    """The settings that the devices agreed on, else those for a new database.
-
-    Raises:
-        LivesyncIncompatible: there are none, or we cannot follow them.
-    """
+    """The settings that the devices agreed on, else those for a new database."""
     shared = preferred(milestone) if milestone is not None else None
     tweaks = shared or site.tweaks
     if tweaks is None:

@@ -132,11 +132,7 @@ class Reconciler:
         return [*first, *changed, *rest, *lifted]
 
     def scan_paths(self, paths: Iterable[str]) -> list[str]:
-        """Update files that were written; return the documents of those that are new or changed.
-
-        Raises:
-            LivesyncBrake: as for `scan`, which this falls back to when a file is gone.
-        """
+        """Update files that were written; return the documents of those that are new or changed."""
         ids = self.sync.disk.scan_paths(paths)
         return self.scan() if ids is None else self._changed(ids, self.sync.records.files_of(ids))
 

@@ -90,11 +90,7 @@ class Resolver:
         return done
 
     def versions(self, conflict: Conflict) -> tuple[Version, ...]:
-        """Every side of a conflict, ours first; nothing is changed.
-
-        Raises:
-            LivesyncUnreadable: one cannot be read.
-        """
+        """Every side of a conflict, ours first; nothing is changed."""
         leaves = self._leaves(conflict.doc_id)
         if len(leaves) > 1:
             found = {rev: self._version(conflict, rev) for rev in leaves}
@@ -110,11 +106,7 @@ class Resolver:
         return (self._read_version(conflict.path, is_ours=True), *theirs)
 
     def merge(self, conflict: Conflict, content: bytes) -> Resolved:
-        """Resolve one conflict with the user's own text; every version goes to the trash.
-
-        Raises:
-            ObsidianRagError: as for `resolve`.
-        """
+        """Resolve one conflict with the user's own text; every version goes to the trash."""
         if self.is_read_only:
             raise _read_only_error()
         leaves = self._leaves(conflict.doc_id)

@@ -51,11 +51,7 @@ class SecretStore:
         self._file = home / SECRETS_FILE
 
     def get(self, remote: str) -> Secrets | None:
-        """The secrets of a database, None if none are stored; asks the keyring only if needed.
-
-        Raises:
-            ConfigInvalid: they are not available now, or are damaged.
-        """
+        """The secrets of a database, None if none are stored; asks the keyring only if needed."""
         stored = self._read().get(remote)
         if stored is None:
             return None
@@ -81,11 +77,7 @@ class SecretStore:
         return place
 
     def forget(self, remote: str) -> Place | None:
-        """Remove the secrets of a database; return where they were, None if nowhere.
-
-        Raises:
-            ConfigInvalid: the keyring does not remove them now.
-        """
+        """Remove the secrets of a database; return where they were, None if nowhere."""
         known = self._read()
         kept = known.pop(remote, None)
         if kept is None:

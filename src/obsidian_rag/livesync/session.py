@@ -34,14 +34,7 @@ _ROOT = "root"
 
 @contextlib.contextmanager
 def open_node(config: Config, options: Options | None = None) -> Iterator[Node]:
-    """Open a node for the settings and a command's options, and hold its lock.
-
-    Raises:
-        Busy: another process is that node.
-        NotFound: there is no such folder.
-        ReadOnly: the folder is a linked vault that may only be read.
-        ObsidianRagError: as for `site_of`.
-    """
+    """Open a node for the settings and a command's options, and hold its lock."""
     options = options or Options()
     site = site_of(config, options)
     with contextlib.closing(open_database(config)) as database:
@@ -64,11 +57,7 @@ def open_node(config: Config, options: Options | None = None) -> Iterator[Node]:
 def lock_records(
     config: Config, database: Database, couch: Couch, site: Site
 ) -> Iterator[LivesyncRecords]:
-    """The records of a site's database, with its node's lock held.
-
-    Raises:
-        Busy: another process syncs with it, by this address or another.
-    """
+    """The records of a site's database, with its node's lock held."""
     records = find_records(couch, database, site)
     with node_lock(config, records.remote):
         records.use_address(site.key)
@@ -84,7 +73,8 @@ def sync_once(
     """Make the vault and the database agree once.
 
     Raises:
-        ObsidianRagError: as for `open_node` and `Node.sync_once`.
+        Busy: another process syncs with the database.
+        ObsidianRagError: the folder or the database cannot be used, or the server went away.
     """
     with open_node(config, options) as node:
         try:

@@ -141,13 +141,7 @@ def set_up(config: Config, options: Options) -> SetUp:
 
 
 def survey(couch: Couch, site: Site) -> Survey:
-    """Check that we could take part, passphrase included, and describe the database.
-
-    Raises:
-        LivesyncIncompatible: we cannot work with this database.
-        LivesyncPassphrase: the passphrase does not open it.
-        LivesyncUnreachable, LivesyncRefused: the server does not answer, or refuses.
-    """
+    """Check that we could take part, passphrase included, and describe the database."""
     is_locked = False
     try:
         tweaks = rehearse(couch, site).tweaks

@@ -148,11 +148,7 @@ def place_of(config: Config, options: Options | None = None) -> Site:
 
 
 def named_remote(config: Config, options: Options) -> Remote | None:
-    """The database that the settings and a command name, with a password given now.
-
-    Raises:
-        ConfigInvalid: the address or the name cannot be used.
-    """
+    """The database that the settings and a command name, with a password given now."""
     settings = config.settings.livesync
     url, user, password = (
         split_login(options.url) if options.url else (settings.couchdbUrl, None, None)
@@ -167,12 +163,7 @@ def named_remote(config: Config, options: Options) -> Remote | None:
 def site_of(
     config: Config, options: Options | None = None, environ: Mapping[str, str] = os.environ
 ) -> Site:
-    """The database and the folder, with the secrets that open the database.
-
-    Raises:
-        ConfigInvalid: they are not named or cannot be used, or a secret is not available.
-        LivesyncRefused: the server is outside this machine, and has no consent.
-    """
+    """The database and the folder, with the secrets that open the database."""
     options = options or Options()
     place = place_of(config, options)
     is_ours = _is_settings_server(config, options)
@@ -278,12 +269,7 @@ def open_database(config: Config) -> Database:
 def open_records(
     config: Config, options: Options | None = None
 ) -> Iterator[tuple[Site, LivesyncRecords]]:
-    """The records of the database in the settings, whether or not a node is running.
-
-    Raises:
-        ConfigInvalid: LiveSync is not set up.
-        ReadOnly: the folder is a linked vault that may only be read.
-    """
+    """The records of the database in the settings, whether or not a node is running."""
     site = place_of(config, options)
     with contextlib.closing(open_database(config)) as database:
         refuse_read_only(database, site.root)
@@ -291,11 +277,7 @@ def open_records(
 
 
 def refuse_read_only(database: Database, root: Path) -> None:
-    """Refuse a folder that overlaps a read-only linked vault.
-
-    Raises:
-        ReadOnly: it does.
-    """
+    """Refuse a folder that overlaps a read-only linked vault."""
     real = root.resolve()
     for link in Links(database).all():
         linked = link.root_path.resolve()

@@ -150,11 +150,7 @@ class Feed:
         self._ticked_at = time.monotonic()
 
     def rows(self) -> Generator[Change | None, None, None]:
-        """Changes as they arrive, and None now and then while idle; ends with `stop`.
-
-        Raises:
-            LivesyncRefused: retrying would not help.
-        """
+        """Changes as they arrive, and None now and then while idle; ends with `stop`."""
         while not self._is_over():
             try:
                 yield from self._resolve_now()

@@ -83,11 +83,7 @@ class CouchServer:
     def stream(
         self, path: str, query: Mapping[str, str], silence_s: float, trace: Trace
     ) -> Iterator[Iterator[bytes]]:
-        """A long answer in pieces, on its own connection, whose events go to `trace`.
-
-        Raises:
-            LivesyncUnreachable, LivesyncRefused: as for `ask`; Silence after `silence_s`.
-        """
+        """A long answer in pieces, on its own connection, whose events go to `trace`."""
         import httpx
 
         timeout = httpx.Timeout(self._timeout_s, connect=_CONNECT_TIMEOUT_S, read=silence_s)

@@ -111,11 +111,7 @@ class Bearer:
         self._renew_at = 0.0
 
     def authorization(self) -> str:
-        """The value of the header.
-
-        Raises:
-            ConfigInvalid: the key cannot sign.
-        """
+        """The value of the header."""
         with self._lock:
             now = self._clock()
             # A clock set back would keep a token whose `iat` is in the future.
@@ -127,11 +123,7 @@ class Bearer:
 
 
 def sign(jwt: Jwt, now_s: int) -> str:
-    """A token that is valid from now for the lifetime of `jwt`.
-
-    Raises:
-        ConfigInvalid: the algorithm is unknown, or the key does not fit it.
-    """
+    """A token that is valid from now for the lifetime of `jwt`."""
     header = {"alg": jwt.algorithm, "typ": "JWT"} | ({"kid": jwt.key_id} if jwt.key_id else {})
     payload = {
         "exp": now_s + jwt.lifetime_s,
@@ -144,11 +136,7 @@ def sign(jwt: Jwt, now_s: int) -> str:
 
 
 def basic(user: str, password: str) -> str:
-    """The value of the header for a name and a password, in UTF-8.
-
-    Raises:
-        ConfigInvalid: they cannot be sent; in a name, a colon would end it.
-    """
+    """The value of the header for a name and a password, in UTF-8."""
     if ":" in user or _CONTROL.search(user + password):
         raise ConfigInvalid(
             "The user name of the CouchDB server has a colon, or a control character is in it "
@@ -159,11 +147,7 @@ def basic(user: str, password: str) -> str:
 
 
 def parse_headers(text: str) -> dict[str, str]:
-    """Parse headers from lines `Name: value`.
-
-    Raises:
-        ConfigInvalid: a line is not a header, or is one that only we may set.
-    """
+    """Parse headers from lines `Name: value`."""
     headers = {}
     # Not splitlines(): it also splits at characters that are part of a value.
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
@@ -178,11 +162,7 @@ def parse_headers(text: str) -> dict[str, str]:
 
 
 def check_header(name: str, value: str, where: str) -> None:
-    """Refuse a header that could change the request around it.
-
-    Raises:
-        ConfigInvalid: it could; the message begins with `where`.
-    """
+    """Refuse a header that could change the request around it."""
     if not _HEADER_NAME.fullmatch(name) or name.lower() in _FRAMING:
         raise ConfigInvalid(f"{where} has a name that is not allowed.", _HEADER_FIX)
     if _CONTROL.search(value):
