@@ -59,7 +59,7 @@ def child(home: Path) -> None:
     reconciler = node.sync()
     took = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps([took, peak, reconciler.stats.chunks_fetched]))
+    print(json.dumps([took, peak, reconciler.sync.state.chunks_fetched]))
 
 
 def synced(home: Path, remote: Remote) -> tuple[float, float, int]:
@@ -144,7 +144,7 @@ def latencies(work: Path, remote: Remote) -> list[float]:
     try:
         for thread in threads:
             thread.start()
-        until(lambda: all(node.stats.is_connected for node in nodes))
+        until(lambda: all(node.state.is_connected for node in nodes))
         for number in range(EDITS):
             text = f"# Edit {number}\nat {time.time_ns()}\n"
             one.write("Live.md", text)

@@ -17,8 +17,8 @@ from tests.integration.living import Cli, living
 from obsidian_rag import config
 from obsidian_rag.engine import Engine, Tokens, ask, health_of, run_index
 from obsidian_rag.index import Phase, Progress
-from obsidian_rag.livesync.session import trash_folder
-from obsidian_rag.livesync.trash import Trash
+from obsidian_rag.livesync.disk import Trash
+from obsidian_rag.livesync.site import trash_folder
 from obsidian_rag.relations import check_relations
 from obsidian_rag.search import Request
 from obsidian_rag.store import IndexFact, Links, LivesyncRecords, SyncedFile

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from obsidian_rag.errors import LivesyncUnreachable
-from obsidian_rag.livesync import conflicts, disk, transfer, trash
+from obsidian_rag.livesync import conflicts, disk, transfer
 from obsidian_rag.livesync.couchdb.http import CouchServer
 from obsidian_rag.store import LivesyncRecords
 
@@ -32,7 +32,7 @@ _RECORDS = (
 )
 _NAMES = ("link", "replace", "rename", "unlink", "rmdir", "mkdir")
 _VAULT = ("replace_file", "rename_file", "remove_file", "keep_copy", "read_bytes")
-_MODULES = (transfer, conflicts, disk, trash)
+_MODULES = (transfer, conflicts, disk)
 
 
 class Crash(BaseException):

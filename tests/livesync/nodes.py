@@ -10,10 +10,10 @@ from tests.folders import files_below, write_notes
 from obsidian_rag.livesync.codec.tweaks import Tweaks
 from obsidian_rag.livesync.couchdb.couch import Couch
 from obsidian_rag.livesync.couchdb.remote import Remote
-from obsidian_rag.livesync.disk import Direction, Policy
 from obsidian_rag.livesync.node import Node, Plan
 from obsidian_rag.livesync.reconcile import Reconciler
-from obsidian_rag.livesync.site import Site
+from obsidian_rag.livesync.site import Direction, Site
+from obsidian_rag.livesync.sync import Policy
 from obsidian_rag.store import Database, LivesyncRecords
 
 
@@ -54,9 +54,12 @@ class TestNode:
         """The node, as a new process would make it."""
         plan = Plan(
             Site(self.remote, self.root, self.passphrase, self.tweaks),
-            replace(self.policy, direction=direction),
+            replace(
+                self.policy,
+                direction=direction,
+                max_deleted_percent=100.0 if allows_deletions else 20.0,
+            ),
             is_read_only=is_read_only,
-            max_deleted_percent=100.0 if allows_deletions else 20.0,
         )
         if self.filters is not None:
             plan = replace(plan, filters=self.filters)

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fixture_types import Configure
@@ -14,8 +15,9 @@ from obsidian_rag.config import Config, load
 from obsidian_rag.errors import Busy
 from obsidian_rag.livesync import (
     Options,
-    livesync_status,
+    livesync_state,
     restore_trashed,
+    status_fields,
     sync_once,
     trashed_files,
     unlock_database,
@@ -63,7 +65,9 @@ def connect(vault: Path, configure: Configure) -> SetUp:
 
 def _files(config: Config) -> int:
     with contextlib.closing(Database(config.database)) as database:
-        return livesync_status(config, database, None).files
+        state = livesync_state(config, database, None)
+        fields: Any = status_fields(config, database, state, has_paths=True)
+        return int(fields["files"])
 
 
 def test_deletion_made_before_the_address_changed_reaches_the_other_devices(

@@ -2,9 +2,10 @@
 
 import pytest
 
+from obsidian_rag.config import is_on_this_machine
 from obsidian_rag.errors import LivesyncRefused
 from obsidian_rag.livesync.couchdb.remote import Remote
-from obsidian_rag.livesync.site import check_consent, is_on_this_machine
+from obsidian_rag.livesync.site import check_consent
 
 HERE = [
     "http://127.0.0.1:5984",

@@ -15,8 +15,7 @@ from tests.livesync.proxy import FaultyProxy, Request
 from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable
-from obsidian_rag.livesync.couchdb.bulk import BulkRow
-from obsidian_rag.livesync.couchdb.couch import Couch
+from obsidian_rag.livesync.couchdb.couch import BulkRow, Couch
 from obsidian_rag.livesync.couchdb.remote import Remote
 
 LOSER, WINNER = "1-" + "0" * 32, "1-" + "f" * 32
@@ -70,8 +69,7 @@ def test_a_database_is_made_once_and_stays(nowhere: Couch, pouch: Server) -> Non
         lambda couch: couch.put_local("a", {}),
         lambda couch: couch.all_docs(["a"]),
         lambda couch: couch.list_ids(start="", end="z", limit=1),
-        lambda couch: couch.bulk_get([("a", None)]),
-        lambda couch: couch.bulk_get([("a", WINNER)]),
+        lambda couch: couch.winners(["a"]),
         lambda couch: couch.bulk_docs([{"_id": "a"}]),
         lambda couch: couch.changes("0", limit=1),
     ],
@@ -153,7 +151,7 @@ def test_any_id_survives_the_address(couch: Couch, doc_id: str) -> None:
 def test_an_id_that_no_document_has_is_never_asked_for(far_couch: Couch, doc_id: str) -> None:
     assert far_couch.get(doc_id) is None
     assert far_couch.all_docs([doc_id]) == {}
-    assert far_couch.bulk_get([(doc_id, None), (doc_id, WINNER)]) == []
+    assert far_couch.winners([doc_id]) == []
     with pytest.raises(LivesyncRefused):
         far_couch.get("a", rev="1-" + "x" * 100_000)
 
@@ -223,32 +221,22 @@ def test_ids_are_listed_in_a_range(couch: Couch) -> None:
     assert couch.list_ids(start="x", end="z", limit=2) == []
 
 
-def test_bulk_get_gives_the_winner_with_its_rivals_and_any_revision(couch: Couch) -> None:
+def test_a_winner_has_its_rivals_and_any_revision_can_be_had(couch: Couch) -> None:
     make_conflict(couch, "a")
-    [winner] = couch.bulk_get([("a", None)])
+    [winner] = couch.winners(["a"])
     assert winner == {"_id": "a", "_rev": WINNER, "from": "f", "_conflicts": [LOSER]}
     assert couch.get("a") == winner
     assert couch.all_docs(["a"]) == {"a": winner}
-    [loser] = couch.bulk_get([("a", LOSER)])
-    assert (loser["_rev"], loser["from"]) == (LOSER, "0")
+    loser = couch.get("a", rev=LOSER)
+    assert loser is not None and (loser["_rev"], loser["from"]) == (LOSER, "0")
 
 
-def test_bulk_get_gives_tombstones_and_leaves_out_what_never_was(couch: Couch) -> None:
+def test_winners_include_tombstones_but_not_what_never_was(couch: Couch) -> None:
     written(couch, "a", "b")
     gone = delete(couch, "a")
-    found = couch.bulk_get([("never", None), ("a", None), ("b", None), ("b", "9-" + "a" * 32)])
+    found = couch.winners(["never", "a", "b"])
     assert [document["_id"] for document in found] == ["a", "b"]
     assert (found[0]["_rev"], found[0]["_deleted"]) == (gone, True)
-
-
-def test_a_batch_of_revisions_that_the_server_rejects_is_asked_for_one_by_one(
-    far_couch: Couch, proxy: FaultyProxy
-) -> None:
-    [rev] = written(far_couch, "a")
-    proxy.answer(400, "_bulk_get", b'{"error":"bad_request"}')
-    for _ in range(2):
-        assert [one["_rev"] for one in far_couch.bulk_get([("a", rev)])] == [rev]
-    assert sum("_bulk_get" in request.line for request in proxy.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -271,18 +259,6 @@ def test_a_404_for_another_reason_is_no_missing_document(
             far_couch.get_local(name)
     with pytest.raises(LivesyncRefused):
         far_couch.info()
-
-
-@pytest.mark.parametrize("status", [404, 405, 501])
-def test_a_server_without_bulk_get_is_asked_one_by_one(
-    far_couch: Couch, proxy: FaultyProxy, status: int
-) -> None:
-    revs = written(far_couch, "a", "b")
-    proxy.answer(status, "_bulk_get", b'{"error":"not_found","reason":"missing"}')
-    asked: list[tuple[str, str | None]] = [("a", revs[0]), ("b", revs[1]), ("c", WINNER)]
-    for _ in range(2):
-        assert [one["_rev"] for one in far_couch.bulk_get(asked)] == revs
-    assert sum("_bulk_get" in request.line for request in proxy.requests) == 1
 
 
 def test_each_document_of_a_batch_gets_its_row(couch: Couch) -> None:
@@ -308,7 +284,7 @@ def test_a_revision_of_our_own_is_written_beside_the_other(couch: Couch) -> None
     [theirs] = couch.bulk_docs([written_by_another])
     assert number == "1"
     assert couch.bulk_docs([ours], new_edits=False) == [BulkRow("a", child)]
-    [winner] = couch.bulk_get([("a", None)])
+    [winner] = couch.winners(["a"])
     rivals = winner["_conflicts"]
     assert isinstance(rivals, list)
     assert {winner["_rev"], *rivals} == {child, theirs.rev}
@@ -442,7 +418,7 @@ def test_a_web_page_is_never_an_answer(far_couch: Couch, proxy: FaultyProxy, sta
         far_couch.info,
         lambda: far_couch.all_docs(["a"]),
         lambda: far_couch.changes("0", limit=1),
-        lambda: far_couch.bulk_get([("a", WINNER)]),
+        lambda: far_couch.winners(["a"]),
     ):
         with pytest.raises(LivesyncRefused):
             ask()
@@ -461,7 +437,7 @@ def test_what_couchdb_would_not_say_is_refused(
             lambda: far_couch.list_ids(start="", end="", limit=1),
             lambda: far_couch.changes("0", limit=1),
             lambda: far_couch.bulk_docs([{"_id": "a"}]),
-            lambda: far_couch.bulk_get([("a", WINNER)]),
+            lambda: far_couch.winners(["a"]),
         ):
             with pytest.raises(LivesyncRefused):
                 ask()

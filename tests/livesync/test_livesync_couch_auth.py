@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from jwt.types import Options
 
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync.couchdb.auth import Bearer, Jwt, basic, parse_headers, sign
-from obsidian_rag.livesync.couchdb.remote import Remote
+from obsidian_rag.livesync.couchdb.remote import Bearer, Jwt, Remote, basic, parse_headers, sign
 
 SECRET = bytes(range(64))
 HMAC_KEY = base64.b64encode(SECRET).decode()
@@ -190,6 +189,8 @@ def test_no_text_gives_a_header_that_ends_a_line(text: str) -> None:
         "https://couch.example.com:port-geheim",
         "https://couch.example.com\\@geheim",
         "https://couch.example.com/\ngeheim",
+        "http://localhost。geheim.example:5984",
+        "http://127.0.0.１:5984/geheim",
         "https://[geheim",
     ],
 )

@@ -133,15 +133,15 @@ def test_a_node_at_work_holds_deletions_and_goes_on(
 ) -> None:
     device = filled(make_node)
     with running(device) as (one,):
-        until(lambda: one.node.stats.is_connected)
+        until(lambda: one.node.state.is_connected)
         for number in range(29):
             third.delete(f"{number:02}.md")
         # They come in batches: the first ten may be gone before it is known how many there are.
         until(lambda: len(held_deletions(device.records)) + len(device.trashed()) == 29)
-        assert one.node.stats.brake is not None and len(device.trashed()) <= 10
+        assert one.node.state.brake is not None and len(device.trashed()) <= 10
         third.save("later.md", b"still synced")
         until(lambda: "later.md" in seen(device))
         assert len(seen(device)) + len(device.trashed()) == 31
         answer_held(device.records, HeldAnswer.TAKE)
-        until(lambda: one.node.stats.brake is None and len(seen(device)) == 2)
+        until(lambda: one.node.state.brake is None and len(seen(device)) == 2)
     assert len(device.trashed()) == 29

@@ -3,7 +3,7 @@
 import os
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +34,20 @@ class Costs:
         for name in ("lstat", "stat", "open"):
             patch.setattr(os, name, self._counted(getattr(os, name)))
         patch.setattr("obsidian_rag.livesync.disk.walk_files", self._walked(walk_files))
-        files, file = LivesyncRecords.files, LivesyncRecords.file
+        files, files_of = LivesyncRecords.files, LivesyncRecords.files_of
 
         def all_files(records: LivesyncRecords) -> Iterator[SyncedFile]:
             for one in files(records):
                 self.records += 1
                 yield one
 
-        def one_file(records: LivesyncRecords, doc_id: str) -> SyncedFile | None:
-            self.records += 1
-            return file(records, doc_id)
+        def some_files(records: LivesyncRecords, ids: Iterable[str]) -> dict[str, SyncedFile]:
+            asked = list(ids)
+            self.records += len(asked)
+            return files_of(records, asked)
 
         patch.setattr(LivesyncRecords, "files", all_files)
-        patch.setattr(LivesyncRecords, "file", one_file)
+        patch.setattr(LivesyncRecords, "files_of", some_files)
 
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def counted(path: Any, *rest: Any, **named: Any) -> Any:
@@ -75,20 +76,20 @@ def test_an_edit_costs_what_one_file_costs(
     thread = threading.Thread(target=node.run, args=(stop,))
     thread.start()
     try:
-        until(lambda: node.stats.is_connected)
+        until(lambda: node.state.is_connected)
         costs = Costs(one.root, monkeypatch)
         one.write("Folder 3/17.md", "changed\n")
         node.changed(["Folder 3/17.md"])
-        until(lambda: node.stats.pushed == 1)
+        until(lambda: node.state.pushed == 1)
         one.write("Folder 3/new.md", "a new one\n")
         node.changed(["Folder 3/new.md"])
-        until(lambda: node.stats.pushed == 2)
+        until(lambda: node.state.pushed == 2)
         assert costs.walks == 0
         assert 0 < costs.looks <= FEW
         assert 0 < costs.records <= FEW
         (one.root / "Folder 3/17.md").unlink()
         node.changed(["Folder 3/17.md"])
-        until(lambda: node.stats.deleted_there == 1)
+        until(lambda: node.state.deleted_there == 1)
         assert costs.walks == 1  # how much is gone is never told by a few paths
     finally:
         stop.set()
@@ -104,10 +105,10 @@ def test_events_that_were_lost_take_a_walk(make_node: MakeNode) -> None:
     thread = threading.Thread(target=node.run, args=(stop,))
     thread.start()
     try:
-        until(lambda: node.stats.is_connected)
+        until(lambda: node.state.is_connected)
         one.write("unheard of.md", "x\n")
         node.changed(None)
-        until(lambda: node.stats.pushed == 1)
+        until(lambda: node.state.pushed == 1)
     finally:
         stop.set()
         thread.join(PATIENCE_S)
@@ -129,7 +130,7 @@ def vault(tmp_path: Path) -> Path:
 def disk_of(root: Path) -> Disk:
     filters = Filters(FilterSettings(ignore="^Draft/", uses_ignore_files=True), Tweaks(), root)
     disk = Disk(root, Codec(Tweaks(), None, None), 1000, filters=filters)
-    disk.look()
+    disk.scan()
     return disk
 
 
@@ -155,10 +156,10 @@ def test_a_file_that_was_written_is_known_as_after_a_walk(
 ) -> None:
     disk = disk_of(vault)
     (vault / path).write_text("written")
-    assert disk.look_at([path]) == document
+    assert disk.scan_paths([path]) == document
     walked = disk_of(vault)
     assert known(disk) == known(walked)
-    assert disk.unwelcome == walked.unwelcome
+    assert disk.warnings == walked.warnings
 
 
 def gone(vault: Path) -> str:
@@ -243,15 +244,15 @@ def hidden(vault: Path) -> str:
 )
 def test_only_a_walk_can_tell(vault: Path, happens: Callable[[Path], str]) -> None:
     disk = disk_of(vault)
-    assert disk.look_at(["a.md"]) == ["a.md"]
-    assert disk.look_at([happens(vault)]) is None
-    disk.look()
+    assert disk.scan_paths(["a.md"]) == ["a.md"]
+    assert disk.scan_paths([happens(vault)]) is None
+    disk.scan()
     assert known(disk) == known(disk_of(vault))
 
 
 def test_after_a_walk_the_new_filters_are_no_news(vault: Path) -> None:
     disk = disk_of(vault)
     ignored_elsewhere_from_now_on(vault)
-    assert disk.look_at(["a.md"]) is None
-    disk.look()
-    assert disk.look_at(["a.md"]) == ["a.md"]
+    assert disk.scan_paths(["a.md"]) is None
+    disk.scan()
+    assert disk.scan_paths(["a.md"]) == ["a.md"]

@@ -16,7 +16,7 @@ from tests.livesync.proxy import FaultyProxy
 from tests.waiting import PATIENCE_S, TRIES, until
 
 from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable, ObsidianRagError
-from obsidian_rag.livesync.couchdb.answers import Change, page_from, parsed, seq_text
+from obsidian_rag.livesync.couchdb.answers import Change, parse_json, parse_page, seq_text
 from obsidian_rag.livesync.couchdb.couch import Couch
 from obsidian_rag.livesync.couchdb.feed import Backoff
 from obsidian_rag.livesync.couchdb.remote import Remote
@@ -474,8 +474,8 @@ JSON = st.recursive(
 
 @given(st.lists(JSON), JSON)
 def test_no_row_of_a_hostile_server_does_harm(results: list[object], last_seq: object) -> None:
-    answer = parsed(json.dumps({"results": results, "last_seq": last_seq}).encode())
-    page = page_from(answer, limit=10)
+    answer = parse_json(json.dumps({"results": results, "last_seq": last_seq}).encode())
+    page = parse_page(answer, limit=10)
     assert page is not None
     for row in page.rows:
         assert row.id
@@ -495,7 +495,7 @@ def test_no_row_of_a_hostile_server_does_harm(results: list[object], last_seq: o
     ],
 )
 def test_a_page_says_whether_it_is_the_last(answer: object, is_last: bool) -> None:
-    page = page_from(answer, limit=2)
+    page = parse_page(answer, limit=2)
     assert page is not None
     assert page.is_last is is_last
 
@@ -504,4 +504,4 @@ def test_a_page_says_whether_it_is_the_last(answer: object, is_last: bool) -> No
     "answer", [None, [], {}, {"results": []}, {"last_seq": 1}, {"results": {}, "last_seq": 1}]
 )
 def test_what_is_no_page_is_none(answer: object) -> None:
-    assert page_from(answer, limit=10) is None
+    assert parse_page(answer, limit=10) is None

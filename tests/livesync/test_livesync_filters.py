@@ -149,7 +149,7 @@ def test_nothing_that_a_filter_keeps_back_is_sent(make_node: MakeNode) -> None:
     planted(ours)
     reconciler = ours.sync()
     assert paths_there(ours) == {"note.md"}
-    assert reconciler.disk.filtered == {
+    assert reconciler.sync.disk.filtered == {
         "Work/scratch.tmp": "matches syncIgnoreRegEx",
         "secret.md": "matches syncIgnoreRegEx",
     }
@@ -167,7 +167,7 @@ def test_nothing_that_a_filter_keeps_out_is_taken(make_node: MakeNode) -> None:
     assert set(ours.files()) == {"note.md"}
     assert reconciler.owed == set()
     assert ours.records.quarantined() == []
-    assert sum(one.count for one in reconciler.not_synced() if one.kind == "filtered") == 2
+    assert sum(one.count for one in reconciler.report().not_synced if one.kind == "filtered") == 2
 
 
 @pytest.mark.parametrize("direction", ["both", "push", "pull"])

@@ -253,12 +253,12 @@ def test_nothing_is_written_through_a_symlink(attack: Attack, tmp_path: Path) ->
     attack.sync()
     assert sorted(file.name for file in outside.iterdir()) == ["private.md"]
     reconciler = attack.node.sync()
-    assert {"link", "private.md", "dangling.md"} <= set(reconciler.disk.left_out)
+    assert {"link", "private.md", "dangling.md"} <= set(reconciler.sync.disk.left_out)
 
 
 def test_a_link_that_appears_after_the_look_leads_nowhere(attack: Attack, tmp_path: Path) -> None:
     reconciler = attack.node.node()._join()
-    reconciler.look()
+    reconciler.scan()
     (attack.node.root / "link").symlink_to(tmp_path / "outside", target_is_directory=True)
     attack.put(entry("link/new.md"), entry("link/private.md"))
     reconciler.reconcile(["link/new.md", "link/private.md"])
@@ -278,7 +278,7 @@ def test_a_file_where_a_folder_must_be_is_reported(attack: Attack) -> None:
 def test_two_files_that_differ_only_in_case_are_both_kept(attack: Attack) -> None:
     attack.node.write("OURS.md", "twin")
     reconciler = attack.node.sync()
-    assert reconciler.disk.left_out == {"OURS.md": "differs from another file only in case"}
+    assert reconciler.sync.disk.left_out == {"OURS.md": "differs from another file only in case"}
     attack.third.save("OURS.md", b"spelled anew")
     attack.sync()
     assert attack.node.files()["ours.md"] == b"ours"
@@ -334,7 +334,7 @@ def test_a_chunk_that_no_passphrase_opens_spoils_no_other(
     status, said = pouch.request("GET", f"/{database}/_all_docs?include_docs=true")
     assert status == 200 and isinstance(said, dict)
     reconciler = secretive.node()._join()
-    encoded = reconciler.member.codec.encode("bad.md", b"bad", ctime_ms=0, mtime_ms=0)
+    encoded = reconciler.sync.member.codec.encode("bad.md", b"bad", ctime_ms=0, mtime_ms=0)
     spoilt = encoded.chunks[0]["_id"]
     chunk = next(row["doc"] for row in said["rows"] if row["id"] == spoilt)
     pouch.request("POST", f"/{database}/_bulk_docs", {"docs": [chunk | {"data": "%=" + "A" * 200}]})
@@ -342,9 +342,9 @@ def test_a_chunk_that_no_passphrase_opens_spoils_no_other(
         tmp_path / "other", secretive.remote, passphrase="secret", tweaks=secretive.tweaks
     )
     try:
-        doc_id = reconciler.member.codec.path_to_id("bad.md")
+        doc_id = reconciler.sync.member.codec.path_to_id("bad.md")
         alone = other.node()._join()
-        alone.look()
+        alone.scan()
         alone.reconcile([doc_id])
         assert [one.doc_id for one in other.records.quarantined()] == [doc_id]
         other.sync()
@@ -357,7 +357,7 @@ def test_a_passphrase_that_opens_nothing_any_more_is_the_end(
     secretive: TestNode, pouch: Server
 ) -> None:
     reconciler = secretive.node()._join()
-    reconciler.look()
+    reconciler.scan()
     database = secretive.remote.database
     status, said = pouch.request("GET", f"/{database}/_all_docs?include_docs=true")
     assert status == 200 and isinstance(said, dict)
@@ -377,7 +377,7 @@ def test_a_server_that_refuses_us_is_no_bad_document(
     node = TestNode(tmp_path / "other", far_remote)
     try:
         reconciler = node.node()._join()
-        reconciler.look()
+        reconciler.scan()
         proxy.answer(403)
         with pytest.raises(LivesyncRefused):
             reconciler.reconcile(["ours.md", "good.md"])

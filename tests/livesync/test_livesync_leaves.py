@@ -7,7 +7,7 @@ from tests.livesync.pouch import Server
 from tests.livesync.third import Leaf, ThirdClient
 
 from obsidian_rag.livesync.couchdb.remote import Remote
-from obsidian_rag.livesync.disk import Policy
+from obsidian_rag.livesync.sync import Policy
 
 BASE, LEFT, RIGHT = b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n"
 MERGED = b"A\nb\nC\n"
@@ -49,7 +49,7 @@ def test_edits_that_go_together_are_merged_and_every_version_can_be_had(
     one = make_node("one")
     one.sync()
     dispute(third, path, base, left, right)
-    stats = one.sync().stats
+    stats = one.sync().sync.state
     assert contents(third, path) == [merged]
     assert one.files() == {path: merged}
     assert sorted(one.trashed()) == sorted([left, right])

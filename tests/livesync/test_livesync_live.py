@@ -28,9 +28,10 @@ from obsidian_rag.livesync import transfer
 from obsidian_rag.livesync.codec.tweaks import Tweaks
 from obsidian_rag.livesync.couchdb.couch import Couch
 from obsidian_rag.livesync.couchdb.remote import Remote
-from obsidian_rag.livesync.disk import Direction, Policy
 from obsidian_rag.livesync.milestone import MILESTONE_NAME, VERSION_ID
 from obsidian_rag.livesync.node import Node, Pace
+from obsidian_rag.livesync.site import Direction
+from obsidian_rag.livesync.sync import Policy
 
 QUICK = Pace(refresh_s=0.1, owed_s=0.1)
 # Nothing happens by itself, so what happens was brought about.
@@ -81,7 +82,7 @@ def running(*devices: TestNode, pace: Pace = PATIENT) -> Iterator[list[Running]]
     started = [Running(device, pace) for device in devices]
     try:
         for one in started:
-            until(lambda one=one: one.node.stats.is_connected or one.failure)  # type: ignore[misc]
+            until(lambda one=one: one.node.state.is_connected or one.failure)  # type: ignore[misc]
         yield started
     finally:
         for one in started:
@@ -113,7 +114,7 @@ def test_what_is_done_on_one_device_is_done_on_the_other(make_node: MakeNode) ->
         second.node.changed()
         until(lambda: seen(one) == {"other.png": b"\x00\xff"})
         assert one.trashed() == [b"edited"]
-        assert first.node.stats.trouble is None
+        assert first.node.state.trouble is None
 
 
 def test_a_server_that_comes_back_is_caught_up_with(
@@ -124,13 +125,13 @@ def test_a_server_that_comes_back_is_caught_up_with(
         first.write("before.md", "before")
         until(lambda: seen(far) == {"before.md": b"before"})
         proxy.refuse()
-        until(lambda: not second.node.stats.is_connected)
-        assert second.node.stats.trouble is not None
+        until(lambda: not second.node.state.is_connected)
+        assert second.node.state.trouble is not None
         first.write("meanwhile.md", "there")
         second.write("own.md", "here")
         proxy.heal()
         until(lambda: len(seen(near)) == len(seen(far)) == 3)
-        until(lambda: second.node.stats.is_connected)
+        until(lambda: second.node.state.is_connected)
         assert seen(near) == seen(far)
 
 
@@ -152,7 +153,7 @@ def test_a_lock_stops_a_running_node(make_node: MakeNode, couch: Couch) -> None:
     with running(one, pace=QUICK) as (first,):
         change_papers(couch, locked=True, accepted_nodes=["another"])
         assert isinstance(first.ended(), LivesyncLocked)
-        assert first.node.stats.trouble is first.failure
+        assert first.node.state.trouble is first.failure
 
 
 def test_a_lock_is_seen_before_anything_is_sent(
@@ -239,7 +240,7 @@ def test_a_rebuilt_database_deletes_nothing_and_is_compared_anew(
     (two.root / "deleted.md").unlink()
     two.sync()
     reconciler = one.sync()
-    assert reconciler.member.is_rebuilt
+    assert reconciler.sync.member.is_rebuilt
     files = seen(one)
     assert files["missing.md"] == b"our missing.md"
     assert files["deleted.md"] == b"our deleted.md"
@@ -287,7 +288,7 @@ def test_a_folder_that_cannot_be_read_is_not_deleted(
         patch.setattr(os, "scandir", refused)
         third.save("closed/a.md", b"edited elsewhere")
         reconciler = one.sync()
-        assert "closed" in reconciler.disk.left_out
+        assert "closed" in reconciler.sync.disk.left_out
     assert not any(entry.get("deleted") for entry in third.entries().values())
     one.sync()  # as a new process: what was owed is not forgotten
     assert seen(one)["closed/a.md"] == b"edited elsewhere"
@@ -304,7 +305,7 @@ def test_a_file_that_grows_too_large_is_not_deleted(
     for number in range(20):
         one.write(f"{number}.bin", b"x" * (2**20 + 1))
     reconciler = one.sync()
-    assert len(reconciler.disk.left_out) == 20
+    assert len(reconciler.sync.disk.left_out) == 20
     two.sync()
     assert len(seen(two)) == 20 and not two.trashed()
     one.write("0.bin", b"x" * 2**20)
@@ -315,7 +316,7 @@ def test_a_file_that_grows_too_large_is_not_deleted(
 def test_a_limit_of_nothing_is_none(make_node: MakeNode) -> None:
     one = make_node("one", tweaks=Tweaks(sync_max_size_in_mb=0))
     one.write("a.md", "a")
-    assert one.sync().disk.left_out == {}
+    assert one.sync().sync.disk.left_out == {}
 
 
 def test_a_text_that_is_not_utf_8_is_reported_and_the_rest_goes_on(
@@ -460,7 +461,7 @@ def test_a_dry_run_tells_and_changes_nothing(
     files = seen(one)
     before = (third.update_seq(), couch.get_local(MILESTONE_NAME), one.records.get_fact("since"))
     one.policy = replace(one.policy, is_dry=True)
-    planned = one.sync().stats.planned
+    planned = one.sync().planned
     assert set(planned) == {
         "push edited.md",
         "push new.md",
@@ -484,7 +485,7 @@ def test_a_restart_without_changes_fetches_and_writes_nothing(
     sync(two, one, two, one)
     before = third.update_seq()
     proxy.requests.clear()
-    stats = one.sync().stats
+    stats = one.sync().sync.state
     assert (stats.pulled, stats.pushed, stats.chunks_fetched) == (0, 0, 0)
     assert third.update_seq() == before
     # The papers and the changes: no document is looked at.

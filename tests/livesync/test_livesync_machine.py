@@ -40,7 +40,7 @@ from tests.livesync.third import ThirdClient
 from obsidian_rag.errors import LivesyncBrake, LivesyncUnreachable
 from obsidian_rag.livesync import decision
 from obsidian_rag.livesync.codec.path_ids import normalise
-from obsidian_rag.livesync.disk import Policy
+from obsidian_rag.livesync.sync import Policy
 from obsidian_rag.store import Database
 
 NAMES = ("a.md", "a.md", "Dir/b.md", "c.canvas", "d.bin")
@@ -152,7 +152,7 @@ class Network(RuleBasedStateMachine):
             for number, node in enumerate(self._nodes):
                 reconciler = node.sync(allows_deletions=True)
                 owed |= reconciler.owed - self._told(node)
-                self._left_out[number] = set(reconciler.disk.left_out)
+                self._left_out[number] = set(reconciler.sync.disk.left_out)
             now = (self._third.update_seq(), *(self._files(node) for node in self._nodes))
             if now == before and not owed:
                 return

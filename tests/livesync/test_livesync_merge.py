@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.livesync.vectors import VECTORS
 from tests.waiting import PATIENCE_S
 
-from obsidian_rag.livesync.line_changes import apply_hunks, find_hunks
-from obsidian_rag.livesync.merge import merge_json, merge_text
+from obsidian_rag.livesync.merge import apply_hunks, find_hunks, merge_json, merge_text
 
 Case = dict[str, Any]
 TEXTS = [case for case in VECTORS["merge"] if not case.get("json")]
@@ -103,7 +102,7 @@ def test_what_would_take_too_long_to_compare_is_left_to_a_person(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The limit is only worth testing when small.
-    monkeypatch.setattr("obsidian_rag.livesync.line_changes._MAX_PAIRS", 3)
+    monkeypatch.setattr("obsidian_rag.livesync.merge._MAX_PAIRS", 3)
     for count, merged in ((5, "A\n1\nB\n3\nC\n"), (6, None)):
         base = closed([str(number) for number in range(count)])
         left = closed(["A", *map(str, range(1, count - 1)), "C"])

@@ -72,7 +72,7 @@ def test_twins_of_one_name_never_overwrite_each_other(
         assert node.files() == {COMPOSED: b"composed", DECOMPOSED: b"decomposed"}
         (entry,) = third.entries().values()
         assert third.leaf(entry).content == b"composed"
-        assert reconciler.disk.left_out == {
+        assert reconciler.sync.disk.left_out == {
             DECOMPOSED: "differs from another file only in its Unicode form"
         }
 
@@ -86,7 +86,7 @@ def test_a_twin_that_comes_later_does_not_take_the_place(
     node.write(COMPOSED, "second")
     for _ in range(2):
         reconciler = node.sync()
-        assert list(reconciler.disk.left_out) == [COMPOSED]
+        assert list(reconciler.sync.disk.left_out) == [COMPOSED]
     (entry,) = third.entries().values()
     assert third.leaf(entry).content == b"first"
 

@@ -15,11 +15,11 @@ from obsidian_rag.errors import (
     ReadOnly,
 )
 from obsidian_rag.livesync import Tweaks
-from obsidian_rag.livesync.disk import Policy
+from obsidian_rag.livesync.disk import Trash
 from obsidian_rag.livesync.membership import rehearse
 from obsidian_rag.livesync.resolution import Resolved, Resolver
 from obsidian_rag.livesync.site import Site
-from obsidian_rag.livesync.trash import Trash
+from obsidian_rag.livesync.sync import Policy
 from obsidian_rag.store import Conflict
 
 BRANCH = Policy(keeps_conflicts_as_files=False)

@@ -14,7 +14,7 @@ from keyring.backends import chainer, fail, null
 from tests.livesync.keyrings import MemoryKeyring
 
 from obsidian_rag.errors import ConfigInvalid
-from obsidian_rag.livesync.couchdb.auth import Jwt
+from obsidian_rag.livesync.couchdb.remote import Jwt
 from obsidian_rag.livesync.secrets import SECRETS_FILE, Place, Secrets, SecretStore
 
 JWT = Jwt("HS256", "a2V5LW9mLXRva2Vucw==", "alice", "kid", 120)

@@ -36,7 +36,7 @@ from obsidian_rag.livesync import (
     Tweaks,
     check_livesync,
     finish_resolving,
-    livesync_status,
+    livesync_state,
     resolve_conflict,
     restore_trashed,
     sync_once,
@@ -47,9 +47,8 @@ from obsidian_rag.livesync import (
 from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
-from obsidian_rag.livesync.session import is_node_running, node_lock
-from obsidian_rag.livesync.site import place_of, site_of, split_login
-from obsidian_rag.livesync.status import LivesyncStatus
+from obsidian_rag.livesync.site import is_node_running, node_lock, place_of, site_of, split_login
+from obsidian_rag.livesync.status import LivesyncState
 from obsidian_rag.store import Database, Links, LivesyncRecords
 
 pytestmark = pytest.mark.usefixtures("no_keyring")
@@ -285,7 +284,7 @@ def test_the_lock_of_a_dead_process_does_not_count(config: Config) -> None:
     key = place_of(config).key
     script = (
         "import os, sys\nfrom obsidian_rag.config import load\n"
-        "from obsidian_rag.livesync.session import node_lock\n"
+        "from obsidian_rag.livesync.site import node_lock\n"
         f"with node_lock(load(), {key!r}):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )
     with subprocess.Popen(
@@ -317,7 +316,7 @@ def a_note_each(device: TestNode, vault: Path) -> None:
 def test_a_sync_takes_and_sends(config: Config, device: TestNode) -> None:
     steps: list[tuple[str, int, int]] = []
     result = sync_once(config, listener=lambda *step: steps.append(step))
-    assert (result.stats.pulled, result.stats.pushed, result.is_complete) == (1, 1, True)
+    assert (result.state.pulled, result.state.pushed, result.is_complete) == (1, 1, True)
     assert ("files", 2, 2) in steps
     device.sync()
     assert device.files() == {"here.md": b"from here\n", "there.md": b"from the device\n"}
@@ -385,7 +384,7 @@ def test_the_brake_is_released_once_when_the_user_says_so(
     with pytest.raises(LivesyncBrake):
         sync_once(config)
     result = sync_once(config, Options(allows_deletions=True))
-    assert result.stats.deleted_there == 25
+    assert result.state.deleted_there == 25
     device.sync(allows_deletions=True)
     assert len(device.files()) == 5
 
@@ -400,8 +399,8 @@ def test_an_empty_database_is_set_up_only_when_asked_to(
     sync_once(config, options)
     other = TestNode(tmp_path / "other", remote, passphrase="secret")
     reconciler = other.sync()
-    assert reconciler.member.tweaks.encrypt
-    assert reconciler.member.tweaks.enable_compression
+    assert reconciler.sync.member.tweaks.encrypt
+    assert reconciler.sync.member.tweaks.enable_compression
     assert other.files() == {"n.md": b"x\n"}
     other.close()
 
@@ -415,7 +414,7 @@ def test_an_unreachable_server_is_remembered_for_the_status(
     engine = Engine(config)
     told = status_of(engine)
     assert (told.health, told.trouble and told.trouble.code) == ("degraded", "LIVESYNC_UNREACHABLE")
-    assert not told.running
+    assert not told.is_running
     engine.close()
 
 
@@ -601,7 +600,7 @@ def test_a_check_lists_what_is_not_synced(config: Config, device: TestNode, vaul
     found = check_livesync(config)
     assert [one.path or one.doc_id for one in found.quarantined] == ["../evil.md", "latin.md"]
     assert dict(found.left_out).keys() == {"bad:name.md", "twice.md"}
-    assert [path for path, _ in found.warnings] == ["what?.md"]
+    assert list(found.warnings) == ["what?.md"]
     assert (found.trouble, found.is_clean) == (None, False)
 
 
@@ -628,20 +627,20 @@ def test_a_node_in_the_foreground_follows_both_sides_and_tells_other_processes(
 ) -> None:
     config = joined(debounce_s=0)
     engine = Engine(config)
-    assert not status_of(engine).running
+    assert not status_of(engine).is_running
     stop = threading.Event()
     thread = threading.Thread(target=livesync.run_until_stopped, args=(config, stop))
     thread.start()
     try:
-        until(lambda: status_of(engine).connected and status_of(engine).watching)
+        until(lambda: status_of(engine).is_connected and status_of(engine).is_watching)
         (vault / "here.md").write_text("from here\n")
         until(lambda: device.sync() and "here.md" in device.files())
         device.write("there.md", "from the device\n")
         device.sync()
         until(lambda: (vault / "there.md").exists())
-        until(lambda: status_of(engine).stats["pulled"] == 1)
+        until(lambda: status_of(engine).pulled == 1)
         told = status_of(engine)
-        assert (told.running, told.health, told.stats["pushed"]) == (True, "healthy", 1)
+        assert (told.is_running, told.health, told.pushed) == (True, "healthy", 1)
     finally:
         stop.set()
         thread.join(PATIENCE_S)
@@ -675,6 +674,6 @@ def test_a_node_goes_on_with_a_new_database_when_the_old_one_was_set_aside(
     assert sorted(file.name for file in vault.iterdir()) == ["a.md", "b.md"]
 
 
-def status_of(engine: Engine) -> LivesyncStatus:
+def status_of(engine: Engine) -> LivesyncState:
     """What a process without a node of its own tells."""
-    return livesync_status(engine.config, engine.database, None)
+    return livesync_state(engine.config, engine.database, None)

@@ -18,8 +18,7 @@ from obsidian_rag.errors import LivesyncLocked
 from obsidian_rag.livesync import LivesyncState, sync_once
 from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
-from obsidian_rag.livesync.session import node_lock
-from obsidian_rag.livesync.site import place_of
+from obsidian_rag.livesync.site import node_lock, place_of
 from obsidian_rag.store import Links, LivesyncRecords
 from obsidian_rag.tools import OWNER, call, sync_trash
 
@@ -115,9 +114,7 @@ def test_the_living_node_tells_of_itself_and_its_trouble_degrades(
     one = engine(make_vault({}), settings_of(Remote("http://127.0.0.1:9", "notes", "alice")))
     asked: list[None] = []
     bus = Bus()
-    state = LivesyncState(
-        is_running=True, is_watching=True, is_connected=True, counts={"pulled": 7}, lag=3
-    )
+    state = LivesyncState(is_running=True, is_watching=True, is_connected=True, pulled=7, lag=3)
     one.live = Live(
         bus,
         Jobs(one.config, bus),
@@ -179,7 +176,7 @@ def test_an_agent_hears_how_many_files_are_not_synced_and_the_owner_which(
     SecretStore(one.config.home).put(
         place_of(one.config).key, Secrets(password=remote.password), may_use_keyring=False
     )
-    assert sync_once(one.config).stats.pushed == 1
+    assert sync_once(one.config).state.pushed == 1
     told = status(one)[1]
     assert told["data"]["not_synced"] == [
         {"kind": "left_out", "reason": "holds a colon", "count": 1},

@@ -87,7 +87,7 @@ def test_a_new_database_of_any_kind_is_filled_and_read_without_any_config(
     assert files_below(there) == as_bytes(FILES)
     other = device_of(tmp_path / "device", remote, passphrase=PASSPHRASE if is_encrypted else None)
     # A device of today has per-file customization sync on, and refuses a database that has not.
-    assert other.sync().member.tweaks == replace(tweaks, use_plugin_sync_v2=True)
+    assert other.sync().sync.member.tweaks == replace(tweaks, use_plugin_sync_v2=True)
     assert other.files() == as_bytes(FILES)
     other.close()
 

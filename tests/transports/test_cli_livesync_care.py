@@ -12,8 +12,7 @@ from tests.transports.livesync_site import forms_of
 from obsidian_rag.config import load
 from obsidian_rag.livesync.couchdb.remote import Remote
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
-from obsidian_rag.livesync.session import node_lock
-from obsidian_rag.livesync.site import place_of
+from obsidian_rag.livesync.site import node_lock, place_of
 from obsidian_rag.store import Database, Links
 
 NOTES = {"Plan.md": "a\n", "other.md": "b\n"}
@@ -84,7 +83,7 @@ def test_a_check_lists_everything_that_is_not_synced(
     conflict(cli, device, vault)
     done = cli("livesync", "check")
     assert done.code == 1
-    for title in ("Set aside (1)", "Changed in two places (1)", "Not synced (1)", "not written"):
+    for title in ("Set aside (1)", "Changed in two places (1)", "Not synced (1)", "cannot write"):
         assert title in done.out
     assert "latin.md: " in done.out
     data = cli("livesync", "check", "--json").json["data"]
@@ -128,7 +127,7 @@ def test_answers_name_the_synced_folder_if_it_is_a_vault(
 
 
 def test_conflicts_are_listed_and_settled(cli: Cli, vault: Path, device: TestNode) -> None:
-    assert "No note waits" in cli("livesync", "resolve").err
+    assert "No conflicts" in cli("livesync", "resolve").err
     conflict(cli, device, vault)
     listed = cli("livesync", "resolve")
     assert listed.out.startswith("Plan.md  since ")
@@ -136,7 +135,7 @@ def test_conflicts_are_listed_and_settled(cli: Cli, vault: Path, device: TestNod
     (one,) = cli("livesync", "resolve", "--json").json["data"]["conflicts"]
     assert (one["path"], bool(one["kept_as"])) == ("Plan.md", True)
     done = cli("livesync", "resolve", "plan", "--keep", "ours")
-    assert (done.code, done.out) == (0, "Plan.md is settled\n")
+    assert (done.code, done.out) == (0, "Plan.md is resolved\n")
     device.sync()
     assert device.files() == {"Plan.md": b"ours\n", "other.md": b"b\n"}
     assert "(conflict settled)" in cli("livesync", "restore").out
@@ -206,7 +205,7 @@ def test_what_was_deleted_elsewhere_is_listed_and_restored(
     assert (file["path"], file["size"]) == ("other.md", 2)
     assert "other.md  (deleted" in cli("livesync", "restore").out
     done = cli("livesync", "restore", str(file["id"]))
-    assert (done.code, "other.md is back" in done.out) == (0, True)
+    assert (done.code, "other.md is restored" in done.out) == (0, True)
     assert (vault / "other.md").read_text() == "b\n"
     sync(cli)
     device.sync()

@@ -10,8 +10,7 @@ from tests.vault.killed import killed_writer
 
 from obsidian_rag.config import load
 from obsidian_rag.livesync.milestone import MILESTONE_NAME
-from obsidian_rag.livesync.session import node_lock
-from obsidian_rag.livesync.site import place_of
+from obsidian_rag.livesync.site import node_lock, place_of
 
 COUNT = 30
 NOTES = {f"{number:02}.md": f"note {number}\n" for number in range(COUNT)}
@@ -55,11 +54,11 @@ def test_everything_comes_back_at_once(cli: Cli, vault: Path, device: TestNode) 
     assert (len(listed["restored"]), count(vault)) == (COUNT - 1, 1)
     done = cli("livesync", "restore", "--all")
     assert (done.code, count(vault)) == (0, COUNT)
-    assert "29 files came back" in done.err
+    assert "29 files restored" in done.err
     assert cli("livesync", "run", "--once").code == 0
     device.sync()
     assert len(device.files()) == COUNT
-    assert "nothing to bring back" in cli("livesync", "restore", "--all").err
+    assert "nothing to restore" in cli("livesync", "restore", "--all").err
 
 
 def test_what_was_deleted_since_a_time_comes_back(cli: Cli, vault: Path, device: TestNode) -> None:
@@ -118,7 +117,7 @@ def test_a_lock_without_a_rebuild_makes_no_conflict(
     assert count(vault) == COUNT - 1
     assert (vault / "01.md").read_text() == "edited there\n"
     assert device.files()["00.md"] == b"edited here\n"
-    assert "No note waits" in cli("livesync", "resolve").err
+    assert "No conflicts" in cli("livesync", "resolve").err
 
 
 def test_a_sync_and_an_index_sweep_what_a_kill_left(

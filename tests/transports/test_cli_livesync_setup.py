@@ -338,7 +338,7 @@ def test_an_empty_database_is_set_up_as_the_uri_wants_it(
     assert refused.json["error"]["code"] == "LIVESYNC_INCOMPATIBLE"
     assert cli("livesync", "push", "--once", "--init").code == 0
     device = device_of(tmp_path / "device", remote, passphrase=PASSPHRASE)
-    tweaks = device.sync().member.tweaks
+    tweaks = device.sync().sync.member.tweaks
     assert (tweaks.encrypt, tweaks.use_path_obfuscation) == (True, True)
     assert (tweaks.hash_alg, tweaks.enable_compression) == ("sha1", True)
     assert device.files() == {"n.md": b"x\n"}

@@ -1,5 +1,6 @@
 """Frozen settings: their definition, loading, editing and reloading."""
 
+from obsidian_rag.config.address import check_address, is_loopback, is_on_this_machine
 from obsidian_rag.config.edit import (
     change_values,
     check_name,
@@ -22,7 +23,6 @@ from obsidian_rag.config.settings import (
     SecuritySettings,
     ServerSettings,
     Settings,
-    is_loopback,
     load,
     save,
     setting_fields,
@@ -54,11 +54,13 @@ __all__ = [
     "Settings",
     "SettingsFile",
     "change_values",
+    "check_address",
     "check_name",
     "config_file",
     "data_home",
     "existing_folder",
     "is_loopback",
+    "is_on_this_machine",
     "load",
     "read_file",
     "save",

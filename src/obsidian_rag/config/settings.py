@@ -6,7 +6,6 @@ file. Settings hold no secrets, only the names of the environment variables that
 """
 
 import hashlib
-import ipaddress
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -94,22 +93,6 @@ class ModelSettings(Section):
         description="Address of the server; else the provider's usual one",
     )
     api_key_env: Variable | None = Field(None, description="Environment variable with the key")
-
-
-_LOOPBACK_V4 = ipaddress.ip_network("127.0.0.0/8")
-_LOOPBACK_V6 = ipaddress.IPv6Address("::1")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address literal is this machine by definition."""
-    name = host.lower().removesuffix(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return address == _LOOPBACK_V6 or address in _LOOPBACK_V4
 
 
 CONFIG_VERSION = 1

@@ -16,16 +16,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, urlsplit
 
-from obsidian_rag.config import EmbeddingSettings, SecuritySettings, is_loopback
+from obsidian_rag.config import EmbeddingSettings, SecuritySettings, check_address, is_loopback
 from obsidian_rag.errors import ConfigInvalid, ObsidianRagError, ProviderFailed, SecurityViolation
 
 if TYPE_CHECKING:
     import httpx
 
 
-_AMBIGUOUS = re.compile(r"[\\\s\x00-\x20\x7f]|[^\x00-\x7f]")
 _FIX = "Set embedding.base_url to an address like http://localhost:11434."
 
 
@@ -36,7 +34,7 @@ def check_endpoint(url: str, security: SecuritySettings, consent: bool) -> bool:
         ConfigInvalid: not a plain http(s) address, or consent is missing.
         SecurityViolation: an outside address while security.local_only is on.
     """
-    host = _host(url)
+    host = check_address(url, "embedding.base_url", _FIX)
     if is_loopback(host):
         return False
     if security.local_only:
@@ -47,31 +45,10 @@ def check_endpoint(url: str, security: SecuritySettings, consent: bool) -> bool:
         )
     if not consent:
         raise ConfigInvalid(
-            f"Note text would be sent to {host}.",
-            "If you want that, set embedding.external_consent to true.",
+            f"The embedding server {host} is not on this machine.",
+            "If your notes may go there, set embedding.external_consent to true.",
         )
     return True
-
-
-def _host(url: str) -> str:
-    if _AMBIGUOUS.search(url):
-        raise ConfigInvalid("embedding.base_url has characters that no address has.", _FIX)
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise ConfigInvalid("embedding.base_url is not an address.", _FIX) from error
-    if parts.scheme not in ("http", "https") or not host:
-        raise ConfigInvalid("embedding.base_url must be an http or https address.", _FIX)
-    _check_no_extras(parts)
-    return host
-
-
-def _check_no_extras(parts: SplitResult) -> None:
-    if parts.username is not None or parts.password is not None:
-        raise ConfigInvalid("embedding.base_url must not hold a user name or password.", _FIX)
-    if parts.query or parts.fragment:
-        raise ConfigInvalid("embedding.base_url must not hold a query or fragment.", _FIX)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,25 @@
 """A node of a LiveSync network: keeps a vault and a CouchDB database the same, both ways."""
 
 from obsidian_rag.livesync.care import (
-    LivesyncCheck,
+    RestoredMany,
     WaitingConflict,
     check_livesync,
     conflict_versions,
     finish_resolving,
     merge_conflict,
     resolve_conflict,
+    restore_many,
+    restore_trashed,
+    take_held_deletions,
+    trashed_files,
     unlock_database,
     waiting_conflicts,
 )
 from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.codec.tweaks import NotEncrypted
-from obsidian_rag.livesync.disk import Direction
-from obsidian_rag.livesync.line_changes import find_hunks
 from obsidian_rag.livesync.loop import LivesyncLoop, run_until_stopped
-from obsidian_rag.livesync.restore import (
-    RestoredMany,
-    restore_many,
-    restore_trashed,
-    take_held_deletions,
-    trashed_files,
-)
-from obsidian_rag.livesync.session import SyncResult, sync_once
+from obsidian_rag.livesync.merge import find_hunks
+from obsidian_rag.livesync.session import sync_once
 from obsidian_rag.livesync.setup import (
     SetUp,
     forget_secrets,
@@ -34,25 +30,31 @@ from obsidian_rag.livesync.setup import (
 from obsidian_rag.livesync.site import (
     PASSPHRASE_VARIABLE,
     PASSWORD_VARIABLE,
+    Direction,
     Options,
     settings_for_syncing,
     shares_vault,
 )
-from obsidian_rag.livesync.state import LivesyncState
-from obsidian_rag.livesync.status import livesync_status, livesync_trouble, synced_link
+from obsidian_rag.livesync.status import (
+    LivesyncState,
+    SyncReport,
+    livesync_state,
+    livesync_trouble,
+    status_fields,
+    synced_link,
+)
 
 __all__ = [
     "PASSPHRASE_VARIABLE",
     "PASSWORD_VARIABLE",
     "Direction",
-    "LivesyncCheck",
     "LivesyncLoop",
     "LivesyncState",
     "NotEncrypted",
     "Options",
     "RestoredMany",
     "SetUp",
-    "SyncResult",
+    "SyncReport",
     "Tweaks",
     "WaitingConflict",
     "check_livesync",
@@ -60,7 +62,7 @@ __all__ = [
     "find_hunks",
     "finish_resolving",
     "forget_secrets",
-    "livesync_status",
+    "livesync_state",
     "livesync_trouble",
     "merge_conflict",
     "needs_consent",
@@ -72,6 +74,7 @@ __all__ = [
     "set_up",
     "settings_for_syncing",
     "shares_vault",
+    "status_fields",
     "sync_once",
     "synced_link",
     "take_held_deletions",

@@ -13,15 +13,11 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
+from obsidian_rag.errors import LivesyncBrake
 from obsidian_rag.livesync.decision import Action, brake_on_arrival
+from obsidian_rag.livesync.sync import Case, Sync
 from obsidian_rag.store import LivesyncRecords, now
-
-if TYPE_CHECKING:
-    from obsidian_rag.errors import LivesyncBrake
-    from obsidian_rag.livesync.disk import Case
-    from obsidian_rag.livesync.reconcile import Reconciler
 
 _log = logging.getLogger(__name__)
 DELETED, MOVED = "deleted on another device", "moved on another device"
@@ -54,13 +50,11 @@ def answer_held(records: LivesyncRecords, answer: HeldAnswer) -> None:
 
 
 class Deletions:
-    """The deletions that one reconciler found, and those held from earlier runs."""
+    """The deletions found in this run, and those held from earlier runs."""
 
-    def __init__(self, reconciler: "Reconciler", max_percent: float) -> None:
-        self._reconciler = reconciler
-        self._records = reconciler.records
-        self._max_percent = max_percent
-        self._is_sending_only = reconciler.is_sending_only
+    def __init__(self, sync: Sync) -> None:
+        self._sync = sync
+        self._records = sync.records
         self._held = set(held_deletions(self._records))
         self._found: set[str] = set()
         self._cleared: set[str] = set()
@@ -73,10 +67,10 @@ class Deletions:
         """Whether the user has answered about the held deletions."""
         return bool(self._held) and self._records.get_fact(_ANSWER) is not None
 
-    def may_act(self, case: "Case") -> bool:
+    def may_act(self, case: Case) -> bool:
         """Whether to act now; a deletion is noted and comes last."""
         if case.action is not Action.TRASH:
-            if not self._is_sending_only:
+            if not self._sync.is_sending_only:
                 self._found.discard(case.doc_id)
                 self._held.discard(case.doc_id)
             return True
@@ -84,17 +78,17 @@ class Deletions:
             self._found.add(case.doc_id)
         return case.doc_id in self._cleared
 
-    def arrived(self, content: str) -> None:
+    def note_arrival(self, content: str) -> None:
         """Note a file with this content that arrived under a new name."""
         self._arrived[content] += 1
 
-    def reason(self, case: "Case") -> str:
+    def reason(self, case: Case) -> str:
         """Why a file goes to the trash."""
         return MOVED if case.doc_id in self._moved else DELETED
 
     def clear(self) -> list[str]:
         """Decide about the deletions; return the documents to look at again, allowed or refused."""
-        if self._is_sending_only:
+        if self._sync.is_sending_only:
             return []
         self._held |= self._found
         self._found = set()
@@ -118,10 +112,10 @@ class Deletions:
     def finish(self, done: Iterable[str]) -> None:
         """Note that the due deletions are done; those found meanwhile wait for the next sync."""
         is_answered = self._records.get_fact(_ANSWER) is not None
-        is_meant = is_answered or self._max_percent >= _NO_LIMIT_PERCENT
+        is_meant = is_answered or self._sync.policy.max_deleted_percent >= _NO_LIMIT_PERCENT
         self._held = (self._held - set(done)) | self._found
         self._save()
-        if not self._reconciler.policy.is_dry:
+        if not self._sync.policy.is_dry:
             if self._cleared and is_meant:
                 self._records.put_fact(_ACCEPTED, now())
             if is_answered:
@@ -138,11 +132,11 @@ class Deletions:
         """The deletions that the user refused, and those they confirmed."""
         stored = json.loads(self._records.get_fact(_ANSWER) or "{}")
         ids = self._held.intersection(stored.get("ids", ()))
-        if self._reconciler.policy.is_dry or stored.get("answer") not in tuple(HeldAnswer):
+        if self._sync.policy.is_dry or stored.get("answer") not in tuple(HeldAnswer):
             return set(), set()
         return (ids, set()) if stored["answer"] == HeldAnswer.REFUSE else (set(), ids)
 
-    def _brake_if_too_many(self, held: set[str]) -> "LivesyncBrake | None":
+    def _brake_if_too_many(self, held: set[str]) -> LivesyncBrake | None:
         waiting = len(held - self._moved)
         if not waiting:
             return None
@@ -151,7 +145,7 @@ class Deletions:
             one.reason == DELETED and one.removed_at > since for one in self._records.trash()
         )
         known = self._records.count() + done
-        return brake_on_arrival(known, done, waiting, self._max_percent)
+        return brake_on_arrival(known, done, waiting, self._sync.policy.max_deleted_percent)
 
     def _note_moves(self) -> None:
         for doc_id in sorted(self._held - self._moved):
@@ -161,13 +155,13 @@ class Deletions:
                 self._arrived[content] -= 1
                 self._moved.add(doc_id)
 
-    def _report(self, trouble: "LivesyncBrake | None") -> None:
-        before, self._reconciler.stats.brake = self._reconciler.stats.brake, trouble
+    def _report(self, trouble: LivesyncBrake | None) -> None:
+        before, self._sync.state.brake = self._sync.state.brake, trouble
         if trouble is not None and (before is None or before.message != trouble.message):
             _log.warning("%s", trouble.message)
 
     def _save(self) -> None:
-        if self._reconciler.policy.is_dry:
+        if self._sync.policy.is_dry:
             return
         stored = json.dumps(sorted(self._held)) if self._held else None
         if stored != self._records.get_fact(_HELD):

@@ -1,8 +1,11 @@
-"""The vault as documents: which file belongs to which document, and its content."""
+"""The vault as documents: which file belongs to which document, its content, and the trash."""
 
+import contextlib
+import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from obsidian_rag.errors import LivesyncUnreadable, NoteChanged, NotFound, ObsidianRagError
@@ -15,17 +18,20 @@ from obsidian_rag.livesync.codec.path_ids import (
     takes_part,
     warns,
 )
-from obsidian_rag.livesync.decision import Absent, Action, Conflicted, Local, Present
+from obsidian_rag.livesync.decision import Absent, Local, Present
 from obsidian_rag.livesync.filters import Filters
-from obsidian_rag.livesync.remote_view import View
-from obsidian_rag.store import LivesyncRecords, SyncedFile
+from obsidian_rag.store import LivesyncRecords, SyncedFile, TrashedFile, now
 from obsidian_rag.vault import (
     FileEntry,
     FileWalk,
     content_hash,
+    discard_kept,
     files_at,
     in_the_way,
+    keep_copy,
     read_bytes,
+    remove_file,
+    restore_file,
     walk_files,
 )
 
@@ -40,7 +46,7 @@ class LocalState:
 
 
 class Disk:
-    """The files that take part; `look` walks them all, `look_at` keeps a few up to date.
+    """The files that take part; `scan` walks them all, `scan_paths` keeps a few up to date.
 
     Only a walk can show that a file is gone. `is_stale` means that something differs from the
     last walk, so that a new one is due.
@@ -54,13 +60,13 @@ class Disk:
         filters: Filters,
         records: LivesyncRecords | None = None,
     ) -> None:
-        """Look below `root`; `records` hold the path that a document was last synced as."""
+        """`records` hold the path that a document was last synced as."""
         self.root = root
         self.is_stale = True
         self.left_out: dict[str, str] = {}
         self.filtered: dict[str, str] = {}
-        # Synced files whose names some systems cannot write.
-        self.unwelcome: dict[str, str] = {}
+        # Synced files whose names some systems cannot write, with the reasons.
+        self.warnings: dict[str, str] = {}
         self.filters = filters
         self._codec = codec
         self._max_bytes = max_bytes
@@ -72,7 +78,7 @@ class Disk:
         self.case_locked: set[str] = set()
         self._walk: FileWalk | None = None
 
-    def look(self, live: Callable[[list[str]], set[str]] = lambda _ids: set()) -> FileWalk:
+    def scan(self, live: Callable[[list[str]], set[str]] = lambda _ids: set()) -> FileWalk:
         """Walk the vault; what does not take part is listed in `left_out` with the reason.
 
         `live` returns which of the given documents the database has, for names with several forms.
@@ -82,7 +88,7 @@ class Disk:
         self.filters.refresh()
         self.filtered = {}
         self._files, self._left_out_ids = {}, set()
-        self.unwelcome = {}
+        self.warnings = {}
         self.left_out = dict(walk.unseen)
         groups: dict[str, list[FileEntry]] = {}
         for entry in sorted(walk.files):
@@ -100,8 +106,8 @@ class Disk:
         self.filters.has_changed = False
         return walk
 
-    def look_at(self, paths: Iterable[str]) -> list[str] | None:
-        """Look at files that were written; their documents, or None if a walk is needed.
+    def scan_paths(self, paths: Iterable[str]) -> list[str] | None:
+        """Update files that were written; return their documents, or None if a walk is needed.
 
         It is needed when a file is gone, when its name has a twin, or when the filters changed.
         """
@@ -142,7 +148,7 @@ class Disk:
         return iter(self._files)
 
     def entry(self, doc_id: str) -> FileEntry | None:
-        """The file of a document, as of the last look."""
+        """The file of a document, as of the last scan."""
         return self._files.get(doc_id)
 
     def is_as_recorded(
@@ -158,7 +164,7 @@ class Disk:
         return (entry.size_bytes, entry.mtime_ns) == (known.size, known.mtime_ns)
 
     def is_gone(self, doc_id: str, *paths: str) -> bool:
-        """Whether this document certainly has no file; one that is left out still exists."""
+        """Whether this document certainly has no file; a file that is left out still exists."""
         if doc_id in self._files or doc_id in self._left_out_ids:
             return False
         if any(map(self.filters.reason, paths)):
@@ -170,12 +176,12 @@ class Disk:
         self._doubted_ids.add(doc_id)
         self.is_stale = True
 
-    def see(self, doc_id: str, known: SyncedFile | None, path: str | None) -> LocalState | None:
+    def read(self, doc_id: str, known: SyncedFile | None, path: str | None) -> LocalState | None:
         """The file of a document; None if its state cannot be determined right now."""
         entry = self._files.get(doc_id)
         if entry is None:
-            places = [place for place in (path, known.path if known else None) if place]
-            return LocalState(Absent()) if self.is_gone(doc_id, *places) else None
+            paths = [one for one in (path, known.path if known else None) if one]
+            return LocalState(Absent()) if self.is_gone(doc_id, *paths) else None
         if known is not None and self.is_as_recorded(doc_id, known):
             assert known.content_hash is not None
             return LocalState(Present(known.content_hash, normalise(entry.rel_path)), entry)
@@ -206,7 +212,7 @@ class Disk:
         return None
 
     def bytes_of(self, doc_id: str, file: LocalState) -> bytes | None:
-        """The content of a file; None if it changed since it was seen."""
+        """The content of a file; None if it changed since it was read."""
         if file.data is not None or file.entry is None:
             return file.data
         assert isinstance(file.local, Present)
@@ -239,7 +245,7 @@ class Disk:
     def drop(self, doc_id: str) -> None:
         """Note that we removed a file."""
         if (entry := self._files.pop(doc_id, None)) is not None:
-            self.unwelcome.pop(entry.rel_path, None)
+            self.warnings.pop(entry.rel_path, None)
         self._doubted_ids.discard(doc_id)
 
     def owner_of(self, path: str) -> str | None:
@@ -291,9 +297,9 @@ class Disk:
         self._files[doc_id] = entry
         if before is None or before.rel_path != entry.rel_path:
             if before is not None:
-                self.unwelcome.pop(before.rel_path, None)
+                self.warnings.pop(before.rel_path, None)
             if (reason := warns(entry.rel_path)) is not None:
-                self.unwelcome[entry.rel_path] = reason
+                self.warnings[entry.rel_path] = reason
 
     def _leave_out(self, doc_id: str, entry: FileEntry, reason: str) -> None:
         self.left_out[entry.rel_path] = reason
@@ -305,47 +311,52 @@ def _twin_reason(path: str, others: Iterable[str]) -> str:
     return f"differs from another file only in {'its Unicode form' if is_form else 'case'}"
 
 
-class Direction(StrEnum):
-    """Which way changes go."""
-
-    BOTH = "both"
-    PULL = "pull"
-    PUSH = "push"
-
-
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """How a node reconciles files and documents."""
+class Trash:
+    """Files that sync removed from the vault, kept and listed in the data folder for a while."""
 
-    direction: Direction = Direction.BOTH
-    is_dry: bool = False
-    may_merge: bool = True
-    keeps_conflicts_as_files: bool = True
-    trash: Path = Path()
+    folder: Path
+    root: Path
+    records: LivesyncRecords
 
+    def keep(self, path: str, content: bytes, mtime_ns: int, reason: str) -> None:
+        """Put a copy of a version into the trash; the vault stays as it is."""
+        _, target = self._add(path, len(content), reason)
+        keep_copy(self.root, content, mtime_ns, target)
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One document, with all that is known about it in this round."""
+    def remove(self, path: str, content_hash: str, size: int, reason: str) -> None:
+        """Move the file with this content out of the vault."""
+        row, target = self._add(path, size, reason)
+        try:
+            remove_file(self.root, path, content_hash, target)
+        except ObsidianRagError:
+            if not target.exists():
+                self.records.drop_trash(row)
+            raise
 
-    doc_id: str
-    view: View
-    file: LocalState
-    known: SyncedFile | None
-    content: bytes | None = None
-    action: Action = Action.NOTHING
+    def put_back(self, file: TrashedFile) -> str:
+        """Put a file back into the vault; return its new path."""
+        entry = restore_file(self.root, file.path, self._target(file))
+        self._drop(file)
+        return entry.rel_path
 
-    @property
-    def path(self) -> str:
-        """The path to show: the document's, else the file's, else the recorded one."""
-        if self.view.entry is not None:
-            return self.view.entry.path
-        if isinstance(self.file.local, Present):
-            return self.file.local.path
-        return self.known.path if self.known is not None else self.doc_id
+    def drop_older_than(self, days: float) -> None:
+        """Delete what has been in the trash for longer than this."""
+        oldest = datetime.now(UTC) - timedelta(days=days)
+        for file in self.records.trash():
+            if datetime.fromisoformat(file.removed_at) < oldest:
+                with contextlib.suppress(ObsidianRagError):  # retried next time
+                    self._drop(file)
 
-    @property
-    def rev(self) -> str:
-        """The winning revision."""
-        state = self.view.state
-        return state.winner if isinstance(state, Conflicted) else str(getattr(state, "rev", ""))
+    def _add(self, path: str, size: int, reason: str) -> tuple[int, Path]:
+        # Listed before it is moved: nobody would find an unlisted file.
+        target = self.folder / f"{time.time_ns()}-{secrets.token_hex(4)}"
+        return self.records.add_trash(path, str(target), size, now(), reason), target
+
+    def _target(self, file: TrashedFile) -> Path:
+        # The data folder may have been moved since.
+        return self.folder / Path(file.stored_as).name
+
+    def _drop(self, file: TrashedFile) -> None:
+        discard_kept(self._target(file))
+        self.records.drop_trash(file.trash_id)

@@ -14,12 +14,10 @@ from pathlib import Path
 
 from obsidian_rag.config import Config
 from obsidian_rag.errors import Busy, IndexerFailed, LivesyncBrake, ObsidianRagError
-from obsidian_rag.livesync.disk import Direction
-from obsidian_rag.livesync.left_out import LeftOut
 from obsidian_rag.livesync.node import Listener, Node
 from obsidian_rag.livesync.session import drop_old_trash, open_node
-from obsidian_rag.livesync.site import Options
-from obsidian_rag.livesync.state import LivesyncState, save_state
+from obsidian_rag.livesync.site import Direction, Options
+from obsidian_rag.livesync.status import Kind, LeftOut, LivesyncState, save_state
 from obsidian_rag.store import file_identity
 from obsidian_rag.vault import watch_files
 
@@ -37,7 +35,8 @@ _TRANSIENT = (Busy, IndexerFailed, LivesyncBrake)
 # However often a retry is requested.
 _MIN_RETRY_INTERVAL_S = 5.0
 
-Tell = Callable[[ObsidianRagError | None], None]
+# Called with each trouble, and with None once the node is connected again.
+OnTrouble = Callable[[ObsidianRagError | None], None]
 # Waits up to so many seconds until the vault is watched; returns whether it is.
 IsWatched = Callable[[float], bool]
 # Calls back on changes below a folder while the context is open.
@@ -56,14 +55,13 @@ class RunningNode:
         watch: Watch,
         options: Options | None = None,
         listener: Listener = lambda _what, _done, _total: None,
-        tell: Tell = lambda _trouble: None,
+        report: OnTrouble = lambda _trouble: None,
     ) -> None:
-        """`tell` is called with each trouble, and with None once the node is connected again."""
         self._config = config
         self._watch = watch
         self._options = options or Options()
         self._listener = listener
-        self._report = tell
+        self._report = report
         self._node: Node | None = None
         self._is_watched: IsWatched | None = None
         self._progress: tuple[str, int, int] | None = None
@@ -95,22 +93,22 @@ class RunningNode:
         return self._state_of(node, is_running=True) if node else LivesyncState()
 
     def _state_of(self, node: Node, *, is_running: bool) -> LivesyncState:
-        stats, is_watched = node.stats, self._is_watched
-        return LivesyncState(
+        state, is_watched = node.state, self._is_watched
+        return replace(
+            state,
             is_running=is_running,
             is_watching=is_running and is_watched is not None and is_watched(0),
-            is_connected=is_running and stats.is_connected,
-            counts=stats.fields(),
+            is_connected=is_running and state.is_connected,
             lag=self._lag(node) if is_running else None,
             progress=self._progress if is_running else None,
-            trouble=stats.trouble or stats.brake or self._trouble,
+            trouble=state.trouble or state.brake or self._trouble,
         )
 
     def _lag(self, node: Node) -> int | None:
         if self._progress is not None:
             _, done, total = self._progress
             return max(0, total - done) if total else None
-        return node.arrived if node.stats.is_connected else None
+        return node.queued if node.state.is_connected else None
 
     def _record_progress(self, what: str, done: int, total: int) -> None:
         self._progress = (what, done, total)
@@ -148,16 +146,15 @@ class RunningNode:
         while not over.wait(_HEARTBEAT_INTERVAL_S):
             if stop.is_set() or file_identity(self._config.database) != identity:
                 ended.set()
-            stats, now = node.stats, time.monotonic()
-            if stats.is_connected and self._progress is not None:
+            if node.state.is_connected and self._progress is not None:
                 self._progress = None
                 _log.info("In sync: %d files, following changes", node.records.count())
-            if stats.is_connected and stats.not_synced != left_out:
-                _log_not_synced(stats.not_synced, left_out)
-                left_out = stats.not_synced
-            if stats.trouble is not None or stats.is_connected:
-                self._report(stats.trouble or stats.brake)
-            state = self._state_of(node, is_running=True)
+            state, now = self._state_of(node, is_running=True), time.monotonic()
+            if state.is_connected and state.not_synced != left_out:
+                _log_not_synced(state.not_synced, left_out)
+                left_out = state.not_synced
+            if node.state.trouble is not None or state.is_connected:
+                self._report(state.trouble)
             is_due = now >= status_at or state.is_connected != saved.is_connected
             if is_due and state != saved:
                 status_at, saved = now + _STATUS_INTERVAL_S, state
@@ -185,7 +182,7 @@ def _log_not_synced(now: tuple[LeftOut, ...], before: tuple[LeftOut, ...]) -> No
     for one in now:
         if one not in before:
             more = f" and {one.count - len(one.paths)} more" if one.count > len(one.paths) else ""
-            what = "Synced, but" if one.kind == "elsewhere" else "Not synced"
+            what = "Synced, but" if one.kind is Kind.ELSEWHERE else "Not synced"
             _log.warning("%s: %s: %s%s", what, one.reason, ", ".join(one.paths), more)
 
 
@@ -207,10 +204,10 @@ def run_until_stopped(
 class LivesyncLoop:
     """The daemon's node: reports what stops it, and retries later or on request."""
 
-    def __init__(self, config: Config, watch: Watch, tell: Tell) -> None:
+    def __init__(self, config: Config, watch: Watch, report: OnTrouble) -> None:
         self._config = config
         self._watch = watch
-        self._report_health = tell
+        self._publish = report
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._node: RunningNode | None = None
@@ -250,7 +247,7 @@ class LivesyncLoop:
         return state if is_well else replace(state, trouble=self._trouble)
 
     def _try(self, stop: threading.Event) -> None:
-        self._node = node = RunningNode(self._config, self._watch, tell=self._report)
+        self._node = node = RunningNode(self._config, self._watch, report=self._report)
         trouble: ObsidianRagError | None = None
         try:
             node.run(stop)
@@ -258,10 +255,10 @@ class LivesyncLoop:
             _log.warning("LiveSync has stopped: %s", error.message)
             trouble = error
         except Exception as error:  # noqa: BLE001  (a background loop: the next try may succeed)
-            _log.exception("LiveSync stumbled")
+            _log.exception("LiveSync failed")
             trouble = IndexerFailed(
                 f"LiveSync stopped unexpectedly ({type(error).__name__}).",
-                "It is tried again by itself; logs/daemon.log has the details to report.",
+                "It is retried automatically; logs/daemon.log has the details to report.",
             )
         finally:
             self._node = None
@@ -273,4 +270,4 @@ class LivesyncLoop:
             is_news = (trouble and trouble.body) != (self._trouble and self._trouble.body)
             self._trouble = trouble
         if is_news:
-            self._report_health(trouble)
+            self._publish(trouble)

@@ -52,7 +52,7 @@ from obsidian_rag.store import Database, LivesyncRecords
 _NODE = "node_id"
 _CREATED = "created"
 _REGISTERED = "registered"
-# What `join` reads to tell a new device from a known one.
+# What `join` reads to distinguish a new device from a known one.
 _FACTS = (_NODE, _CREATED, _REGISTERED)
 _ROOT = "root"
 _SINCE = "since"
@@ -141,12 +141,7 @@ def _find_by_creation(records: LivesyncRecords, made: int, site: Site) -> Livesy
 
 
 def rehearse(couch: Couch, site: Site, records: LivesyncRecords | None = None) -> Membership:
-    """Do the checks of `join`, but register and record nothing.
-
-    Raises:
-        LivesyncLocked: the database is locked for this device.
-        ObsidianRagError: as for `join`.
-    """
+    """Do the checks of `join`, but register and record nothing."""
     database = Database(Path(":memory:"))
     try:
         scratch = LivesyncRecords(database, site.key)
@@ -174,12 +169,7 @@ def check(couch: Couch, records: LivesyncRecords, member: Membership) -> None:
 
 
 def refresh(couch: Couch, records: LivesyncRecords, site: Site, member: Membership) -> None:
-    """Check the database again, and refresh our lines in its list of devices.
-
-    Raises:
-        LivesyncLocked: the database was locked or rebuilt, or no longer lists us.
-        LivesyncIncompatible: its settings have changed.
-    """
+    """Check the database again, and refresh our lines in its list of devices."""
     version = couch.get(VERSION_ID)
     if version is not None and version_verdict(version, is_empty=False) is VersionVerdict.NEWER:
         raise _newer_error()
@@ -189,11 +179,7 @@ def refresh(couch: Couch, records: LivesyncRecords, site: Site, member: Membersh
 
 
 def unlock(couch: Couch, records: LivesyncRecords) -> None:
-    """Get accepted by a locked database; if it was rebuilt, clear our records.
-
-    Raises:
-        LivesyncIncompatible: the database has no list of devices.
-    """
+    """Get accepted by a locked database; if it was rebuilt, clear our records."""
     milestone = couch.get_local(MILESTONE_NAME)
     if milestone is None:
         raise LivesyncIncompatible(
@@ -201,7 +187,7 @@ def unlock(couch: Couch, records: LivesyncRecords) -> None:
         )
     made = created(milestone)
     if made is not None and records.get_fact(_CREATED) == str(made):
-        # It was only locked: the records still tell an edit from a conflict.
+        # It was only locked: the records still distinguish an edit from a conflict.
         records.put_fact(_SINCE, None)
     else:
         records.clear()
@@ -256,16 +242,22 @@ def _newer_error() -> LivesyncIncompatible:
     )
 
 
-def _check_settings(milestone: Document | None, node_id: str, site: Site) -> Tweaks:
-    """The settings to follow, after checking that we are accepted and support them."""
+def shared_tweaks(milestone: Document | None, site: Site) -> Tweaks:
+    """The settings that the devices agreed on, else those for a new database."""
     shared = preferred(milestone) if milestone is not None else None
     tweaks = shared or site.tweaks
     if tweaks is None:
         raise LivesyncIncompatible(
-            "The database does not say how its notes are kept.",
+            "The database does not say how its notes are stored.",
             "Connect LiveSync in Obsidian to it once, or give the settings yourself:"
             " see `livesync pull --help`.",
         )
+    return tweaks
+
+
+def _check_settings(milestone: Document | None, node_id: str, site: Site) -> Tweaks:
+    """The settings to follow, after checking that we are accepted and support them."""
+    tweaks = shared_tweaks(milestone, site)
     if milestone is not None:
         _check_lock(milestone, node_id, tweaks)
     tweaks.check_encrypted(site.passphrase)
@@ -380,7 +372,7 @@ def _update_registration(couch: Couch, records: LivesyncRecords, node_id: str, s
     if records.get_fact(_REGISTERED) and not is_listed:
         raise LivesyncLocked(
             "This device was removed from the list of devices.",
-            "To sync it again, run `obsidian-rag livesync unlock`.",
+            "If it should sync again, run `obsidian-rag livesync unlock`.",
         )
     info = couch.info() or {}
     updated = registered(

@@ -3,17 +3,47 @@
 A merge either keeps what both sides wrote or is refused; None means that the user must decide.
 Lines and keys are removed only where one side removed them and the other left them alone. Where
 LiveSync's clients merge, the result equals theirs, so that devices merging at once agree.
+
+Merges of text start from a line diff (`find_hunks`), which takes about linear time, whatever the
+texts contain. It may miss equal lines and then reports a larger change than there was, which only
+makes the merge more careful.
 """
 
+import bisect
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from obsidian_rag.livesync.line_changes import Hunk, apply_hunks, find_hunks
-
+# A line that repeats often (a blank one) is a weak match, and costs much.
+_MAX_PAIRS_PER_LINE = 16
+_MAX_PAIRS = 500_000
 _MISSING: Any = object()
 _CLASH: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """The lines from `start` to `end` of the base become `lines`."""
+
+    start: int
+    end: int
+    lines: tuple[str, ...] = ()
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether no line of the base is removed."""
+        return self.start == self.end
+
+    @property
+    def only_deletes(self) -> bool:
+        """Whether no line is added."""
+        return not self.lines
+
+    def overlaps(self, other: "Hunk") -> bool:
+        """Whether both change the same line, or one adds inside what the other changes."""
+        return self.start < other.end and other.start < self.end
 
 
 def merges_as_text(path: str) -> bool:
@@ -24,6 +54,23 @@ def merges_as_text(path: str) -> bool:
 def merges_as_json(path: str) -> bool:
     """Whether LiveSync merges this file by keys."""
     return path.endswith((".json", ".canvas"))
+
+
+def merge_bytes(
+    path: str, base: bytes, ours: bytes, theirs: bytes, mtimes: tuple[int, int]
+) -> bytes | None:
+    """A file's content with both sides' changes, or None."""
+    try:
+        old, left, right = (part.decode("utf-8") for part in (base, ours, theirs))
+    except UnicodeDecodeError:
+        return None
+    if merges_as_text(path):
+        merged = merge_text(old, left, right, *mtimes)
+    elif merges_as_json(path):
+        merged = merge_json(old, left, right)
+    else:
+        return None
+    return None if merged is None else merged.encode("utf-8")
 
 
 def merge_text(
@@ -213,3 +260,70 @@ def _merge_named(base: dict[str, Any], left: dict[str, Any], right: dict[str, An
 
 def _is_in_order(base: Mapping[str, Any], side: Mapping[str, Any]) -> bool:
     return [name for name in base if name in side] == [name for name in side if name in base]
+
+
+def find_hunks(old: Sequence[str], new: tuple[str, ...]) -> Iterator[Hunk]:
+    """The hunks that turn the old lines into the new, in order, a kept line between any two."""
+    position = (0, 0)
+    for here, there in [*_anchors(old, new), (len(old), len(new))]:
+        start, end, first, last = _trim(old, new, (position[0], here, position[1], there))
+        if start < end or first < last:
+            yield Hunk(start, end, new[first:last])
+        position = (here + 1, there + 1)
+
+
+def _trim(
+    old: Sequence[str], new: Sequence[str], part: tuple[int, int, int, int]
+) -> tuple[int, int, int, int]:
+    """A part of both texts (from, to; from, to) without its equal ends."""
+    start, end, first, last = part
+    while start < end and first < last and old[start] == new[first]:
+        start, first = start + 1, first + 1
+    while start < end and first < last and old[end - 1] == new[last - 1]:
+        end, last = end - 1, last - 1
+    return start, end, first, last
+
+
+def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """The longest sequence of rare lines that both texts have in the same order."""
+    start, end, first, last = _trim(old, new, (0, len(old), 0, len(new)))
+    positions = _positions(old[start:end], new[first:last])
+    # Hunt and Szymanski: of all rows of one length, only the one that ends earliest matters.
+    ends: list[int] = []
+    rows: list[tuple[int, int, Any]] = []
+    for here in range(start, end):
+        for there in positions.get(old[here], ()):
+            length = bisect.bisect_left(ends, there)
+            row = (here, first + there, rows[length - 1] if length else None)
+            ends[length : length + 1] = [there]
+            rows[length : length + 1] = [row]
+    pairs = []
+    link: Any = rows[-1] if rows else None
+    while link is not None:
+        here, there, link = link
+        pairs.append((here, there))
+    return pairs[::-1]
+
+
+def _positions(old: Sequence[str], new: Sequence[str]) -> dict[str, list[int]]:
+    """The positions in the new text of the old text's rare lines, last first."""
+    before, after = Counter(old), Counter(new)
+    pairs = {line: count * after[line] for line, count in before.items()}
+    rare = {line for line, count in pairs.items() if 0 < count <= _MAX_PAIRS_PER_LINE}
+    if sum(pairs[line] for line in rare) > _MAX_PAIRS:
+        return {}
+    positions: dict[str, list[int]] = {line: [] for line in rare}
+    for there in range(len(new) - 1, -1, -1):
+        if new[there] in rare:
+            positions[new[there]].append(there)
+    return positions
+
+
+def apply_hunks(lines: Sequence[str], hunks: Iterable[Hunk]) -> Iterator[str]:
+    """The lines of the base after these changes."""
+    position = 0
+    for hunk in hunks:
+        yield from lines[position : hunk.start]
+        yield from hunk.lines
+        position = hunk.end
+    yield from lines[position:]

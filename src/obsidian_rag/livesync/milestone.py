@@ -153,11 +153,7 @@ def fresh(created_ms: int, node_id: str, tweaks: Tweaks) -> dict[str, object]:
 
 
 def registered(milestone: Document, node_id: str, info: NodeInfo) -> dict[str, object]:
-    """The milestone with our own lines in it; equal to the given one if nothing changed.
-
-    Raises:
-        LivesyncIncompatible: the milestone is malformed.
-    """
+    """The milestone with our own lines in it; equal to the given one if nothing changed."""
     chunks, nodes = _section(milestone, "node_chunk_info"), _section(milestone, "node_info")
     tweaks = _section(milestone, "tweak_values")
     ours = {"min": _CHUNK_MIN, "max": _CHUNK_MAX, "current": _CHUNK_CURRENT}
@@ -170,20 +166,12 @@ def registered(milestone: Document, node_id: str, info: NodeInfo) -> dict[str, o
 
 
 def is_registered(milestone: Document, node_id: str) -> bool:
-    """Whether the list of devices contains us.
-
-    Raises:
-        LivesyncIncompatible: the milestone is malformed.
-    """
+    """Whether the list of devices contains us."""
     return node_id in _section(milestone, "node_info")
 
 
 def accepting(milestone: Document, node_id: str) -> dict[str, object]:
-    """The milestone of a locked database with us among the accepted devices.
-
-    Raises:
-        LivesyncIncompatible: the milestone is malformed.
-    """
+    """The milestone of a locked database with us among the accepted devices."""
     accepted = _accepted_nodes(milestone)
     if node_id not in accepted:
         accepted.append(node_id)
@@ -191,11 +179,7 @@ def accepting(milestone: Document, node_id: str) -> dict[str, object]:
 
 
 def salt_of(parameters: Document | None) -> bytes | None:
-    """The salt of the encryption; None if there is none yet.
-
-    Raises:
-        LivesyncIncompatible: it is malformed, or for an encryption we do not know.
-    """
+    """The salt of the encryption; None if there is none yet."""
     if parameters is None or not parameters.get("pbkdf2salt"):
         return None
     text, protocol = parameters["pbkdf2salt"], parameters.get("protocolVersion")
@@ -212,11 +196,7 @@ def salt_of(parameters: Document | None) -> bytes | None:
 
 
 def salt_verdict(parameters: Document | None, *, has_encrypted: bool) -> SaltVerdict:
-    """Whether a salt may be made: never for a database with encrypted documents.
-
-    Raises:
-        LivesyncIncompatible: its salt cannot be used.
-    """
+    """Whether a salt may be made: never for a database with encrypted documents."""
     if salt_of(parameters) is not None:
         return SaltVerdict.USE
     if has_encrypted:

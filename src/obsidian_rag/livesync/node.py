@@ -16,13 +16,15 @@ from obsidian_rag.errors import LivesyncUnreachable, ObsidianRagError
 from obsidian_rag.livesync.codec.path_ids import is_file_id
 from obsidian_rag.livesync.couchdb import Change, Couch
 from obsidian_rag.livesync.couchdb.feed import Backoff
-from obsidian_rag.livesync.disk import Direction, Disk, Policy
+from obsidian_rag.livesync.disk import Disk, Trash
 from obsidian_rag.livesync.filters import Filters, FilterSettings
 from obsidian_rag.livesync.membership import Rebuilt, check, join, refresh
 from obsidian_rag.livesync.milestone import VERSION_ID
 from obsidian_rag.livesync.reconcile import Reconciler
-from obsidian_rag.livesync.site import Site
-from obsidian_rag.livesync.state import Stats
+from obsidian_rag.livesync.remote_view import RemoteReader
+from obsidian_rag.livesync.site import Direction, Site
+from obsidian_rag.livesync.status import Kind, LivesyncState
+from obsidian_rag.livesync.sync import Policy, Sync
 from obsidian_rag.store import LivesyncRecords
 
 _log = logging.getLogger(__name__)
@@ -50,23 +52,22 @@ class Plan:
 
     site: Site
     policy: Policy
-    max_deleted_percent: float = 20.0
     is_read_only: bool = False
     pace: Pace = Pace()
     filters: FilterSettings = FilterSettings()
 
 
 class Node:
-    """Syncs one vault with one database; `stats` holds its counts and current trouble."""
+    """Syncs one vault with one database; `state` holds its counts and current trouble."""
 
     def __init__(self, plan: Plan, couch: Couch, records: LivesyncRecords) -> None:
         self.plan = plan
-        self.stats = Stats()
+        self.state = LivesyncState()
         self._couch = couch
         self.records = records
         self._inbox: queue.SimpleQueue[Change | None | ObsidianRagError] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        # Paths of the vault to look at; None means all of them.
+        # Changed paths of the vault; None means that any may have changed.
         self._changed: set[str] | None = set()
         self._database_info_is_due = threading.Event()
 
@@ -80,8 +81,8 @@ class Node:
         self._inbox.put(None)
 
     @property
-    def arrived(self) -> int:
-        """How many messages are queued."""
+    def queued(self) -> int:
+        """How many messages are waiting."""
         return self._inbox.qsize()
 
     def sync_once(
@@ -98,8 +99,8 @@ class Node:
         """
         reconciler = self._join()
         self._catch_up(reconciler, listener, stop)
-        if self.stats.brake is not None:
-            raise self.stats.brake
+        if self.state.brake is not None:
+            raise self.state.brake
         return reconciler
 
     def run(
@@ -116,19 +117,19 @@ class Node:
             while not stop.is_set():
                 try:
                     reconciler = self._join()
-                    place = self._catch_up(reconciler, listener, stop.is_set)
+                    position = self._catch_up(reconciler, listener, stop.is_set)
                     if not stop.is_set():
                         self._set_connected(True)
                         backoff.reset()
-                        self._follow(reconciler, place, stop)
+                        self._follow(reconciler, position, stop)
                 except (LivesyncUnreachable, Rebuilt) as error:
                     self._set_connected(False, error)
                     stop.wait(backoff.pause_s())
         except ObsidianRagError as error:
-            self.stats.trouble = error
+            self.state.trouble = error
             raise
         finally:
-            self.stats.is_connected = False
+            self.state.is_connected = False
 
     def _join(self) -> Reconciler:
         plan, records = self.plan, self.records
@@ -139,10 +140,19 @@ class Node:
             is_read_only=plan.is_read_only or plan.policy.direction is Direction.PULL,
             is_dry=plan.policy.is_dry,
         )
-        filters = Filters(plan.filters, member.tweaks, plan.site.root)
-        disk = Disk(plan.site.root, member.codec, member.tweaks.max_bytes, filters, records)
+        root, max_bytes = plan.site.root, member.tweaks.max_bytes
+        filters = Filters(plan.filters, member.tweaks, root)
         return Reconciler(
-            self._couch, records, member, disk, plan.policy, self.stats, plan.max_deleted_percent
+            Sync(
+                couch=self._couch,
+                member=member,
+                reader=RemoteReader(self._couch, member.codec, max_bytes),
+                disk=Disk(root, member.codec, max_bytes, filters, records),
+                trash=Trash(plan.policy.trash, root, records),
+                records=records,
+                policy=plan.policy,
+                state=self.state,
+            )
         )
 
     def _catch_up(
@@ -150,10 +160,10 @@ class Node:
     ) -> str:
         """Sync what changed on either side since the last run; return the position in the feed."""
         is_first = not self.records.count()
-        wanted = dict.fromkeys(reconciler.look())
-        place = "now"
+        wanted = dict.fromkeys(reconciler.scan())
+        position = "now"
         if self.plan.policy.direction is not Direction.PUSH:
-            place = self._read_changes(wanted, listener, stop)
+            position = self._read_changes(wanted, listener, stop)
         wanted.update((one.doc_id, None) for one in self.records.quarantined())
         wanted.update((one.doc_id, None) for one in self.records.conflicts())
         wanted.update(dict.fromkeys(json.loads(self.records.get_fact(_OWED) or "[]")))
@@ -161,39 +171,40 @@ class Node:
         if reconciler.owed and not stop() and not self.plan.policy.is_dry:
             reconciler.reconcile(sorted(reconciler.owed))
         if not stop():
-            self._save_progress(place, reconciler)
+            self._save_progress(position, reconciler)
             if is_first and not self.plan.policy.is_dry:
-                skipped = sum(one.count for one in self.stats.not_synced if one.kind != "elsewhere")
+                not_synced = self.state.not_synced
+                skipped = sum(one.count for one in not_synced if one.kind is not Kind.ELSEWHERE)
                 _log.info(
                     "Initial sync complete: %d synced, %d skipped", self.records.count(), skipped
                 )
-        return place
+        return position
 
     def _read_changes(
         self, wanted: dict[str, None], listener: Listener, stop: Callable[[], bool]
     ) -> str:
         """Add documents changed since the last run to `wanted`; return the position in the feed."""
         known = {file.doc_id: file.rev for file in self.records.files()}
-        place = self.records.get_fact(_SINCE) or "0"
+        position = self.records.get_fact(_SINCE) or "0"
         while not stop():
-            page = self._couch.changes(place, limit=_CHANGES_PER_PAGE)
+            page = self._couch.changes(position, limit=_CHANGES_PER_PAGE)
             for row in page.rows:
                 if is_file_id(row.id) and not _is_recorded(row, known.get(row.id)):
                     wanted[row.id] = None
-            place = page.last_seq
+            position = page.last_seq
             listener("changes", len(wanted), 0)
             if page.is_last:
                 break
-        return place
+        return position
 
-    def _follow(self, reconciler: Reconciler, place: str, stop: threading.Event) -> None:
+    def _follow(self, reconciler: Reconciler, since: str, stop: threading.Event) -> None:
         """Sync changes as they arrive, from both sides, until `stop`."""
         # Messages left by an earlier feed may be about another database.
         self._inbox = queue.SimpleQueue()
         ended = threading.Event()
         feed = threading.Thread(
             target=self._listen,
-            args=(place, ended, self._inbox),
+            args=(since, ended, self._inbox),
             name="livesync feed",
             daemon=True,
         )
@@ -210,32 +221,35 @@ class Node:
             feed.join()
 
     def _take_turn(self, reconciler: Reconciler, rows: list[Change], clock: "_Clock") -> None:
-        ids = [row.id for row in rows if is_file_id(row.id) and self._is_new_change(row)]
+        ids = self._new_changes(rows)
         if clock.restart_if_due("refresh") or any(row.id == VERSION_ID for row in rows):
             self._database_info_is_due.set()
         with self._lock:
             paths, self._changed = self._changed, set()
-        if paths is None or reconciler.disk.is_stale or clock.restart_if_due("rescan"):
-            ids += reconciler.look()
+        if paths is None or reconciler.sync.disk.is_stale or clock.restart_if_due("rescan"):
+            ids += reconciler.scan()
         elif paths:
-            ids += reconciler.look_at(sorted(paths))
+            ids += reconciler.scan_paths(sorted(paths))
         if clock.restart_if_due("owed"):
             ids += sorted(reconciler.owed)
-        is_answered = self.stats.brake is not None and reconciler.deletions.is_answered
+        is_answered = self.state.brake is not None and reconciler.deletions.is_answered
         if self._database_info_is_due.is_set():
             self._database_info_is_due.clear()
-            refresh(self._couch, self.records, self.plan.site, reconciler.member)
+            refresh(self._couch, self.records, self.plan.site, reconciler.sync.member)
         elif ids or is_answered:
             # Syncing by our old records would do harm in a database that was rebuilt.
-            check(self._couch, self.records, reconciler.member)
+            check(self._couch, self.records, reconciler.sync.member)
         if ids or is_answered:
             reconciler.reconcile(ids)
         if rows or ids:
             self._save_progress(rows[-1].seq if rows else None, reconciler)
 
-    def _is_new_change(self, row: Change) -> bool:
-        known = self.records.file(row.id)
-        return not _is_recorded(row, known.rev if known is not None else None)
+    def _new_changes(self, rows: list[Change]) -> list[str]:
+        """The documents that others changed; rows about our own writes are dropped."""
+        files = [row for row in rows if is_file_id(row.id)]
+        known = self.records.files_of(row.id for row in files)
+        revs = {doc_id: file.rev for doc_id, file in known.items()}
+        return [row.id for row in files if not _is_recorded(row, revs.get(row.id))]
 
     def _take_inbox(self) -> list[Change]:
         """Wait briefly for a first message, then take all that are queued."""
@@ -279,12 +293,9 @@ class Node:
             inbox.put(error)
 
     def _save_progress(self, seq: str | None, reconciler: Reconciler) -> None:
-        """Save the position in the feed and what is still owed; update the counts."""
-        stats = self.stats
-        stats.waiting = len(reconciler.owed)
-        stats.conflicts = len(self.records.conflicts())
-        stats.quarantined = len(self.records.quarantined())
-        stats.not_synced = reconciler.not_synced()
+        """Save the position in the feed and the documents to retry; update the counts."""
+        self.state.waiting = len(reconciler.owed)
+        self.state.not_synced = reconciler.report().not_synced
         if self.plan.policy.is_dry:
             return
         reconciler.ignored.save()
@@ -294,13 +305,13 @@ class Node:
         # A node that only sends has not applied the changes it read.
         if seq is not None and self.plan.policy.direction is not Direction.PUSH:
             self.records.put_fact(_SINCE, seq)
-            stats.last_seq = seq
+            self.state.last_seq = seq
 
     def _set_connected(self, is_connected: bool, trouble: ObsidianRagError | None = None) -> None:
-        if trouble is not None and self.stats.trouble is None:
+        if trouble is not None and self.state.trouble is None:
             _log.warning("%s", trouble.message)
-        self.stats.is_connected = is_connected
-        self.stats.trouble = trouble
+        self.state.is_connected = is_connected
+        self.state.trouble = trouble
 
 
 class _Clock:

@@ -58,12 +58,10 @@ class RemoteReader:
         self._codec = codec
         self._max_bytes = max_bytes
 
-    def look(self, ids: Sequence[str], known: Mapping[str, SyncedFile]) -> dict[str, View]:
+    def views(self, ids: Sequence[str], known: Mapping[str, SyncedFile]) -> dict[str, View]:
         """The current state of documents; those that are not files of a vault have a `trouble`."""
         views = {doc_id: View(NoDocument()) for doc_id in ids}
-        documents, broken = self._fetch_bisecting(
-            ids, lambda some: self._couch.bulk_get([(doc_id, None) for doc_id in some])
-        )
+        documents, broken = self._fetch_bisecting(ids, self._couch.winners)
         for document in documents:
             doc_id = str(document.get("_id"))
             if doc_id in views:

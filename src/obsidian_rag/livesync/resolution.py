@@ -18,8 +18,8 @@ from obsidian_rag.errors import (
 )
 from obsidian_rag.livesync.codec import Codec, Entry
 from obsidian_rag.livesync.couchdb import Couch
+from obsidian_rag.livesync.disk import Trash
 from obsidian_rag.livesync.remote_view import RemoteReader
-from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.store import Conflict
 from obsidian_rag.vault import (
     content_hash,
@@ -90,11 +90,7 @@ class Resolver:
         return done
 
     def versions(self, conflict: Conflict) -> tuple[Version, ...]:
-        """Every side of a conflict, ours first; nothing is changed.
-
-        Raises:
-            LivesyncUnreadable: one cannot be read.
-        """
+        """Every side of a conflict, ours first; nothing is changed."""
         leaves = self._leaves(conflict.doc_id)
         if len(leaves) > 1:
             found = {rev: self._version(conflict, rev) for rev in leaves}
@@ -110,11 +106,7 @@ class Resolver:
         return (self._read_version(conflict.path, is_ours=True), *theirs)
 
     def merge(self, conflict: Conflict, content: bytes) -> Resolved:
-        """Resolve one conflict with the user's own text; every version goes to the trash.
-
-        Raises:
-            ObsidianRagError: as for `resolve`.
-        """
+        """Resolve one conflict with the user's own text; every version goes to the trash."""
         if self.is_read_only:
             raise _read_only_error()
         leaves = self._leaves(conflict.doc_id)
@@ -170,7 +162,7 @@ class Resolver:
         if found is None:
             raise LivesyncUnreadable(
                 f"The version {rev} of '{conflict.path}' cannot be read, so it is not dropped.",
-                "Let the device that wrote it sync again, or settle the conflict there.",
+                "Let the device that wrote it sync again, or resolve the conflict there.",
             )
         return found
 
@@ -200,7 +192,7 @@ class Resolver:
             return Resolved(conflict.path, choice, (kept_as,) if ours is not None else ())
         if choice is Keep.OURS:
             if ours is None:
-                raise NotFound(f"'{kept_as}' is not there any more.", "Keep theirs, or both.")
+                raise NotFound(f"'{kept_as}' is gone.", "Keep theirs, or both.")
             self._replace(conflict.path, ours)
         if ours is not None:
             self.trash.remove(kept_as, content_hash(ours), len(ours), _SETTLED)
@@ -278,6 +270,6 @@ def _parse_choice(conflict: Conflict, keep: str) -> Keep:
 
 def _read_only_error() -> ReadOnly:
     return ReadOnly(
-        "This node takes changes and sends none, so it cannot settle that in the database.",
-        "Keep theirs, settle it on another device, or set livesync.read_only to false.",
+        "This node takes changes and sends none, so it cannot resolve this in the database.",
+        "Keep theirs, resolve it on another device, or set livesync.read_only to false.",
     )

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 SECRETS_FILE = "livesync-secrets.json"
 _SERVICE = "obsidian-rag livesync"
-# Lower priorities are for tests, or keep passwords in a file no better than ours.
+# Lower priorities are for tests, or store passwords in a file no better than ours.
 _MIN_PRIORITY = 1
 _SETUP_AGAIN = "Run `obsidian-rag livesync setup` again."
 
 
 class Place(StrEnum):
-    """Where secrets are kept."""
+    """Where secrets are stored."""
 
     KEYRING = "keyring"
     FILE = "file"
@@ -51,21 +51,17 @@ class SecretStore:
         self._file = home / SECRETS_FILE
 
     def get(self, remote: str) -> Secrets | None:
-        """The secrets of a database, None if none are stored; asks the keyring only if needed.
-
-        Raises:
-            ConfigInvalid: they are not available now, or are damaged.
-        """
-        kept = self._read().get(remote)
-        if kept is None:
+        """The secrets of a database, None if none are stored; asks the keyring only if needed."""
+        stored = self._read().get(remote)
+        if stored is None:
             return None
-        if kept == Place.KEYRING:
-            kept = _parse_json(_read_from_keyring(remote))
+        if stored == Place.KEYRING:
+            stored = _parse_json(_read_from_keyring(remote))
         try:
-            return _parse_secrets(kept)
+            return _parse_secrets(stored)
         except (KeyError, TypeError, ValueError):
             raise ConfigInvalid(
-                "The kept password of the database is damaged.", _SETUP_AGAIN
+                "The stored password of the database is damaged.", _SETUP_AGAIN
             ) from None
 
     def put(self, remote: str, secrets: Secrets, *, may_use_keyring: bool = True) -> Place:
@@ -81,11 +77,7 @@ class SecretStore:
         return place
 
     def forget(self, remote: str) -> Place | None:
-        """Remove the secrets of a database; return where they were, None if nowhere.
-
-        Raises:
-            ConfigInvalid: the keyring does not remove them now.
-        """
+        """Remove the secrets of a database; return where they were, None if nowhere."""
         known = self._read()
         kept = known.pop(remote, None)
         if kept is None:
@@ -124,15 +116,15 @@ def _fields(secrets: Secrets) -> dict[str, object]:
     }
 
 
-def _parse_secrets(kept: object) -> Secrets:
-    if not isinstance(kept, dict):
+def _parse_secrets(stored: object) -> Secrets:
+    if not isinstance(stored, dict):
         raise TypeError
-    headers, jwt = kept["headers"], kept["jwt"]
+    headers, jwt = stored["headers"], stored["jwt"]
     if not isinstance(headers, dict):
         raise TypeError
     return Secrets(
-        password=_text(kept["password"]),
-        passphrase=_text(kept["passphrase"]),
+        password=_text(stored["password"]),
+        passphrase=_text(stored["passphrase"]),
         headers=MappingProxyType({str(name): str(value) for name, value in headers.items()}),
         jwt=Jwt(**jwt) if isinstance(jwt, dict) else None,
     )
@@ -184,7 +176,7 @@ def _read_from_keyring(remote: str) -> str:
             text = None
     if text is None:
         raise ConfigInvalid(
-            "The password of the database is in the system's keyring, which does not give it now.",
+            "The password of the database is in the system's keyring, which does not return it.",
             "Unlock the keyring, or keep the password in a file: run"
             " `obsidian-rag livesync setup --no-keyring` again.",
         )

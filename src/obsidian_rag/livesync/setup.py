@@ -1,19 +1,23 @@
 """Set up LiveSync: check the database first, and only then store its address and secrets."""
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from obsidian_rag.config import CONFIG_VERSION, Config, read_file, save, validate
+from obsidian_rag.config import (
+    CONFIG_VERSION,
+    Config,
+    existing_folder,
+    is_on_this_machine,
+    read_file,
+    save,
+    validate,
+)
 from obsidian_rag.errors import (
     ConfigInvalid,
-    LivesyncIncompatible,
     LivesyncLocked,
-    LivesyncPassphrase,
-    NotFound,
 )
 from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.codec.entries import FILE_TYPES
@@ -21,18 +25,19 @@ from obsidian_rag.livesync.codec.path_ids import CHUNK_PREFIX, LAST, is_file_id
 from obsidian_rag.livesync.codec.tweaks import NotEncrypted
 from obsidian_rag.livesync.couchdb import Couch, Document, Remote
 from obsidian_rag.livesync.filters import FilterSettings, check_filters, present_ignore_files
-from obsidian_rag.livesync.membership import rehearse
-from obsidian_rag.livesync.milestone import MILESTONE_NAME, preferred
+from obsidian_rag.livesync.membership import rehearse, shared_tweaks
+from obsidian_rag.livesync.milestone import MILESTONE_NAME
 from obsidian_rag.livesync.secrets import Place, Secrets, SecretStore
-from obsidian_rag.livesync.session import keep_tweaks, open_database
+from obsidian_rag.livesync.session import keep_tweaks
 from obsidian_rag.livesync.setup_uri import Connection, decode_setup_uri
 from obsidian_rag.livesync.site import (
     Options,
     Site,
     check_consent,
     filters_of,
-    is_on_this_machine,
+    has_consent_for,
     named_remote,
+    open_database,
     place_of,
 )
 from obsidian_rag.store import LivesyncRecords
@@ -73,7 +78,7 @@ class SetUp:
 def needs_consent(config: Config, options: Options) -> str | None:
     """The server that needs the user's consent; None if none does."""
     remote = _connection(config, options).remote
-    if is_on_this_machine(remote.url) or _has_consent(config, options, remote):
+    if is_on_this_machine(remote.url) or has_consent_for(config, options, remote):
         return None
     return remote.url
 
@@ -97,13 +102,13 @@ def set_up(config: Config, options: Options) -> SetUp:
         LivesyncIncompatible: LiveSync's filters cannot be followed; the setting is named.
         ObsidianRagError: the database cannot be reached or used.
     """
-    vault = _existing_folder(options.vault) if options.vault is not None else None
+    vault = existing_folder(options.vault) if options.vault is not None else None
     found = _connection(config, options)
-    has_consent = _has_consent(config, options, found.remote)
-    check_consent(found.remote, has_consent)
+    is_agreed = has_consent_for(config, options, found.remote)
+    check_consent(found.remote, is_agreed)
     check_filters(found.filters, found.tweaks)
     seen = _survey_found(options, found)
-    tree = _config_tree(config, found, vault, has_consent=has_consent)
+    tree = _config_tree(config, found, vault, is_agreed=is_agreed)
     root = _root(Config(config.home, config.file, validate(tree, config.file)))
     # Opening the database creates the data folder, which the secrets need.
     with contextlib.closing(open_database(config)) as database:
@@ -136,19 +141,15 @@ def set_up(config: Config, options: Options) -> SetUp:
 
 
 def survey(couch: Couch, site: Site) -> Survey:
-    """Check that we could take part, passphrase included, and describe the database.
-
-    Raises:
-        LivesyncIncompatible: we cannot work with this database.
-        LivesyncPassphrase: the passphrase does not open it.
-        LivesyncUnreachable, LivesyncRefused: the server does not answer, or refuses.
-    """
+    """Check that we could take part, passphrase included, and describe the database."""
     is_locked = False
     try:
         tweaks = rehearse(couch, site).tweaks
     except LivesyncLocked:
         is_locked = True
-        tweaks = _published_tweaks(couch, site)
+        tweaks = shared_tweaks(couch.get_local(MILESTONE_NAME), site)
+        tweaks.check_encrypted(site.passphrase)
+        tweaks.check_supported(site.passphrase)
     return Survey(
         devices=tuple(_devices(couch.get_local(MILESTONE_NAME) or {})),
         is_encrypted=tweaks.encrypt,
@@ -157,23 +158,6 @@ def survey(couch: Couch, site: Site) -> Survey:
         is_empty=not (couch.info() or {}).get("doc_count"),
         notes=_count_notes(couch),
     )
-
-
-def _published_tweaks(couch: Couch, site: Site) -> Tweaks:
-    milestone = couch.get_local(MILESTONE_NAME)
-    tweaks = preferred(milestone) if milestone is not None else site.tweaks
-    if tweaks is None:
-        raise LivesyncIncompatible(
-            "The database does not say how its notes are kept.",
-            "Connect LiveSync in Obsidian to it once.",
-        )
-    tweaks.check_encrypted(site.passphrase)
-    if tweaks.encrypt and not site.passphrase:
-        raise LivesyncPassphrase(
-            "The database is encrypted, and no passphrase is given.",
-            "Give the passphrase of your devices.",
-        )
-    return tweaks
 
 
 def _devices(milestone: Document) -> Iterator[str]:
@@ -270,14 +254,8 @@ def _stored_secrets(config: Config, remote: Remote) -> Secrets | None:
         return None  # locked or damaged secrets are about to be replaced
 
 
-def _has_consent(config: Config, options: Options, remote: Remote) -> bool:
-    """Whether consent is given now, or was given before for the same server."""
-    settings = config.settings.livesync
-    return options.has_consent or (settings.remote_consent and settings.couchdbUrl == remote.url)
-
-
 def _config_tree(
-    config: Config, found: Connection, vault: Path | None, *, has_consent: bool
+    config: Config, found: Connection, vault: Path | None, *, is_agreed: bool
 ) -> dict[str, Any]:
     """The config file with the database and its filters, without any earlier password."""
     remote = found.remote
@@ -297,7 +275,7 @@ def _config_tree(
         if value not in (None, ""):
             section[name] = value
     # Consent is for one server: a new one needs its own.
-    section["remote_consent"] = has_consent and not is_on_this_machine(remote.url)
+    section["remote_consent"] = is_agreed and not is_on_this_machine(remote.url)
     if vault is not None:
         if not tree.get("vault_path"):
             tree["vault_path"] = str(vault)
@@ -305,13 +283,6 @@ def _config_tree(
         if tree["vault_path"] != str(vault):
             section["vaultPath"] = str(vault)
     return tree
-
-
-def _existing_folder(vault: Path) -> Path:
-    root = Path(os.path.abspath(vault.expanduser()))  # noqa: PTH100  (keeps symlinks)
-    if not root.is_dir():
-        raise NotFound(f"There is no folder {root}.", "Make it, or name another one.")
-    return root
 
 
 def _root(config: Config) -> Path | None:

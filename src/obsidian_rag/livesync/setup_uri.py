@@ -20,7 +20,7 @@ from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.codec.encryption import OWN_SALT_PREFIX, decrypt_with_own_salt
 from obsidian_rag.livesync.codec.legacy_encryption import LegacyCipher
 from obsidian_rag.livesync.couchdb import Jwt, Remote
-from obsidian_rag.livesync.couchdb.auth import parse_headers
+from obsidian_rag.livesync.couchdb.remote import parse_headers
 from obsidian_rag.livesync.filters import FilterSettings
 from obsidian_rag.livesync.filters.filters import IGNORE, ONLY
 
@@ -90,11 +90,7 @@ _MAX_DEPTH = 8
 
 
 def decode_settings_qr(encoded: str) -> dict[str, object]:
-    """The settings in the part of a QR code's address after `settingsQR=`.
-
-    Raises:
-        InvalidArgument: it is not in that form.
-    """
+    """The settings in the part of a QR code's address after `settingsQR=`."""
     try:
         values = list(_values(unquote(encoded, errors="strict"), depth=0))
     except (ValueError, RecursionError):
@@ -205,13 +201,7 @@ class Connection:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, object]) -> "Connection":
-        """Take what we need from a device's settings.
-
-        Raises:
-            ConfigInvalid: they name no server or no database.
-            InvalidArgument: a value is of the wrong kind.
-            LivesyncIncompatible: they are for an unknown kind of server or database.
-        """
+        """Take what we need from a device's settings."""
         known = _with_active_connection(_complete(settings))
         if _text(known, "remoteType") != _COUCHDB:
             raise _not_couchdb_error()
@@ -235,12 +225,7 @@ class Connection:
 
 
 def decode_setup_uri(uri: str, passphrase: str | None) -> dict[str, object]:
-    """The settings in a setup URI or a QR code's address, completed with LiveSync's defaults.
-
-    Raises:
-        InvalidArgument: it is neither.
-        LivesyncPassphrase: the setup passphrase is missing or wrong.
-    """
+    """The settings in a setup URI or a QR code's address, completed with LiveSync's defaults."""
     address = uri.strip()
     if address.startswith(_QR):
         return _complete(decode_settings_qr(address.removeprefix(_QR)))
@@ -258,12 +243,7 @@ def decode_setup_uri(uri: str, passphrase: str | None) -> dict[str, object]:
 
 
 def parse_connection_string(uri: str) -> dict[str, object]:
-    """The connection settings in an `sls+https://…` address.
-
-    Raises:
-        InvalidArgument: it is not such an address.
-        LivesyncIncompatible: it is not for CouchDB.
-    """
+    """The connection settings in an `sls+https://…` address."""
     head, colon, rest = uri.strip().partition(":")
     scheme = head.removeprefix("sls+")
     if not colon or scheme == head:

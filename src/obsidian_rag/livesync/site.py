@@ -1,4 +1,4 @@
-"""Where a node works: a database and a folder, from the settings and a command's options.
+"""Where a node works: its database, folder, records and lock, from the settings and options.
 
 The settings name one server. Its password, and the consent to use it, are for that server only:
 another one on the command line needs its own.
@@ -7,21 +7,34 @@ Threat: a setting, a pasted setup URI or a typo sends private notes off the mach
 address itself decides, without DNS, and a server elsewhere needs the user's consent for it.
 """
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from obsidian_rag.config import Config, is_loopback
-from obsidian_rag.errors import ConfigInvalid, LivesyncRefused
+from filelock import FileLock, Timeout
+
+from obsidian_rag.config import Config, is_on_this_machine
+from obsidian_rag.errors import Busy, ConfigInvalid, IndexerFailed, LivesyncRefused, ReadOnly
 from obsidian_rag.livesync.codec import Tweaks
 from obsidian_rag.livesync.couchdb import Remote
-from obsidian_rag.livesync.disk import Direction
 from obsidian_rag.livesync.filters import FilterSettings
 from obsidian_rag.livesync.secrets import Secrets, SecretStore
-from obsidian_rag.vault import configured_vault
+from obsidian_rag.store import Database, Links, LivesyncRecords
+from obsidian_rag.vault import VaultMode, configured_vault
+
+
+class Direction(StrEnum):
+    """Which way changes go."""
+
+    BOTH = "both"
+    PULL = "pull"
+    PUSH = "push"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,10 @@ class Options:
 PASSWORD_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSWORD"
 PASSPHRASE_VARIABLE = "OBSIDIAN_RAG_LIVESYNC_PASSPHRASE"
 _VARIABLE_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_TRASH = "livesync-trash"
+# `is_node_running` holds the lock for a moment.
+_LOCK_TIMEOUT_S = 1.0
+_REOPEN_DELAY_S = 0.5
 _SETUP_HINT = "Run `obsidian-rag livesync setup`, or name the database with --url and --db."
 
 
@@ -131,11 +148,7 @@ def place_of(config: Config, options: Options | None = None) -> Site:
 
 
 def named_remote(config: Config, options: Options) -> Remote | None:
-    """The database that the settings and a command name, with a password given now.
-
-    Raises:
-        ConfigInvalid: the address or the name cannot be used.
-    """
+    """The database that the settings and a command name, with a password given now."""
     settings = config.settings.livesync
     url, user, password = (
         split_login(options.url) if options.url else (settings.couchdbUrl, None, None)
@@ -150,18 +163,11 @@ def named_remote(config: Config, options: Options) -> Remote | None:
 def site_of(
     config: Config, options: Options | None = None, environ: Mapping[str, str] = os.environ
 ) -> Site:
-    """The database and the folder, with the secrets that open the database.
-
-    Raises:
-        ConfigInvalid: they are not named or cannot be used, or a secret is not available.
-        LivesyncRefused: the server is outside this machine, and has no consent.
-    """
+    """The database and the folder, with the secrets that open the database."""
     options = options or Options()
     place = place_of(config, options)
     is_ours = _is_settings_server(config, options)
-    check_consent(
-        place.remote, options.has_consent or (is_ours and config.settings.livesync.remote_consent)
-    )
+    check_consent(place.remote, has_consent_for(config, options, place.remote))
     kept = SecretStore(config.home).get(place.key) or Secrets()
     given = options.password or (split_login(options.url)[2] if options.url else None)
     written = _password_from_settings(config, environ) if is_ours and given is None else None
@@ -179,6 +185,13 @@ def site_of(
     return Site(remote, place.root, passphrase)
 
 
+def has_consent_for(config: Config, options: Options, remote: Remote) -> bool:
+    """Whether consent is given now, or was given before for the same server."""
+    settings = config.settings.livesync
+    is_known = remote.url.rstrip("/") == (settings.couchdbUrl or "").rstrip("/")
+    return options.has_consent or (settings.remote_consent and is_known)
+
+
 def check_consent(remote: Remote, has_consent: bool) -> None:
     """Refuse a server outside this machine without the user's consent.
 
@@ -188,14 +201,8 @@ def check_consent(remote: Remote, has_consent: bool) -> None:
     if not has_consent and not is_on_this_machine(remote.url):
         raise LivesyncRefused(
             f"The CouchDB server {urlsplit(remote.url).hostname} is not on this machine.",
-            "If your notes may go there, say so with `--consent`, or set"
-            " livesync.remote_consent to true.",
+            "If your notes may go there, add `--consent`, or set livesync.remote_consent to true.",
         )
-
-
-def is_on_this_machine(url: str) -> bool:
-    """Whether an address is a loopback address, which is always this machine."""
-    return is_loopback(urlsplit(url).hostname or "")
 
 
 def split_login(url: str) -> tuple[str, str | None, str | None]:
@@ -207,6 +214,79 @@ def split_login(url: str) -> tuple[str, str | None, str | None]:
         return url, None, None  # the first request reports the error, without quoting the address
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
     return bare, unquote(user) if user else None, unquote(password) if password else None
+
+
+def trash_folder(config: Config) -> Path:
+    """Where files that sync removed are kept for restoring."""
+    return config.home / _TRASH
+
+
+@contextlib.contextmanager
+def node_lock(config: Config, remote: str) -> Iterator[None]:
+    """Hold the lock of a database's one node; `remote` is the name of its records.
+
+    Raises:
+        Busy: another process holds it.
+    """
+    lock = _lock(config, remote)
+    try:
+        lock.acquire(timeout=_LOCK_TIMEOUT_S)
+    except Timeout:
+        raise Busy(
+            "Another obsidian-rag process syncs with this database already.",
+            "Let it do so, or stop it: `obsidian-rag serve --stop` ends the daemon.",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def is_node_running(config: Config, remote: str) -> bool:
+    """Whether any process runs the database's node; `remote` is as for `node_lock`."""
+    if not config.home.is_dir():
+        return False
+    try:
+        with _lock(config, remote).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False
+
+
+def open_database(config: Config) -> Database:
+    """Open the SQLite file on a new connection."""
+    try:
+        return Database(config.database)
+    except IndexerFailed:
+        # Two processes may create the file at once: the second finds it half made, then complete.
+        time.sleep(_REOPEN_DELAY_S)
+        return Database(config.database)
+
+
+@contextlib.contextmanager
+def open_records(
+    config: Config, options: Options | None = None
+) -> Iterator[tuple[Site, LivesyncRecords]]:
+    """The records of the database in the settings, whether or not a node is running."""
+    site = place_of(config, options)
+    with contextlib.closing(open_database(config)) as database:
+        refuse_read_only(database, site.root)
+        yield site, LivesyncRecords.at_address(database, site.key)
+
+
+def refuse_read_only(database: Database, root: Path) -> None:
+    """Refuse a folder that overlaps a read-only linked vault."""
+    real = root.resolve()
+    for link in Links(database).all():
+        linked = link.root_path.resolve()
+        overlaps = real.is_relative_to(linked) or linked.is_relative_to(real)
+        if overlaps and not link.is_primary and link.mode == VaultMode.READ_ONLY:
+            raise ReadOnly(
+                f"LiveSync would write into '{link.name}', a linked vault (read-only).",
+                "Set livesync.vaultPath to another folder.",
+            )
 
 
 def _is_settings_server(config: Config, options: Options) -> bool:
@@ -234,15 +314,20 @@ def _password_from_settings(config: Config, environ: Mapping[str, str]) -> str |
 def _root(config: Config, options: Options) -> Path:
     written = config.settings.livesync.vaultPath
     if options.vault is not None:
-        root = Path(os.path.abspath(options.vault.expanduser()))  # noqa: PTH100  (keeps symlinks)
+        root = options.vault.expanduser()
     elif written is not None:
-        from_file = config.file.parent / Path(written).expanduser()
-        root = Path(os.path.abspath(from_file))  # noqa: PTH100
+        root = config.file.parent / Path(written).expanduser()
     else:
         root = configured_vault(config).root
+    root = Path(os.path.abspath(root))  # noqa: PTH100  (keeps symlinks)
     if config.home.resolve().is_relative_to(root.resolve()):
         raise ConfigInvalid(
             f"The data folder {config.home} lies inside the folder that is synced.",
             "Keep it elsewhere: set OBSIDIAN_RAG_HOME.",
         )
     return root
+
+
+def _lock(config: Config, remote: str) -> FileLock:
+    digest, _, made = remote.partition("-")
+    return FileLock(config.home / f"livesync-{digest[:16]}{made}.lock")

@@ -16,6 +16,8 @@ _ADDRESS = "address"
 _FACTS_OF_ONE_DATABASE = ("since", "ignored", "held_deletions", "held_answer")
 # SQLite's largest integer. A file dated later must not stop the others; it is just reread.
 _MAX_MTIME_NS = 2**63 - 1
+# SQLite limits the number of values in one statement.
+_MAX_IDS_PER_QUERY = 500
 _FILE_COLUMNS = "doc_id, path, rev, content_hash, size_bytes, mtime_ns"
 
 
@@ -158,6 +160,20 @@ class LivesyncRecords:
             (self.remote, doc_id),
         )
         return _synced_file(row) if row else None
+
+    def files_of(self, doc_ids: Iterable[str]) -> dict[str, SyncedFile]:
+        """The last synced states of those of these documents that have one."""
+        found: dict[str, SyncedFile] = {}
+        ids = list(doc_ids)
+        for at in range(0, len(ids), _MAX_IDS_PER_QUERY):
+            some = ids[at : at + _MAX_IDS_PER_QUERY]
+            rows = self._database.rows(
+                f"SELECT {_FILE_COLUMNS} FROM livesync_file WHERE remote = ?"
+                f" AND doc_id IN ({', '.join('?' * len(some))})",
+                (self.remote, *some),
+            )
+            found |= {file.doc_id: file for file in map(_synced_file, rows)}
+        return found
 
     def files(self) -> Iterator[SyncedFile]:
         """Every document ever synced, including deleted ones, ordered by id."""

@@ -1,7 +1,6 @@
 """LiveSync conflicts and trash, as the page shows them: only for the owner, never for agents."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
@@ -9,10 +8,11 @@ from obsidian_rag.livesync import (
     conflict_versions,
     find_hunks,
     finish_resolving,
-    livesync_status,
+    livesync_state,
     merge_conflict,
     resolve_conflict,
     restore_trashed,
+    status_fields,
     synced_link,
     trashed_files,
     waiting_conflicts,
@@ -149,14 +149,9 @@ def sync_status(engine: Engine, _: NoParams, caller: Caller) -> Found:
 
     Only the owner sees which files are not synced; agents get the number.
     """
-    ours = engine.live.livesync()
-    found = livesync_status(engine.config, engine.database, ours)
-    if found.trouble is not None:
+    config, database = engine.config, engine.database
+    state = livesync_state(config, database, engine.live.livesync())
+    if state.trouble is not None:
         engine.live.look_soon()  # the caller may have just fixed it
-    data = asdict(replace(found, trouble=None))
-    data["not_synced"] = [
-        {key: value for key, value in one.items() if caller.is_owner or key != "paths"}
-        for one in found.not_synced
-    ]
-    data["trouble"] = found.trouble.body if found.trouble else None
-    return Found(data, found.trouble, found.health)
+    fields = status_fields(config, database, state, has_paths=caller.is_owner)
+    return Found(fields, state.trouble, state.health)

@@ -16,8 +16,9 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from obsidian_rag.livesync.trash import Trash  # type: ignore[import-untyped]  # of that commit
+
 from obsidian_rag.engine.tokens import Tokens
-from obsidian_rag.livesync.trash import Trash
 from obsidian_rag.notes import Scope
 from obsidian_rag.store import Database, LivesyncRecords, SyncedFile
 

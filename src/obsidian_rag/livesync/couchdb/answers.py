@@ -1,4 +1,4 @@
-"""Parse the server's answers: changes, and failures as messages for the user.
+"""Parse the server's answers: changes, and failures as errors for the user.
 
 Messages never quote an answer: it may contain our password.
 """
@@ -44,13 +44,13 @@ class Answer:
     @property
     def error(self) -> str | None:
         """CouchDB's error name; None if the answer has none."""
-        said = self.json()
-        word = said.get("error") if isinstance(said, dict) else None
-        return word if isinstance(word, str) and _ERROR_NAME.fullmatch(word) else None
+        body = self.json()
+        name = body.get("error") if isinstance(body, dict) else None
+        return name if isinstance(name, str) and _ERROR_NAME.fullmatch(name) else None
 
     def json(self) -> object:
         """The body; None if it is not JSON."""
-        return parsed(self.body)
+        return parse_json(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ class ChangePage:
     is_last: bool
 
 
-def page_from(answer: object, limit: int) -> ChangePage | None:
-    """Parse a page of changes; None if the answer is not one."""
+def parse_page(answer: object, limit: int) -> ChangePage | None:
+    """A page of changes; None if the answer is not one."""
     if not isinstance(answer, dict) or "last_seq" not in answer:
         return None
     results = answer.get("results")
     if not isinstance(results, list):
         return None
-    rows = [row for row in map(change_from, results) if row is not None]
+    rows = [row for row in map(parse_change, results) if row is not None]
     pending = answer.get("pending")
     is_last = pending == 0 if isinstance(pending, int) else len(results) < limit
     return ChangePage(tuple(rows), seq_text(answer["last_seq"]), is_last)
@@ -90,8 +90,8 @@ def seq_text(seq: object) -> str:
     return seq if isinstance(seq, str) and is_unicode(seq) else json.dumps(seq)
 
 
-def change_from(row: object) -> Change | None:
-    """Parse a row; None for chunks, and for rows that no known server sends."""
+def parse_change(row: object) -> Change | None:
+    """A row of the feed; None for chunks, and for rows that no known server sends."""
     if not isinstance(row, dict) or not isinstance(row.get("id"), str):
         return None
     if row["id"].startswith(CHUNK_PREFIX) or not row["id"] or not is_unicode(row["id"]):
@@ -107,8 +107,8 @@ def change_from(row: object) -> Change | None:
     )
 
 
-def parsed(text: bytes) -> object:
-    """The parsed JSON; None if it is invalid."""
+def parse_json(text: bytes) -> object:
+    """The value; None if the text is not JSON."""
     try:
         return json.loads(text)
     except (RecursionError, ValueError):
@@ -119,34 +119,44 @@ def refusal(remote: Remote, answer: Answer) -> ObsidianRagError:
     """The error for an answer that is not a success."""
     status = answer.status
     if status in (401, 403):
-        return _unauthorised(remote, status)
+        check = "JWT key and this machine's clock" if remote.jwt else "user name and password"
+        return LivesyncRefused(
+            f"CouchDB at {remote.url} refuses {remote.login_name}"
+            f" for the database '{remote.database}' (HTTP {status}).",
+            f"Check the {check}, and who may use the database.",
+        )
     if status >= 500 or status in _RETRY_STATUSES:
         return LivesyncUnreachable(
             f"CouchDB at {remote.url} cannot answer now (HTTP {status}).",
-            "If it stays so, look at the server's log.",
+            "If this continues, look at the server's log.",
         )
     if answer.location:
         host = _INVALID_IN_HOST.sub("?", _host(answer.location))[:100]
         return LivesyncRefused(
-            f"{remote.url} sends us on to {host}, and we take the password nowhere else.",
+            f"{remote.url} redirects to {host}, but the password is sent to no other server.",
             "If that is your server, set livesync.couchdbUrl to its address.",
         )
     if answer.is_page:
         return LivesyncRefused(
             f"{remote.url} answers with a web page, not like CouchDB (HTTP {status}).",
-            "Check livesync.couchdbUrl; a proxy or a login page may stand before the server.",
+            "Check livesync.couchdbUrl; there may be a proxy or a login page before the server.",
+        )
+    if is_missing_database(answer):
+        return LivesyncRefused(
+            f"CouchDB at {remote.url} has no database '{remote.database}'.",
+            "Check livesync.dbName; another device may be rebuilding it just now.",
         )
     if status == 404:
-        return _not_found(remote, answer)
-    word = f", {answer.error}" if answer.error else ""
+        return unexpected_answer(remote)
+    name = f", {answer.error}" if answer.error else ""
     return LivesyncRefused(
-        f"CouchDB at {remote.url} refuses what we ask (HTTP {status}{word}).",
+        f"CouchDB at {remote.url} refuses the request (HTTP {status}{name}).",
         "Check livesync.couchdbUrl and livesync.dbName, and look at the server's log.",
     )
 
 
-def odd_answer(remote: Remote) -> LivesyncRefused:
-    """The error for an answer that CouchDB would not give."""
+def unexpected_answer(remote: Remote) -> LivesyncRefused:
+    """The error for an answer that CouchDB would not send."""
     return LivesyncRefused(
         f"{remote.url} does not answer like CouchDB.",
         "Check livesync.couchdbUrl; another server or a proxy may answer there.",
@@ -168,32 +178,14 @@ def is_missing_database(answer: Answer) -> bool:
 
 
 def _not_found_reason(answer: Answer) -> str | None:
-    said = answer.json() if answer.status == 404 else None
-    if not isinstance(said, dict) or said.get("error") != "not_found":
+    body = answer.json() if answer.status == 404 else None
+    if not isinstance(body, dict) or body.get("error") != "not_found":
         return None
-    return str(said.get("reason"))
-
-
-def _unauthorised(remote: Remote, status: int) -> LivesyncRefused:
-    check = "the JWT key and this machine's clock" if remote.jwt else "the user name and password"
-    return LivesyncRefused(
-        f"CouchDB at {remote.url} refuses {remote.who} "
-        f"for the database '{remote.database}' (HTTP {status}).",
-        f"Check {check}, and who may use the database.",
-    )
-
-
-def _not_found(remote: Remote, answer: Answer) -> LivesyncRefused:
-    if not is_missing_database(answer):
-        return odd_answer(remote)
-    return LivesyncRefused(
-        f"CouchDB at {remote.url} has no database '{remote.database}'.",
-        "Check livesync.dbName; another device may be rebuilding it just now.",
-    )
+    return str(body.get("reason"))
 
 
 def _host(location: str) -> str:
     try:
-        return urlsplit(location).hostname or "another place"
+        return urlsplit(location).hostname or "another server"
     except ValueError:
-        return "another place"
+        return "another server"

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
 
 from obsidian_rag.errors import LivesyncRefused
 from obsidian_rag.livesync.couchdb.answers import (
@@ -13,23 +13,39 @@ from obsidian_rag.livesync.couchdb.answers import (
     ChangePage,
     is_missing_database,
     is_missing_document,
-    odd_answer,
-    page_from,
+    parse_page,
     refusal,
+    unexpected_answer,
 )
-from obsidian_rag.livesync.couchdb.bulk import BulkRow, write_documents
 from obsidian_rag.livesync.couchdb.feed import Feed, Report
 from obsidian_rag.livesync.couchdb.http import CouchServer
 from obsidian_rag.livesync.couchdb.remote import Remote, escaped, is_unicode
 
 Document = dict[str, object]
-T = TypeVar("T")
 
 _HEARTBEAT_S = 20.0
 _DOCUMENTS_PER_READ = 100
-_NO_BULK_GET = (404, 405, 501)
+_MAX_DOCUMENTS_PER_WRITE = 200
+# As much as official clients send; small servers and proxies accept no more.
+_MAX_BYTES_PER_WRITE = 1024 * 1024
+_TOO_LARGE = 413
+_REJECTED = (400, _TOO_LARGE)
 # Longer than any file path with a prefix; URLs have a limit too.
 _MAX_ID_BYTES = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRow:
+    """The outcome for one document: its new revision, or CouchDB's error name."""
+
+    id: str
+    rev: str | None = None
+    error: str | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server refuses the document; a conflict is not a refusal."""
+        return self.rev is None and self.error != "conflict"
 
 
 class Couch:
@@ -45,7 +61,6 @@ class Couch:
         self.remote = remote
         self._server = CouchServer(remote, timeout_s)
         self._heartbeat_s = heartbeat_s
-        self._has_bulk_get = True
 
     def info(self) -> Document | None:
         """The server's information about the database; None if there is no such database."""
@@ -94,8 +109,7 @@ class Couch:
 
     def all_docs(self, keys: Sequence[str]) -> dict[str, Document]:
         """The documents that exist and are not deleted, by id."""
-        rows = self._in_batches([key for key in keys if _can_exist(key)], self._all_docs_rows)
-        documents = (row.get("doc") for row in rows)
+        documents = (row.get("doc") for row in self._in_batches(keys, self._all_docs_rows))
         return {
             str(document["_id"]): document
             for document in documents
@@ -108,15 +122,12 @@ class Couch:
         rows = self._rows(self._server.ask("GET", "/_all_docs", query=query), "rows")
         return [(str(row["id"]), _rev_of(row)) for row in rows if "id" in row]
 
-    def bulk_get(self, ids: Sequence[tuple[str, str | None]]) -> list[Document]:
-        """The documents that exist, deleted ones too: a given revision, or the winner.
+    def winners(self, ids: Sequence[str]) -> list[Document]:
+        """The winning revisions of the documents that exist, deleted ones too.
 
-        Winners with conflicting revisions have `_conflicts`.
+        Those with conflicting revisions have `_conflicts`.
         """
-        asked = [(doc_id, rev) for doc_id, rev in ids if _can_exist(doc_id)]
-        winners = self._in_batches([doc_id for doc_id, rev in asked if rev is None], self._winners)
-        given = self._in_batches([(doc_id, rev) for doc_id, rev in asked if rev], self._revisions)
-        return [*winners, *given]
+        return self._in_batches(ids, self._winners)
 
     def bulk_docs(
         self, documents: Sequence[Mapping[str, object]], *, new_edits: bool = True
@@ -126,14 +137,30 @@ class Couch:
         A conflict is a row with the error `conflict`; a document that the server refuses even
         on its own has the error `too_large`, or the server's error name.
         """
-        return write_documents(self._server, documents, new_edits=new_edits)
+        drafts = [_Draft.of(document) for document in documents]
+        waiting = list(_batches(draft for draft in drafts if draft.row is None))[::-1]
+        while waiting:
+            batch = waiting.pop()
+            body = _bulk_body(batch, new_edits)
+            answer = self._server.ask("POST", "/_bulk_docs", body=body, also=_REJECTED)
+            if answer.is_success:
+                take = _take_rows if new_edits else _take_failures
+                if not take(batch, answer.json()):
+                    raise unexpected_answer(self.remote)
+            elif len(batch) == 1:
+                batch[0].fail(_rejection(answer))
+            else:
+                # One document breaks the request for all: bisect to find it.
+                middle = len(batch) // 2
+                waiting += [batch[middle:], batch[:middle]]
+        return [draft.row for draft in drafts if draft.row is not None]
 
     def changes(self, since: str, *, limit: int) -> ChangePage:
         """Up to `limit` changes after `since`, without those of chunks."""
         query = {"since": since or "0", "limit": str(limit), "style": "all_docs"}
-        page = page_from(self._server.ask("GET", "/_changes", query=query).json(), limit)
+        page = parse_page(self._server.ask("GET", "/_changes", query=query).json(), limit)
         if page is None:
-            raise odd_answer(self.remote)
+            raise unexpected_answer(self.remote)
         return page
 
     def follow(
@@ -161,27 +188,23 @@ class Couch:
             raise refusal(self.remote, answer)
         document = answer.json()
         if not isinstance(document, dict) or key not in document:
-            raise odd_answer(self.remote)
+            raise unexpected_answer(self.remote)
         return document
 
     def _rows(self, answer: Answer, key: str) -> list[Document]:
         rows = self._document(answer, key)[key]
         if not isinstance(rows, list):
-            raise odd_answer(self.remote)
+            raise unexpected_answer(self.remote)
         return [row for row in rows if isinstance(row, dict)]
 
-    def _post(self, path: str, body: object, **query: str) -> Answer:
-        return self._server.ask(
-            "POST", path, query=query, body=json.dumps(body).encode(), is_reading=True
-        )
-
     def _all_docs_rows(self, keys: Sequence[str]) -> list[Document]:
-        asked = {"keys": list(keys)}
-        answer = self._post("/_all_docs", asked, include_docs="true", conflicts="true")
+        query = {"include_docs": "true", "conflicts": "true"}
+        body = json.dumps({"keys": list(keys)}).encode()
+        answer = self._server.ask("POST", "/_all_docs", query=query, body=body, is_reading=True)
         return self._rows(answer, "rows")
 
     def _winners(self, ids: Sequence[str]) -> list[Document]:
-        # Not _bulk_get: without a revision, CouchDB returns every leaf, and no winner.
+        # Not by _bulk_get: without a revision, it returns every leaf, and does not say which wins.
         found = []
         for row in self._all_docs_rows(ids):
             document = row.get("doc")
@@ -191,26 +214,14 @@ class Couch:
                 found.append(document)
         return found
 
-    def _revisions(self, ids: Sequence[tuple[str, str]]) -> list[Document]:
-        if self._has_bulk_get:
-            docs = [{"id": doc_id, "rev": rev} for doc_id, rev in ids]
-            body = json.dumps({"docs": docs}).encode()
-            answer = self._server.ask(
-                "POST", "/_bulk_get", body=body, also=(400, *_NO_BULK_GET), is_reading=True
-            )
-            if answer.is_success:
-                return list(_bulk_documents(self._rows(answer, "results")))
-            self._has_bulk_get = answer.status not in _NO_BULK_GET
-        found = [self.get(doc_id, rev=rev) for doc_id, rev in ids]
-        return [document for document in found if document is not None]
-
     def _in_batches(
-        self, items: Sequence[T], ask: Callable[[Sequence[T]], list[Document]]
+        self, ids: Sequence[str], ask: Callable[[Sequence[str]], list[Document]]
     ) -> list[Document]:
         """Ask for a batch at a time, and split batches whose answer is too large."""
         found: list[Document] = []
+        ids = [doc_id for doc_id in ids if _can_exist(doc_id)]
         waiting = [
-            items[at : at + _DOCUMENTS_PER_READ] for at in range(0, len(items), _DOCUMENTS_PER_READ)
+            ids[at : at + _DOCUMENTS_PER_READ] for at in range(0, len(ids), _DOCUMENTS_PER_READ)
         ]
         waiting.reverse()
         while waiting:
@@ -237,10 +248,77 @@ def _rev_of(row: Mapping[str, object]) -> str:
     return rev if isinstance(rev, str) else ""
 
 
-def _bulk_documents(results: Iterable[Mapping[str, object]]) -> Iterator[Document]:
-    for result in results:
-        docs = result.get("docs")
-        for one in docs if isinstance(docs, list) else ():
-            document = one.get("ok") if isinstance(one, dict) else None
-            if isinstance(document, dict):
-                yield document
+@dataclass(slots=True)
+class _Draft:
+    """A document to write, and its outcome once there is one."""
+
+    id: str
+    rev: str | None
+    text: bytes
+    row: BulkRow | None = None
+
+    @classmethod
+    def of(cls, document: Mapping[str, object]) -> "_Draft":
+        rev = document.get("_rev")
+        draft = cls(str(document["_id"]), rev if isinstance(rev, str) else None, b"")
+        try:
+            draft.text = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        except UnicodeEncodeError:
+            draft.fail("not_unicode")
+        return draft
+
+    def fail(self, error: str) -> None:
+        self.row = BulkRow(self.id, error=error)
+
+
+def _batches(drafts: Iterable[_Draft]) -> Iterator[list[_Draft]]:
+    batch: list[_Draft] = []
+    size = 0
+    for draft in drafts:
+        is_full = len(batch) == _MAX_DOCUMENTS_PER_WRITE
+        if batch and (is_full or size + len(draft.text) > _MAX_BYTES_PER_WRITE):
+            yield batch
+            batch, size = [], 0
+        batch.append(draft)
+        size += len(draft.text)
+    if batch:
+        yield batch
+
+
+def _bulk_body(batch: Sequence[_Draft], new_edits: bool) -> bytes:
+    end = b"]}" if new_edits else b'],"new_edits":false}'
+    return b'{"docs":[' + b",".join(draft.text for draft in batch) + end
+
+
+def _take_rows(batch: Sequence[_Draft], rows: object) -> bool:
+    """Set each document's outcome; return whether there is one for each."""
+    if not isinstance(rows, list) or len(rows) != len(batch):
+        return False
+    for draft, row in zip(batch, rows, strict=True):
+        rev, error = _outcome(row)
+        draft.row = BulkRow(draft.id, rev, error)
+    return True
+
+
+def _take_failures(batch: Sequence[_Draft], rows: object) -> bool:
+    """The same for revisions that we name ourselves: the server lists only what it refused."""
+    if not isinstance(rows, list):
+        return False
+    errors = {row.get("id"): _outcome(row)[1] for row in rows if isinstance(row, dict)}
+    for draft in batch:
+        error = errors.get(draft.id)
+        draft.row = BulkRow(draft.id, None if error else draft.rev, error)
+    return True
+
+
+def _outcome(row: object) -> tuple[str | None, str | None]:
+    if not isinstance(row, dict):
+        return None, "unknown"
+    if isinstance(row.get("rev"), str) and not row.get("error"):
+        return row["rev"], None
+    name = row.get("error")
+    return None, name if isinstance(name, str) else "unknown"
+
+
+def _rejection(answer: Answer) -> str:
+    return "too_large" if answer.status == _TOO_LARGE else answer.error or "bad_request"

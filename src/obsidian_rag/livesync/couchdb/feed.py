@@ -15,13 +15,13 @@ from obsidian_rag.livesync.couchdb.answers import (
     Change,
     ChangePage,
     Silence,
-    change_from,
-    odd_answer,
-    page_from,
-    parsed,
+    parse_change,
+    parse_json,
+    parse_page,
     seq_text,
+    unexpected_answer,
 )
-from obsidian_rag.livesync.couchdb.http import LARGEST_ANSWER, CouchServer, Trace
+from obsidian_rag.livesync.couchdb.http import MAX_ANSWER_BYTES, CouchServer, Trace
 
 _JOIN_TIMEOUT_S = 0.5
 _CHECK_INTERVAL_S = 0.25
@@ -150,11 +150,7 @@ class Feed:
         self._ticked_at = time.monotonic()
 
     def rows(self) -> Generator[Change | None, None, None]:
-        """Changes as they arrive, and None now and then while idle; ends with `stop`.
-
-        Raises:
-            LivesyncRefused: retrying would not help.
-        """
+        """Changes as they arrive, and None now and then while idle; ends with `stop`."""
         while not self._is_over():
             try:
                 yield from self._resolve_now()
@@ -172,8 +168,8 @@ class Feed:
             with self._open(heartbeat) as connection:
                 for piece in self._pieces(connection):
                     *lines, rest = (rest + piece).split(b"\n")
-                    if len(rest) > LARGEST_ANSWER:
-                        raise odd_answer(self._server.remote)
+                    if len(rest) > MAX_ANSWER_BYTES:
+                        raise unexpected_answer(self._server.remote)
                     for line in lines:
                         yield from self._row(line)
                     yield from self._tick()
@@ -191,12 +187,12 @@ class Feed:
             # A heartbeat.
             yield from self._tick(is_due=True)
             return
-        row = parsed(line)
+        row = parse_json(line)
         if not isinstance(row, dict):
             raise self._ended_error()
         # A row without an id is the last one of a feed that the server ends.
         self._since = seq_text(row.get("seq", row.get("last_seq", self._since)))
-        if change := change_from(row):
+        if change := parse_change(row):
             self._ticked_at = time.monotonic()
             yield change
 
@@ -227,12 +223,12 @@ class Feed:
         with self._open({**query, "limit": str(limit)}) as connection:
             for piece in self._pieces(connection):
                 body += piece
-                if len(body) > LARGEST_ANSWER:
-                    raise odd_answer(self._server.remote)
+                if len(body) > MAX_ANSWER_BYTES:
+                    raise unexpected_answer(self._server.remote)
                 yield from self._tick()
         if self._is_over():
             return None
-        if (page := page_from(parsed(bytes(body)), limit)) is None:
+        if (page := parse_page(parse_json(bytes(body)), limit)) is None:
             raise self._ended_error()
         return page
 
@@ -276,7 +272,7 @@ class Feed:
     def _ended_error(self) -> LivesyncUnreachable:
         return LivesyncUnreachable(
             f"CouchDB at {self._server.remote.url} ended the feed of changes.",
-            "If it stays so, look at the server's log.",
+            "If this continues, look at the server's log.",
         )
 
 

@@ -12,23 +12,22 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable, ObsidianRagError
+from obsidian_rag.errors import LivesyncRefused, LivesyncUnreachable
 from obsidian_rag.livesync.couchdb.answers import (
     Answer,
     AnswerTooLarge,
     Silence,
-    odd_answer,
     refusal,
+    unexpected_answer,
 )
-from obsidian_rag.livesync.couchdb.auth import Bearer, basic
-from obsidian_rag.livesync.couchdb.remote import Remote
+from obsidian_rag.livesync.couchdb.remote import Bearer, Remote, basic
 
 if TYPE_CHECKING:
     import httpx
 
 Trace = Callable[[str, Mapping[str, object]], None]
 
-LARGEST_ANSWER = 64 * 1024 * 1024
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _CONNECT_TIMEOUT_S = 10.0
 # Node.js closes idle connections after five seconds; ours must close before.
 _KEEP_ALIVE_S = 4.0
@@ -67,50 +66,43 @@ class CouchServer:
         """
         import httpx
 
-        # The server may close a kept-alive connection just as we reuse it.
-        tries = 2 if is_reading or method == "GET" else 1
-        for left in reversed(range(tries)):
+        url = self._url(path, query)
+        with self._domain_errors():
             try:
-                answer = self._send(method, self._url(path, query), body)
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                if left and isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):
-                    continue
-                raise self._to_domain_error(error) from error
-            if answer.is_success or answer.status in also:
-                return answer
-            raise refusal(self.remote, answer)
-        raise AssertionError("it is tried once at least")
+                answer = self._send(method, url, body)
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                # The server may have closed a kept-alive connection just as we reused it.
+                if not is_reading and method != "GET":
+                    raise
+                answer = self._send(method, url, body)
+        if answer.is_success or answer.status in also:
+            return answer
+        raise refusal(self.remote, answer)
 
     @contextmanager
     def stream(
         self, path: str, query: Mapping[str, str], silence_s: float, trace: Trace
     ) -> Iterator[Iterator[bytes]]:
-        """A long answer in pieces, on its own connection, whose events go to `trace`.
-
-        Raises:
-            LivesyncUnreachable, LivesyncRefused: as for `ask`; Silence after `silence_s`.
-        """
+        """A long answer in pieces, on its own connection, whose events go to `trace`."""
         import httpx
 
         timeout = httpx.Timeout(self._timeout_s, connect=_CONNECT_TIMEOUT_S, read=silence_s)
         # With compression, a change would wait until a block is full.
         headers = self._headers({"Accept-Encoding": "identity"})
-        try:
-            with (
-                self._new_client() as client,
-                client.stream(
-                    "GET",
-                    self._url(path, query),
-                    headers=headers,
-                    timeout=timeout,
-                    extensions={"trace": trace},
-                ) as response,
-            ):
-                if not _to_answer(response, b"").is_success:
-                    raise refusal(self.remote, _to_answer(response, self._read(response)))
-                yield response.iter_bytes()
-        except httpx.HTTPError as error:
-            raise self._to_domain_error(error) from error
+        with (
+            self._domain_errors(),
+            self._new_client() as client,
+            client.stream(
+                "GET",
+                self._url(path, query),
+                headers=headers,
+                timeout=timeout,
+                extensions={"trace": trace},
+            ) as response,
+        ):
+            if not _to_answer(response, b"").is_success:
+                raise refusal(self.remote, _to_answer(response, self._read(response)))
+            yield response.iter_bytes()
 
     def close(self) -> None:
         """Close the connections; a feed ends at its next check."""
@@ -129,7 +121,7 @@ class CouchServer:
         pieces, size = [], 0
         for piece in response.iter_bytes():
             size += len(piece)
-            if size > LARGEST_ANSWER:
+            if size > MAX_ANSWER_BYTES:
                 raise AnswerTooLarge(
                     f"CouchDB at {self.remote.url} answers with too much at once.",
                     _STRANGE_FIX,
@@ -137,22 +129,28 @@ class CouchServer:
             pieces.append(piece)
         return b"".join(pieces)
 
-    def _to_domain_error(self, error: "httpx.HTTPError | httpx.InvalidURL") -> ObsidianRagError:
+    @contextmanager
+    def _domain_errors(self) -> Iterator[None]:
         import httpx
 
         url = self.remote.url
-        if isinstance(error, httpx.InvalidURL):
-            return LivesyncRefused("A revision has a name that no address can hold.", _STRANGE_FIX)
-        if isinstance(error, httpx.DecodingError):
-            return odd_answer(self.remote)
-        if isinstance(error, httpx.ReadTimeout):
-            return Silence(f"CouchDB at {url} does not answer in time.", _SERVER_FIX)
-        if _is_caused_by(error, ssl.SSLCertVerificationError):
-            return LivesyncUnreachable(
-                f"The certificate of the CouchDB server at {url} is not trusted.",
-                "Let this machine trust the authority that signed it.",
-            )
-        return LivesyncUnreachable(f"CouchDB does not answer at {url}.", _SERVER_FIX)
+        try:
+            yield
+        except httpx.InvalidURL as error:
+            raise LivesyncRefused(
+                "A revision has a name that no address can contain.", _STRANGE_FIX
+            ) from error
+        except httpx.DecodingError as error:
+            raise unexpected_answer(self.remote) from error
+        except httpx.ReadTimeout as error:
+            raise Silence(f"CouchDB at {url} does not answer in time.", _SERVER_FIX) from error
+        except httpx.HTTPError as error:
+            if _is_caused_by(error, ssl.SSLCertVerificationError):
+                raise LivesyncUnreachable(
+                    f"The certificate of the CouchDB server at {url} is not trusted.",
+                    "Let this machine trust the authority that signed it.",
+                ) from error
+            raise LivesyncUnreachable(f"CouchDB does not answer at {url}.", _SERVER_FIX) from error
 
     def _open(self) -> "httpx.Client":
         with self._lock:

@@ -75,11 +75,7 @@ class Filters:
         self._ignore_files.clear()
 
     def reason(self, path: str) -> str | None:
-        """Why a path takes no part, as the end of a sentence; None when it does.
-
-        Raises:
-            LivesyncIncompatible: a line of an ignore file cannot be translated.
-        """
+        """Why a path takes no part, as the end of a sentence; None when it does."""
         path = normalise(path)
         if self._names and (reason := self._ignore_file_reason(path)):
             return reason
@@ -129,11 +125,7 @@ class Filters:
 
 
 def check_filters(settings: FilterSettings, tweaks: Tweaks) -> None:
-    """Check that the patterns can be translated.
-
-    Raises:
-        LivesyncIncompatible: one cannot; the setting is named.
-    """
+    """Check that the patterns can be translated."""
     Filters(settings, tweaks, Path())
 
 
