@@ -304,7 +304,6 @@ def _is_type(module: object, name: str) -> bool:
 # Protocols with fewer than two implementations of ours, and why.
 FOREIGN_PROTOCOLS = {
     "embed/runtime.py:Window": "the tokenizer library's own class",
-    "transports/http/mcp_path.py:McpApp": "the doors `http` and `mcp` never import each other",
 }
 
 

@@ -374,7 +374,7 @@ def unlock(
 ) -> int:
     """Take part again after another device locked or rebuilt the database
 
-    Files stay as they are. If the database was rebuilt, the next sync compares everything anew and
+    Files stay as they are. If the database was rebuilt, the next sync compares everything again and
     deletes nothing; if it was only locked, sync continues where it stopped.
 
     Example:  obsidian-rag livesync unlock
