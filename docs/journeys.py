@@ -1,11 +1,12 @@
 """Trace what an edit and a question call, and draw it in docs/architecture.md.
 
-`python docs/journeys.py` draws; `--check` exits 1 when a picture is out of date. Each journey is traced
-in this process, on a copy of the sample vault; `tests/test_journeys.py` limits how far it goes.
+`python docs/journeys.py` draws; `--check` exits 1 when a picture is out of date. Each journey is
+traced in this process, on a copy of the sample vault; `tests/test_journeys.py` limits its length.
 """
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import shutil
@@ -128,7 +129,9 @@ def _make_settings(folder: Path) -> config.Config:
     vault, home = folder / "vault", folder / "home"
     shutil.copytree(ROOT / "samples" / "vault", vault)
     home.mkdir()
-    (home / "config.json").write_text(json.dumps({"vault_path": str(vault)}), "utf-8")
+    file = home / "config.json"
+    file.write_text(json.dumps({"vault_path": str(vault)}), "utf-8")
+    os.utime(file, (1_700_000_000, 1_700_000_000))  # a fresh file is read again before each answer
     return config.load(environ={"OBSIDIAN_RAG_HOME": str(home)})
 
 
@@ -145,6 +148,10 @@ def trace_edit(folder: Path) -> Journey:
     return journey
 
 
+def _ask(engine: Engine, question: str) -> None:
+    tools.call(engine, "obsidian_rag_search", {"query": question}, tools.OWNER)
+
+
 def trace_question(folder: Path) -> Journey:
     """A question to a daemon that has answered before, while nothing changes."""
     settings = _make_settings(folder)
@@ -155,10 +162,7 @@ def trace_question(folder: Path) -> Journey:
         daemon.start()
         try:
             for question in _QUESTIONS:
-                arguments = {"query": question}
-                journey = trace(
-                    lambda: tools.call(daemon.engine, "obsidian_rag_search", arguments, tools.OWNER)
-                )
+                journey = trace(functools.partial(_ask, daemon.engine, question))
         finally:
             daemon.stop()
     return journey
@@ -168,7 +172,7 @@ JOURNEYS = {"edit": trace_edit, "question": trace_question}
 
 
 def draw(journey: Journey) -> str:
-    """The files with more than a few functions, each below the file that called it first, as Mermaid."""
+    """As Mermaid: files with several functions, each below the file that called it first."""
     shown = {f for f, names in journey.functions.items() if len(names) >= _LEAST_FUNCTIONS}
     rooms: dict[str, list[str]] = {}
     for file in sorted(shown):

@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from obsidian_rag.config import Config, SettingsFile
 from obsidian_rag.embed import Embedder
@@ -12,6 +13,9 @@ from obsidian_rag.index import CurrentParts, Mode, Parts, Sending, relate_anew, 
 from obsidian_rag.relations import KeptIndex, RelationParts
 from obsidian_rag.search import Facts
 from obsidian_rag.store import ChunkStore, Database, IndexFact, MeaningStore, no_index, writer_lock
+
+if TYPE_CHECKING:
+    from obsidian_rag.engine.health import Snapshot
 
 
 class Engine:
@@ -25,6 +29,8 @@ class Engine:
         self.live: Live | Offline = OFFLINE
         # When changed files were last looked for, and whether there were any.
         self.looked_for_changes: tuple[float, bool] | None = None
+        # The last health that was reported, while it still holds.
+        self.health_snapshot: Snapshot | None = None
         self.settings_file = SettingsFile(config)
         self.on_settings: Callable[[], None] = lambda: None
         self._current = CurrentParts(config)
@@ -137,7 +143,7 @@ class Engine:
     @property
     def index_version(self) -> str:
         """Identifies the current state of the index; changes with it."""
-        return self.database.get(IndexFact.VERSION) or "0"
+        return self.database.facts().get(IndexFact.VERSION, "0")
 
     def follow_database(self) -> None:
         """Close a database whose file another process has replaced or the user has removed."""
@@ -150,10 +156,10 @@ class Engine:
             IndexNotFound: there is no index, or it was removed.
         """
         self.follow_database()
-        if not self.chunks.exists() or self.database.get(IndexFact.FINGERPRINT) is None:
+        if not self.chunks.exists() or IndexFact.FINGERPRINT not in (meta := self.database.facts()):
             raise no_index()
         # Compaction changes no rows, but it changes word scores.
-        version = f"{self.index_version} {self.database.get(IndexFact.MAINTAINED)}"
+        version = f"{meta.get(IndexFact.VERSION)} {meta.get(IndexFact.MAINTAINED)}"
         if self._seen_version != version:
             self.chunks.close()
             self._seen_version = version

@@ -1,15 +1,16 @@
 """The health of an engine: collects the facts; a daemon's are probed regularly and remembered.
 
 `facts_of` runs for every answer: a few rows of SQLite and the last probe's results, no walk of the
-vault, no model, no network. `probe` runs every half minute: it also probes the embedder and checks
-the store's files. Neither raises if the database is damaged: its error becomes the `store` fact.
+vault, no model, no network; a daemon keeps its snapshot until one of them changes. `probe` runs
+every half minute: it also probes the embedder and checks the store's files. Neither raises if the
+database is damaged: its error becomes the `store` fact.
 """
 
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,7 +37,7 @@ from obsidian_rag.health import (
     store_trouble,
     with_progress,
 )
-from obsidian_rag.index import changed_files, check_fingerprint, lost_vectors, meaning_state
+from obsidian_rag.index import Parts, changed_files, check_fingerprint, lost_vectors, meaning_state
 from obsidian_rag.livesync import livesync_trouble
 from obsidian_rag.store import IndexFact, LinkFact, LinkFacts, no_index, now
 
@@ -100,17 +101,52 @@ class Health:
             self._bus.publish(EventKind.HEALTH, asdict(change))
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A daemon's health, and what it was computed from."""
+
+    facts: HealthFacts
+    health: HealthAnswer
+    probed: HealthFacts
+    parts: Parts
+    # The stamp of the database, whether the table is there, and whether a job is running.
+    state: tuple[tuple[int, int] | None, bool, bool]
+
+
 def health_of(engine: Engine) -> HealthAnswer:
     """The health to report with an answer."""
-    return assess(facts_of(engine))
+    kept = _take_snapshot(engine)
+    return kept.health if kept is not None else assess(_collect(engine))
 
 
 def facts_of(engine: Engine) -> HealthFacts:
     """The facts that need no probe."""
-    seen, is_followed = engine.live.known, engine.live.is_followed
+    kept = _take_snapshot(engine)
+    return kept.facts if kept is not None else _collect(engine)
+
+
+def _take_snapshot(engine: Engine) -> Snapshot | None:
+    """The kept snapshot if nothing has changed, or a new one; None unless probed regularly."""
     engine.follow_database()
+    live, parts = engine.live, engine.parts
+    if live.jobs is None or not live.is_followed or not parts.file.exists:
+        return None
+    probed, kept = live.known, engine.health_snapshot
+    try:
+        state = (parts.database.stamp, parts.chunks.exists(), live.jobs.active is not None)
+    except ObsidianRagError:
+        return None
+    if kept is None or kept.probed is not probed or kept.parts is not parts or kept.state != state:
+        facts = _collect(engine)
+        kept = Snapshot(facts, assess(facts), probed, parts, state)
+        engine.health_snapshot = kept if state[0] is not None else None
+    return kept
+
+
+def _collect(engine: Engine) -> HealthFacts:
+    seen, is_followed = engine.live.known, engine.live.is_followed
     facts = seen or HealthFacts()
-    if not engine.config.database.exists():  # reading must not create a file
+    if not engine.parts.file.exists:  # reading must not create a file
         return replace(facts, store=no_index())
     try:
         database, meta = engine.database, engine.database.facts()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from obsidian_rag.engine.engine import Engine
-from obsidian_rag.engine.health import facts_of
+from obsidian_rag.engine.health import facts_of, health_of
 from obsidian_rag.errors import (
     EmbeddingMismatch,
     IndexCorrupted,
@@ -53,12 +53,13 @@ def ask(engine: Engine, request: Request) -> Asked:
         raise
     if engine.live.known is not None and engine.live.known.store is not None:
         engine.live.note(store=None)
-    facts = facts_of(engine)
-    if isinstance(trouble, EmbeddingMismatch):
-        facts = replace(facts, settings=trouble)
-    elif trouble is not None:
-        facts = replace(facts, embedder=trouble)
-    return Asked(answer, assess(facts), embedder_choice(engine.config).notice)
+    if trouble is None:
+        health = health_of(engine)
+    elif isinstance(trouble, EmbeddingMismatch):
+        health = assess(replace(facts_of(engine), settings=trouble))
+    else:
+        health = assess(replace(facts_of(engine), embedder=trouble))
+    return Asked(answer, health, embedder_choice(engine.config).notice)
 
 
 def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | None]:
@@ -70,7 +71,7 @@ def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | N
     if request.signals is not Signals.WORDS and trouble is None:
         try:
             if has_fitting_vectors(
-                engine.database.get(IndexFact.FINGERPRINT), engine.parts.fingerprint
+                engine.database.facts().get(IndexFact.FINGERPRINT), engine.parts.fingerprint
             ):
                 return _search(engine, request), None
         except _VECTOR_ERRORS as error:

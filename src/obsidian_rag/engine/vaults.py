@@ -155,7 +155,7 @@ class Vaults:
         parts = self._parts()
         config = parts.config
         # Reading must not create a file: without a database there are no links.
-        if not config.database.exists():
+        if not parts.file.exists:
             return self._build(config, [])
         try:
             database = parts.database

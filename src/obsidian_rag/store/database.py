@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -90,6 +90,8 @@ class Database:
         self._schema = schema
         self._lock = threading.RLock()
         self._counts: dict[str, tuple[int, float]] = {}
+        # `meta`, and the stamp it was read at.
+        self._facts: tuple[tuple[int, int], Mapping[str, str]] | None = None
         own_folder(path.parent)
         with explained(path):
             try:
@@ -235,9 +237,14 @@ class Database:
         found = self.row("SELECT value FROM meta WHERE key = ?", (key,))
         return str(found[0]) if found else None
 
-    def facts(self) -> dict[str, str]:
-        """All of `meta`, read at once."""
-        return {str(key): str(value) for key, value in self.rows("SELECT key, value FROM meta")}
+    def facts(self) -> Mapping[str, str]:
+        """All of `meta`; read again only when the file has changed."""
+        stamp, read = self.stamp, self._facts
+        if read is not None and read[0] == stamp:
+            return read[1]
+        found = {str(key): str(value) for key, value in self.rows("SELECT key, value FROM meta")}
+        self._facts = None if stamp is None else (stamp, found)
+        return found
 
     def put(self, key: str, value: str | None) -> None:
         """Store a value under this key; None deletes it."""
@@ -321,6 +328,11 @@ class FollowedDatabase:
                 self._database = Database(self._path)
                 self._identity = file_identity(self._path)
             return self._database
+
+    @property
+    def exists(self) -> bool:
+        """Whether the file is there; without a look if it is open (see `follow`)."""
+        return self._database is not None or self._path.exists()
 
     def follow(self) -> None:
         """Drop a database whose file another process has replaced, or the user removed."""

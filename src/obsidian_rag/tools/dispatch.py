@@ -394,7 +394,7 @@ def answer_meta(engine: Engine, started: float, chunks_scanned: int = 0) -> Meta
     """
     version, newest = NO_META["index_version"], NO_META["vault_mtime"]
     with contextlib.suppress(ObsidianRagError):
-        if engine.config.database.exists():  # reading must not create the file
+        if engine.parts.file.exists:  # reading must not create the file
             version, newest = index_stamp(engine)
     return Meta(
         query_time_ms=round((time.perf_counter() - started) * 1000, 1),
