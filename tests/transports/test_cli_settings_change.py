@@ -130,10 +130,10 @@ def test_a_wrong_value_in_the_file_names_the_file_and_one_in_the_environment_the
     assert "config.json" not in done.err
 
 
-def test_set_says_when_the_environment_wins(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_set_says_when_the_environment_overrides(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OBSIDIAN_RAG_INDEXING__CHUNK_SIZE", "300")
     done = cli("config", "set", "indexing.chunk_size", "400")
-    assert (done.code, "OBSIDIAN_RAG_INDEXING__CHUNK_SIZE wins" in done.err) == (0, True)
+    assert (done.code, "OBSIDIAN_RAG_INDEXING__CHUNK_SIZE overrides" in done.err) == (0, True)
 
 
 @pytest.mark.parametrize(

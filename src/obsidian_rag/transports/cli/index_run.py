@@ -115,7 +115,6 @@ def run_there(
 
 
 def _request_job(daemon: RunningDaemon, wanted: RunRequest) -> "Envelope":
-    """Request the job from the daemon."""
     if wanted.link_id is not None:
         arguments: dict[str, object] = {"link_id": wanted.link_id}
         return check_answer(daemon.call("obsidian_sync_now", arguments, is_owner=True))

@@ -222,7 +222,6 @@ def _print_removed(removed: Any) -> None:
 
 
 def _print_link(link: Any) -> None:
-    """Print a few lines about one vault."""
     print(f"{style(plain(link['name']), bold=True)}  {link['label']}")
     print(f"{_INDENT}{style(plain(link['root_path']), fg='cyan')}")
     print(f"{_INDENT}{_size(link['totals'])}; {_state(link)}")

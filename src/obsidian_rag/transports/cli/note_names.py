@@ -61,7 +61,6 @@ def complete_note(incomplete: str) -> list[str]:
 
 
 def _quote(found: list[str]) -> list[str]:
-    """Quote names for the shell."""
     if os.environ.get(_COMPLETING) == "complete_bash":  # other shells quote by themselves
         found = [_BASH_SPECIAL.sub(r"\\\g<0>", name) for name in found]
     return found

@@ -77,7 +77,7 @@ def list_(json_output: JsonFlag = False) -> int:
         print(f"{style(one.name, bold=True)}  {local_time(one.created_at)[:10]}")
         print(f"  {_allows(one, names)}")
     if not found:
-        say("No tokens. `obsidian-rag token create --name …` creates one.")
+        say("No tokens. `obsidian-rag token create --name …` makes one.")
     return 0
 
 

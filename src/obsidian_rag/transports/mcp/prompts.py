@@ -100,8 +100,6 @@ obsidian_rag_status.
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """A prompt and its text."""
-
     prompt: Prompt
     text: str
 
