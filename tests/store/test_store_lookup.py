@@ -124,7 +124,7 @@ def test_similarities_are_true_with_a_vector_index_too(
         store.replace("one", [], rows, vectors)
         store.maintain()
         assert "vector" in {one.columns[0] for one in store.table.list_indices()}
-        question = vectors[0] + vectors[1] / 2
+        question = vectors[0] + vectors[1]
         true = vectors @ question / np.linalg.norm(question)
         lookup = Lookup(store)
         scores = lookup.begin_by_vector(question, None, 20).result()
