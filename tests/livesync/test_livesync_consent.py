@@ -1,4 +1,4 @@
-"""A server outside this machine needs the user's word."""
+"""A server outside this machine needs the user's consent."""
 
 import pytest
 

@@ -176,7 +176,7 @@ def test_a_local_document_may_have_any_name(couch: Couch) -> None:
     assert found["x"] == "ä"
 
 
-def test_a_local_document_that_changed_meanwhile_is_not_overwritten_where_the_server_tells(
+def test_a_local_document_that_changed_meanwhile_is_not_overwritten_if_the_server_checks(
     couch: Couch, pouch: Server
 ) -> None:
     if pouch.is_couchdb:
@@ -248,7 +248,7 @@ def test_winners_include_tombstones_but_not_what_never_was(couch: Couch) -> None
         {"reason": "deleted"},
     ],
 )
-def test_a_404_for_another_reason_is_no_missing_document(
+def test_a_404_for_another_reason_is_not_a_missing_document(
     far_couch: Couch, proxy: FaultyProxy, said: dict[str, str]
 ) -> None:
     proxy.answer(404, "", json.dumps(said).encode())
@@ -388,7 +388,7 @@ def test_a_wrong_password_is_refused_and_never_shown(remote: Remote) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_who_is_refused_is_named_even_by_a_page_of_a_proxy(
+def test_the_refused_user_is_named_even_if_a_proxy_answers(
     far_couch: Couch, proxy: FaultyProxy, status: int
 ) -> None:
     proxy.answer(status, "", b"<html>Who are you?</html>", "text/html")
@@ -425,7 +425,7 @@ def test_a_web_page_is_never_an_answer(far_couch: Couch, proxy: FaultyProxy, sta
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"null", b"{", b"[" * 100_000, b"\xff"])
-def test_what_couchdb_would_not_say_is_refused(
+def test_an_answer_that_couchdb_would_not_give_is_refused(
     far_couch: Couch, proxy: FaultyProxy, content: bytes
 ) -> None:
     for status in (200, 404):
@@ -486,7 +486,7 @@ def test_a_server_that_takes_too_long_is_unreachable(
 
 
 @pytest.mark.parametrize("n_bytes", [0, 1, 20, 200, 400])
-def test_an_answer_that_is_cut_is_no_answer(
+def test_a_truncated_answer_is_not_an_answer(
     far_couch: Couch, proxy: FaultyProxy, n_bytes: int
 ) -> None:
     written(far_couch, *(f"h:{number}" for number in range(50)))

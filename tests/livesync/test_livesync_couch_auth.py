@@ -194,7 +194,7 @@ def test_no_text_gives_a_header_that_ends_a_line(text: str) -> None:
         "https://[geheim",
     ],
 )
-def test_an_address_that_is_none_is_refused_without_its_text(url: str) -> None:
+def test_an_invalid_address_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(ConfigInvalid) as caught:
         Remote(url, "notes")
     assert "geheim" not in f"{caught.value.message} {caught.value.suggestion}"

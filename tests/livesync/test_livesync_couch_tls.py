@@ -1,4 +1,4 @@
-"""The client over TLS: whom it trusts, and that a feed over it can be left."""
+"""The client over TLS: which certificates it trusts, and that a feed over it can be left."""
 
 import contextlib
 import datetime
@@ -81,7 +81,7 @@ def remote(certificate: Path) -> Iterator[Remote]:
         thread.join(PATIENCE_S)
 
 
-def test_a_certificate_that_nobody_vouches_for_is_not_trusted(remote: Remote) -> None:
+def test_a_certificate_of_an_unknown_authority_is_not_trusted(remote: Remote) -> None:
     with contextlib.closing(Couch(remote)) as couch, pytest.raises(LivesyncUnreachable) as caught:
         couch.info()
     assert "certificate" in caught.value.message

@@ -65,7 +65,7 @@ def test_few_deletions_need_no_asking(make_node: MakeNode, third: ThirdClient) -
     assert len(node.files()) == 25 and len(node.trashed()) == 5
 
 
-def test_a_folder_that_was_moved_elsewhere_is_no_mass_deletion(
+def test_a_folder_that_was_moved_elsewhere_is_not_a_mass_deletion(
     make_node: MakeNode, third: ThirdClient
 ) -> None:
     node = filled(make_node)

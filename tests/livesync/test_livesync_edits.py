@@ -242,7 +242,7 @@ def hidden(vault: Path) -> str:
         hidden,
     ],
 )
-def test_only_a_walk_can_tell(vault: Path, happens: Callable[[Path], str]) -> None:
+def test_only_a_walk_shows_that_a_file_is_gone(vault: Path, happens: Callable[[Path], str]) -> None:
     disk = disk_of(vault)
     assert disk.scan_paths(["a.md"]) == ["a.md"]
     assert disk.scan_paths([happens(vault)]) is None

@@ -205,7 +205,7 @@ def test_now_gives_only_what_comes_later(couch: Couch) -> None:
         assert listener.ids(1) == ["after"]
 
 
-def test_now_is_a_place_that_a_lost_connection_does_not_move(
+def test_now_stays_the_same_position_after_a_lost_connection(
     far_couch: Couch, couch: Couch, proxy: FaultyProxy
 ) -> None:
     write(couch, "before")
@@ -458,7 +458,7 @@ def test_chance_shortens_a_pause_by_half_at_most(chances: list[float]) -> None:
     ("seq", "text"),
     [(7, "7"), ("23-g1AAAA", "23-g1AAAA"), ([12, "abc"], '[12, "abc"]')],
 )
-def test_a_place_in_the_feed_is_text(seq: object, text: str) -> None:
+def test_a_position_in_the_feed_is_text(seq: object, text: str) -> None:
     assert seq_text(seq) == text
 
 
@@ -503,5 +503,5 @@ def test_a_page_says_whether_it_is_the_last(answer: object, is_last: bool) -> No
 @pytest.mark.parametrize(
     "answer", [None, [], {}, {"results": []}, {"last_seq": 1}, {"results": {}, "last_seq": 1}]
 )
-def test_what_is_no_page_is_none(answer: object) -> None:
+def test_anything_but_a_page_of_changes_is_none(answer: object) -> None:
     assert parse_page(answer, limit=10) is None

@@ -185,7 +185,7 @@ def test_a_new_filter_deletes_nothing_on_either_side(make_node: MakeNode, direct
     assert ours.trashed() == other.trashed() == []
 
 
-def test_what_happens_behind_a_filter_is_no_deletion_when_it_is_lifted(
+def test_changes_behind_a_filter_do_not_count_as_deletions_when_it_is_lifted(
     make_node: MakeNode,
 ) -> None:
     ours, other = make_node("ours"), make_node("other")

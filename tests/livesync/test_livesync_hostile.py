@@ -221,7 +221,7 @@ def test_a_document_that_is_deleted_is_out_of_quarantine(attack: Attack) -> None
     assert attack.quarantined() == {}
 
 
-def test_documents_of_other_kinds_are_none_of_our_business(attack: Attack) -> None:
+def test_documents_of_other_kinds_are_ignored(attack: Attack) -> None:
     attack.put(
         {"_id": "_design/evil", "language": "javascript", "path": "../planted.md"},
         *map(entry, ("i:.obsidian/plugins/x/main.js", "ix:device/x.md", "ps:device/x.md")),
@@ -371,7 +371,7 @@ def test_a_passphrase_that_opens_nothing_any_more_is_the_end(
     assert secretive.files() == {"ours.md": b"ours"}
 
 
-def test_a_server_that_refuses_us_is_no_bad_document(
+def test_a_refusal_by_the_server_is_not_blamed_on_a_document(
     attack: Attack, far_remote: Remote, proxy: FaultyProxy, tmp_path: Path
 ) -> None:
     node = TestNode(tmp_path / "other", far_remote)

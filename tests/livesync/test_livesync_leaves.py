@@ -1,4 +1,4 @@
-"""Conflicts that other clients left in the database: merged if that loses nothing, else told."""
+"""Conflicts that other clients left in the database: merged if nothing is lost, else reported."""
 
 import pytest
 from tests.livesync.faults import Crash, crashing, meddling
@@ -93,7 +93,7 @@ def test_three_versions_are_merged_into_one(make_node: MakeNode, third: ThirdCli
     ],
     ids=["the same line", "merging is off", "no text"],
 )
-def test_what_does_not_go_together_is_told_and_left_alone(
+def test_versions_that_cannot_be_merged_are_reported_and_left_alone(
     path: str, policy: Policy, left: bytes, right: bytes, make_node: MakeNode, third: ThirdClient
 ) -> None:
     one, new = make_node("one", policy=policy), make_node("new", policy=policy)
@@ -114,7 +114,7 @@ def test_what_does_not_go_together_is_told_and_left_alone(
         assert conflict.kept_as is None
 
 
-def test_a_conflict_that_is_settled_elsewhere_is_told_no_more(
+def test_a_conflict_that_was_resolved_elsewhere_is_no_longer_reported(
     make_node: MakeNode, third: ThirdClient, pouch: Server, remote: Remote
 ) -> None:
     one = make_node("one")

@@ -210,7 +210,7 @@ def test_the_wrong_passphrase_is_refused_before_anything_is_written(
     assert seen(two) == {"b.md": b"b"}
 
 
-def test_an_empty_database_gets_no_papers_from_who_has_no_passphrase(
+def test_an_empty_database_stays_empty_without_the_passphrase(
     make_node: MakeNode, couch: Couch, third: ThirdClient
 ) -> None:
     one = make_node("one", tweaks=Tweaks(encrypt=True))
@@ -223,7 +223,7 @@ def test_an_empty_database_gets_no_papers_from_who_has_no_passphrase(
 # -- a database that was made anew
 
 
-def test_a_rebuilt_database_deletes_nothing_and_is_compared_anew(
+def test_a_rebuilt_database_deletes_nothing_and_is_compared_again(
     make_node: MakeNode, pouch: Server, remote: Remote
 ) -> None:
     one = make_node("one")
@@ -251,7 +251,7 @@ def test_a_rebuilt_database_deletes_nothing_and_is_compared_anew(
     assert seen(two) == files
 
 
-def test_a_running_node_joins_a_rebuilt_database_anew(
+def test_a_running_node_rejoins_a_rebuilt_database(
     make_node: MakeNode, couch: Couch, third: ThirdClient
 ) -> None:
     one = make_node("one")
@@ -313,7 +313,7 @@ def test_a_file_that_grows_too_large_is_not_deleted(
     assert seen(two)["0.bin"] == b"x" * 2**20
 
 
-def test_a_limit_of_nothing_is_none(make_node: MakeNode) -> None:
+def test_a_size_limit_of_zero_means_no_limit(make_node: MakeNode) -> None:
     one = make_node("one", tweaks=Tweaks(sync_max_size_in_mb=0))
     one.write("a.md", "a")
     assert one.sync().sync.disk.left_out == {}
@@ -445,7 +445,7 @@ def test_what_a_sending_node_did_not_take_is_taken_later(
     assert {b"edited here", b"edited there"} <= set(files.values())
 
 
-def test_a_dry_run_tells_and_changes_nothing(
+def test_a_dry_run_reports_and_changes_nothing(
     make_node: MakeNode, couch: Couch, third: ThirdClient
 ) -> None:
     one = make_node("one")
@@ -588,7 +588,7 @@ def test_one_portion_after_the_other_gives_the_same(
     assert seen(one) == seen(two)
 
 
-def test_branches_are_kept_for_who_wants_no_conflict_files(make_node: MakeNode) -> None:
+def test_conflicts_are_kept_as_branches_if_the_settings_say_so(make_node: MakeNode) -> None:
     policy = Policy(keeps_conflicts_as_files=False)
     one, two = changed_apart(make_node, "ours\n", "theirs\n", policy=policy)
     sync(two, one)

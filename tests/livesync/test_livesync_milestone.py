@@ -69,7 +69,7 @@ def test_we_register_as_livesync_does(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", MILESTONES[1:], ids=lambda vector: str(vector["label"]))
-def test_who_adopts_the_preferred_values_never_mismatches(vector: dict[str, Any]) -> None:
+def test_a_device_with_the_preferred_values_never_mismatches(vector: dict[str, Any]) -> None:
     shared = preferred(vector["input"])
     assert shared is not None
     assert verdict_of(vector["input"], vector["node"], shared) is not Verdict.MISMATCHED

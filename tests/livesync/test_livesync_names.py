@@ -108,7 +108,7 @@ def test_twins_in_the_database_are_two_files(make_node: MakeNode, third: ThirdCl
     assert states == {COMPOSED: True, DECOMPOSED: False}
 
 
-def test_a_twin_without_room_is_told_and_kept(make_node: MakeNode, third: ThirdClient) -> None:
+def test_a_twin_without_room_is_reported_and_kept(make_node: MakeNode, third: ThirdClient) -> None:
     node = make_node("one")
     node.write(DECOMPOSED, "ours")
     node.sync()
@@ -166,7 +166,7 @@ def test_a_folder_that_becomes_a_file_is_deleted_first(
     replace_file(make_node, third, "Topic/note.md", "Topic")
 
 
-def test_a_file_in_the_way_of_a_folder_is_told_and_kept(
+def test_a_file_in_the_way_of_a_folder_is_reported_and_kept(
     make_node: MakeNode, third: ThirdClient
 ) -> None:
     node = make_node("one")

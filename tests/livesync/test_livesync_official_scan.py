@@ -84,7 +84,7 @@ def test_two_edits_within_two_seconds_are_both_seen(
     assert official.scan() == {"a.md": "take"}
 
 
-def test_a_file_that_was_only_spelled_anew_keeps_its_time(
+def test_a_file_whose_spelling_alone_changed_keeps_its_time(
     make_node: MakeNode, third: ThirdClient
 ) -> None:
     node = make_node("one")

@@ -166,7 +166,7 @@ def test_the_revision_in_the_note_is_theirs(make_node: MakeNode) -> None:
     assert settled(one, two) == {"n.md": b"from one\n"}
 
 
-def test_our_version_that_was_removed_by_hand_is_no_longer_an_option(make_node: MakeNode) -> None:
+def test_our_version_cannot_be_kept_after_it_was_removed_by_hand(make_node: MakeNode) -> None:
     _, two = two_files(make_node)
     kept_as = conflict_of(two).kept_as
     assert kept_as is not None

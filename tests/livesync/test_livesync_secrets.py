@@ -58,7 +58,7 @@ def test_what_only_looks_like_a_keyring_does_not_count(
     assert SecretStore(folder).get("remote") == SECRETS
 
 
-def test_a_keyring_that_refuses_is_no_reason_to_lose_a_secret(
+def test_a_secret_goes_to_the_file_if_the_keyring_refuses_it(
     folder: Path, memory_keyring: MemoryKeyring
 ) -> None:
     memory_keyring.is_locked = True
@@ -75,7 +75,7 @@ def test_a_keyring_that_forgets_does_not_count(
     assert memory_keyring.kept == {}
 
 
-def test_a_locked_keyring_is_told_with_the_next_step(
+def test_a_locked_keyring_is_reported_with_the_next_step(
     folder: Path, memory_keyring: MemoryKeyring
 ) -> None:
     SecretStore(folder).put("remote", SECRETS)
@@ -110,7 +110,7 @@ def test_databases_do_not_share_secrets(folder: Path, memory_keyring: MemoryKeyr
     assert memory_keyring.kept == {}
 
 
-def test_nobody_who_has_no_secret_is_asked_to_unlock_a_keyring(
+def test_the_keyring_is_not_opened_without_a_stored_secret(
     folder: Path, memory_keyring: MemoryKeyring
 ) -> None:
     memory_keyring.is_locked = True
@@ -129,14 +129,14 @@ def test_nobody_who_has_no_secret_is_asked_to_unlock_a_keyring(
         '{"remote": {"password": null, "passphrase": null, "headers": {}, "jwt": {"x": 1}}}',
     ],
 )
-def test_a_damaged_file_is_told_without_quoting_it(folder: Path, text: str) -> None:
+def test_a_damaged_file_is_reported_without_quoting_it(folder: Path, text: str) -> None:
     (folder / SECRETS_FILE).write_text(text)
     with pytest.raises(ConfigInvalid) as caught:
         SecretStore(folder).get("remote")
     assert caught.value.suggestion
 
 
-def test_a_damaged_keyring_entry_is_told(folder: Path, memory_keyring: MemoryKeyring) -> None:
+def test_a_damaged_keyring_entry_is_reported(folder: Path, memory_keyring: MemoryKeyring) -> None:
     SecretStore(folder).put("remote", SECRETS)
     (place,) = memory_keyring.kept
     for text in ("pass-w0rd", "[]"):
@@ -147,7 +147,7 @@ def test_a_damaged_keyring_entry_is_told(folder: Path, memory_keyring: MemoryKey
 
 
 @pytest.mark.usefixtures("no_keyring")
-def test_a_file_that_cannot_be_read_is_told(folder: Path) -> None:
+def test_an_unreadable_file_is_reported(folder: Path) -> None:
     (folder / SECRETS_FILE).mkdir()
     with pytest.raises(ConfigInvalid):
         SecretStore(folder).get("remote")

@@ -241,7 +241,7 @@ def test_a_linked_vault_that_may_only_be_read_is_not_synced(
     assert list(linked.iterdir()) == [linked / "Below"]
 
 
-def test_a_locked_keyring_is_told(
+def test_a_locked_keyring_is_reported(
     settings: Callable[..., Config], memory_keyring: MemoryKeyring
 ) -> None:
     config = settings(couchdbUrl="http://localhost", dbName="notes")
@@ -253,7 +253,7 @@ def test_a_locked_keyring_is_told(
 
 
 @pytest.mark.parametrize("url", ["http://[", "not an address", "http://u:p@", "ftp://u:p@h"])
-def test_an_address_that_is_none_is_refused_without_quoting_it(
+def test_an_invalid_address_is_refused_without_quoting_it(
     settings: Callable[..., Config], url: str
 ) -> None:
     with pytest.raises(ConfigInvalid) as caught:
@@ -356,7 +356,9 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(
     assert list(device.files()) == ["there.md"]
 
 
-def test_a_missing_folder_is_no_empty_vault(config: Config, device: TestNode, vault: Path) -> None:
+def test_a_missing_folder_is_not_an_empty_vault(
+    config: Config, device: TestNode, vault: Path
+) -> None:
     vault.rmdir()
     with pytest.raises(NotFound):
         sync_once(config)
@@ -418,7 +420,7 @@ def test_an_unreachable_server_is_remembered_for_the_status(
     engine.close()
 
 
-def test_another_folder_is_no_vault_with_files_gone(
+def test_files_of_another_folder_do_not_count_as_deleted(
     joined: Callable[..., Config], device: TestNode, vault: Path, tmp_path: Path
 ) -> None:
     for number in range(30):
@@ -622,7 +624,7 @@ def test_a_check_works_without_the_server_and_changes_nothing(
 # -- in the foreground
 
 
-def test_a_node_in_the_foreground_follows_both_sides_and_tells_other_processes(
+def test_a_node_in_the_foreground_follows_both_sides_and_other_processes_see_it(
     joined: Callable[..., Config], device: TestNode, vault: Path
 ) -> None:
     config = joined(debounce_s=0)

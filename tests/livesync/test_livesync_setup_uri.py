@@ -187,7 +187,7 @@ def test_any_text_is_a_qr_code_or_refused(encoded: str) -> None:
         "obsidian://setuplivesync?settings=%25%3DAAAA",
     ],
 )
-def test_what_is_no_setup_uri_is_refused(uri: str) -> None:
+def test_anything_but_a_setup_uri_is_refused(uri: str) -> None:
     with pytest.raises(InvalidArgument):
         decode_setup_uri(uri, "setup")
 
@@ -249,7 +249,7 @@ def test_a_connection_to_something_else_is_refused(uri: str) -> None:
         "sls+https://host:x/",
     ],
 )
-def test_what_is_no_connection_string_is_refused(uri: str) -> None:
+def test_anything_but_a_connection_string_is_refused(uri: str) -> None:
     with pytest.raises(InvalidArgument):
         parse_connection_string(uri)
 

@@ -1,4 +1,4 @@
-"""`obsidian_sync_status` tells how LiveSync is doing, with and without a daemon, and no secret."""
+"""`obsidian_sync_status` says how LiveSync is doing, with and without a daemon, and no secret."""
 
 import json
 from dataclasses import replace
@@ -56,7 +56,7 @@ def status(engine: Engine) -> tuple[dict[str, Any], Any]:
     return envelope["data"], envelope
 
 
-def test_that_nothing_is_configured_is_no_trouble_and_said_plainly(
+def test_a_missing_configuration_is_stated_and_not_a_trouble(
     engine: MakeEngine, make_vault: MakeVault
 ) -> None:
     data, envelope = status(engine(make_vault({})))
@@ -156,7 +156,7 @@ def test_settings_that_cannot_be_used_are_a_trouble_not_a_failure(
 
 
 @pytest.mark.parametrize("word", ["", "{", "[]", '{"trouble": {}}', '{"counts": 5}'])
-def test_a_word_that_nobody_understands_is_no_word(
+def test_a_damaged_state_counts_as_none(
     engine: MakeEngine, make_vault: MakeVault, word: str
 ) -> None:
     one = engine(make_vault({}), settings_of(Remote("http://127.0.0.1:9", "notes", "alice")))

@@ -122,7 +122,7 @@ def test_a_login_in_the_address_works_and_is_never_shown(
         assert "a-password" not in text
 
 
-def test_a_sync_is_told_as_an_envelope(
+def test_a_sync_prints_an_envelope_with_json(
     cli: Cli, remote: Remote, device: TestNode, make_vault: MakeVault
 ) -> None:
     device.write("there.md", "x\n")
@@ -202,7 +202,7 @@ def test_a_failure_has_its_code_and_a_next_step(
     assert done.json["error"]["suggestion"]
 
 
-def test_a_missing_folder_is_told_unless_a_pull_is_to_fill_it(
+def test_a_missing_folder_is_an_error_unless_a_pull_fills_it(
     cli: Cli, remote: Remote, tmp_path: Path
 ) -> None:
     nowhere = options_of(remote, tmp_path / "nowhere")

@@ -38,7 +38,7 @@ def conflict(cli: Cli, device: TestNode, vault: Path) -> None:
     sync(cli)
 
 
-def test_nothing_that_is_configured_is_told(cli: Cli) -> None:
+def test_the_status_says_that_nothing_is_configured(cli: Cli) -> None:
     done = cli("livesync", "status")
     assert (done.code, "NOT configured" in done.out) == (0, True)
     for command in ("check", "resolve", "restore", "unlock"):
@@ -59,7 +59,7 @@ def test_the_status_is_a_list_and_an_envelope(cli: Cli, vault: Path, remote: Rem
         assert form not in done.out
 
 
-def test_the_status_tells_what_stopped_the_last_sync(
+def test_the_status_shows_what_stopped_the_last_sync(
     cli: Cli, vault: Path, device: TestNode
 ) -> None:
     lock(device)
@@ -100,7 +100,7 @@ def test_a_long_check_is_cut_unless_told_otherwise(cli: Cli, vault: Path) -> Non
     assert "bad:24.md" in cli("livesync", "check", "--all").out
 
 
-def test_a_check_without_the_server_tells_so(
+def test_a_check_without_the_server_says_so(
     cli: Cli, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert cli("config", "set", "livesync.couchdbUrl", "http://127.0.0.1:9").code == 0
@@ -126,7 +126,7 @@ def test_answers_name_the_synced_folder_if_it_is_a_vault(
     assert told() == {link.link_id}
 
 
-def test_conflicts_are_listed_and_settled(cli: Cli, vault: Path, device: TestNode) -> None:
+def test_conflicts_are_listed_and_resolved(cli: Cli, vault: Path, device: TestNode) -> None:
     assert "No conflicts" in cli("livesync", "resolve").err
     conflict(cli, device, vault)
     listed = cli("livesync", "resolve")
@@ -153,7 +153,7 @@ def test_branches_are_listed_with_their_revisions(cli: Cli, vault: Path, device:
     assert device.files() == {"Plan.md": b"ours\n", beside: b"theirs\n", "other.md": b"b\n"}
 
 
-def test_a_conflict_can_be_settled_while_a_node_runs(
+def test_a_conflict_can_be_resolved_while_a_node_runs(
     cli: Cli, vault: Path, device: TestNode
 ) -> None:
     conflict(cli, device, vault)
@@ -163,7 +163,7 @@ def test_a_conflict_can_be_settled_while_a_node_runs(
     assert (vault / "Plan.md").read_text() == "theirs\n"
 
 
-def test_a_settled_conflict_goes_over_later_if_the_brake_holds(
+def test_a_resolved_conflict_is_sent_later_if_the_brake_holds(
     cli: Cli, vault: Path, device: TestNode
 ) -> None:
     for number in range(30):
@@ -185,7 +185,7 @@ def test_a_settled_conflict_goes_over_later_if_the_brake_holds(
         (["Plan.md", "--keep", "mine"], "INVALID_ARGUMENT"),
     ],
 )
-def test_what_cannot_be_settled_is_told(
+def test_a_conflict_that_cannot_be_resolved_is_an_error(
     cli: Cli, vault: Path, device: TestNode, arguments: list[str], code: str
 ) -> None:
     conflict(cli, device, vault)

@@ -33,7 +33,9 @@ def count(vault: Path) -> int:
     return sum(1 for _ in vault.glob("*.md"))
 
 
-def test_mass_deletions_are_held_told_and_accepted(cli: Cli, vault: Path, device: TestNode) -> None:
+def test_mass_deletions_are_held_reported_and_accepted(
+    cli: Cli, vault: Path, device: TestNode
+) -> None:
     delete_nearly_all(device)
     done = cli("livesync", "run", "--once", "--json")
     assert (done.code, count(vault)) == (2, COUNT)
@@ -86,7 +88,7 @@ def test_held_deletions_can_be_refused(cli: Cli, vault: Path, device: TestNode) 
     assert count(vault) == len(device.files()) == COUNT
 
 
-def test_a_running_node_can_be_told_that_deletions_are_meant(
+def test_deletions_can_be_confirmed_while_a_node_runs(
     cli: Cli, vault: Path, device: TestNode
 ) -> None:
     delete_nearly_all(device)

@@ -197,7 +197,7 @@ def test_a_new_database_is_one_that_a_device_of_today_accepts(
     assert {key: published.get(key) for key in compared} == {key: device[key] for key in compared}
 
 
-def test_what_is_not_synced_is_said_by_run_and_status(
+def test_run_and_status_list_what_is_not_synced(
     cli: Cli, remote: Remote, make_vault: MakeVault, device: MakeDevice
 ) -> None:
     device()
@@ -222,7 +222,7 @@ def test_what_is_not_synced_is_said_by_run_and_status(
     assert [one["paths"] for one in told] == [["Plan.md"], ["a:b.md"], ['say "hi".md']]
 
 
-def test_a_sync_that_goes_on_says_what_is_not_synced(
+def test_a_continuous_sync_logs_what_is_not_synced(
     remote: Remote, make_vault: MakeVault, device: MakeDevice
 ) -> None:
     device()

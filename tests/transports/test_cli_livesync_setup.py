@@ -158,7 +158,7 @@ def test_our_own_variables_need_not_be_named(
     assert (kept.password, kept.passphrase) == (remote.password, PASSPHRASE)
 
 
-def test_a_plain_database_needs_no_passphrase_and_none_is_kept(
+def test_an_unencrypted_database_needs_no_passphrase_and_none_is_stored(
     cli: Cli, remote: Remote, make_vault: MakeVault, tmp_path: Path, home: Path
 ) -> None:
     device_of(tmp_path / "device", remote).close()
@@ -326,7 +326,7 @@ def test_a_locked_database_is_kept_with_the_next_step(
     device.close()
 
 
-def test_an_empty_database_is_set_up_as_the_uri_wants_it(
+def test_an_empty_database_is_set_up_as_the_uri_says(
     cli: Cli, remote: Remote, make_vault: MakeVault, tmp_path: Path
 ) -> None:
     vault = make_vault({"n.md": "x\n"})
@@ -396,7 +396,7 @@ def test_kept_secrets_are_forgotten_and_nothing_else(
     shows_no_secret(remote, (home / "livesync-secrets.json").read_text())
 
 
-def test_a_headless_machine_is_told_which_option_to_use(
+def test_the_error_names_the_option_when_there_is_no_terminal(
     cli: Cli, remote: Remote, make_vault: MakeVault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
