@@ -1,4 +1,4 @@
-"""Conflicts that other clients left in the database: merged if that loses nothing, else reported."""
+"""Conflicts that other clients left in the database: merged if nothing is lost, else reported."""
 
 import pytest
 from tests.livesync.faults import Crash, crashing, meddling
