@@ -19,7 +19,7 @@ from obsidian_rag.search import (
     half_of,
     report_of,
 )
-from obsidian_rag.search.evaluation.report import Measures, measure
+from obsidian_rag.search.evaluation import Measures, measure
 from obsidian_rag.tools.evaluation import evaluate, load_golden, own_questions
 
 PERFECT = Measures(1, 1, 1, 1, 1, 1, 1)

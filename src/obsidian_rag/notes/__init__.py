@@ -30,7 +30,7 @@ from obsidian_rag.notes.identity import (
     read_summary,
 )
 from obsidian_rag.notes.kinds import KINDS, body_lines, is_markdown, kind_of, parse_note
-from obsidian_rag.notes.lines import LINE_END, MARKS, UNSPACED, WORD, WORD_PART, folded
+from obsidian_rag.notes.lines import LETTERS, LINE_END, MARKS, UNSPACED, WORD, WORD_PART, folded
 from obsidian_rag.notes.links import (
     NoteNames,
     asked_name,
@@ -53,6 +53,7 @@ __all__ = [
     "CUT_CHARS",
     "EVERYTHING",
     "KINDS",
+    "LETTERS",
     "LINE_END",
     "MARKS",
     "MONTH_NAMES",

@@ -67,6 +67,7 @@ MARKS = (
 WORD = re.compile(rf"\w+(?:[{MARKS}\u200c\u200d]+\w*)*")
 # As in a key or a file name, where `_` stands between words.
 WORD_PART = re.compile(r"[^\W_]+")
+LETTERS = re.compile(r"[^\W\d_]+")
 # Scripts that put no space between words: Chinese and Japanese, Thai, Lao, Burmese, Khmer.
 UNSPACED = (
     "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u3099-\u309f"

@@ -1,15 +1,36 @@
 """Turn filters into SQL conditions, applied before anything is ranked."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes import SAID, first_day, keys_within, last_day, tag_keys
 from obsidian_rag.search.answer import Filters
-from obsidian_rag.search.query import DateRange
+from obsidian_rag.search.query import DateRange, Query
 from obsidian_rag.store import ChunkStore, Database, Links, Lookup, Properties, quoted
 
 _MIN_OVERLAP = 0.02
+
+
+def narrowed(filters: Filters, query: Query) -> Filters:
+    """The filters of a request and those written in its question; all must hold."""
+    return replace(
+        filters,
+        tags=(*filters.tags, *((tag,) for tag in query.tags)),
+        paths=(*filters.paths, *query.paths),
+        dates=_intersect(filters.dates, query.dates),
+        properties=(*filters.properties, *query.properties),
+        vaults=(*filters.vaults, *((query.vaults,) if query.vaults else ())),
+    )
+
+
+def _intersect(one: DateRange | None, other: DateRange | None) -> DateRange | None:
+    if one is None or other is None:
+        return one or other
+    firsts = [day for day in (one.first, other.first) if day is not None]
+    lasts = [day for day in (one.last, other.last) if day is not None]
+    return DateRange(max(firsts, default=None), min(lasts, default=None))
 
 
 def visible(filters: Filters) -> str | None:

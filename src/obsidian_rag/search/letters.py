@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obsidian_rag.notes import MARKS, WORD
-from obsidian_rag.search.keywords import idf
+from obsidian_rag.search.keywords import bm25, idf, length_damping
 from obsidian_rag.search.words import folded, is_unspaced, root, words_of
 from obsidian_rag.store import Clause, Lookup
 
@@ -138,8 +138,6 @@ def edits(one: str, other: str, most: int) -> int:
     return row[-1]
 
 
-_K1 = 1.2
-_B = 0.75
 _GROUP_CHARS = 4
 # In UTF-16; a group with characters beyond the first 65,536 has more.
 _GROUP_BYTES = 2 * _GROUP_CHARS
@@ -247,8 +245,7 @@ def letter_scores(
     weights = np.array([idf(len(texts), int(having)) for having in np.sum(found > 0, axis=0)])
     weights[len(groups) :] *= _WORD_WEIGHT
     lengths = np.array([[len(text)] for text in texts.values()])
-    damping = _K1 * (1 - _B + _B * lengths / np.mean(lengths))
-    scores = (found * (_K1 + 1) / (found + damping)) @ weights
+    scores = bm25(found, length_damping(lengths, float(np.mean(lengths)))) @ weights
     return dict(zip(texts, scores.tolist(), strict=True))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 
 from obsidian_rag.errors import IndexStale, ObsidianRagError
 from obsidian_rag.search.answer import Answer, Hit, Request, Signals
-from obsidian_rag.search.evaluation.golden import Question
+from obsidian_rag.search.golden import Question
 
 Grades = Mapping[str, float]
 
