@@ -31,8 +31,8 @@ from obsidian_rag.search import (
     Report,
     Signals,
     half_of,
-    report_of,
 )
+from obsidian_rag.search.evaluation import report_of
 from obsidian_rag.tools.evaluation import evaluate, load_golden
 
 MARKS = ("<!-- quality benchmark -->", "<!-- end of quality benchmark -->")

@@ -36,8 +36,8 @@ _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _DIALECT = re.compile(
     r"\bfor who\b|(?<!there )\bis no [a-z]+\.|(?<!there )\bis none\b|; who |\bleave word\b"
 )
-_REASON_CALLS = {"_skip", "SkippedFile", "NotANote"}
-_REASON_FUNCTIONS = {"file_status", "unsafe_name"}
+_REASON_CALLS = {"skip", "SkippedFile", "NotANote"}
+_REASON_FUNCTIONS = {"_skip_reason"}
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,8 @@
 import pytest
 
 from obsidian_rag.config import IndexingSettings
-from obsidian_rag.notes import KINDS, is_markdown, kind_of
+from obsidian_rag.notes import is_markdown, kind_of
+from obsidian_rag.notes.kinds import KINDS
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from tests.search.indexed import asked, indexed, write_notes
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import ObsidianRagError
 from obsidian_rag.notes.chunk import sanitise
-from obsidian_rag.search import DateRange, Filters, Hit, PropertyFilter, Signals
+from obsidian_rag.search import DateRange, Filters, Hit, Signals
+from obsidian_rag.search.query import PropertyFilter
 from obsidian_rag.tools import call
 
 WORDS = ("rain", "garden", "roof", "owe", "Café", "каша", "抹茶", "boiler", "sleep", "ice-out")

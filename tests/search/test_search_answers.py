@@ -10,7 +10,8 @@ from tests.search.indexed import asked, files, hits, indexed, open_engine, write
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.errors import InvalidArgument, ObsidianRagError
 from obsidian_rag.index import Mode
-from obsidian_rag.search import DateRange, Filters, PropertyFilter, Signals
+from obsidian_rag.search import DateRange, Filters, Signals
+from obsidian_rag.search.query import PropertyFilter
 
 FILLER = " ".join(f"pebble{number} lantern{number}" for number in range(40))
 NOTES = {

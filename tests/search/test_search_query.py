@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from obsidian_rag.search import DateRange, PropertyFilter, parse_property, parse_query
-from obsidian_rag.search.query import Query
+from obsidian_rag.search import DateRange, parse_property, parse_query
+from obsidian_rag.search.query import PropertyFilter, Query
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ from obsidian_rag.search import (
     Question,
     Signals,
     half_of,
-    report_of,
 )
-from obsidian_rag.search.evaluation import Measures, measure
+from obsidian_rag.search.evaluation import Measures, measure, report_of
 from obsidian_rag.tools.evaluation import evaluate, load_golden, own_questions
 
 PERFECT = Measures(1, 1, 1, 1, 1, 1, 1)

@@ -31,7 +31,7 @@ from obsidian_rag.index import (
 )
 from obsidian_rag.relations import forget_vault
 from obsidian_rag.store import Link
-from obsidian_rag.vault import obsidian_vaults, oddities
+from obsidian_rag.vault import link_warnings, obsidian_vaults
 
 
 def offered_vaults() -> list[Path]:
@@ -76,7 +76,7 @@ def add_link(
     link = link_vault(engine, root_path, mode, include, exclude, name)
     vault = engine.vaults.one(link.link_id)
     engine.live.links_changed()
-    return replace(link, warnings=oddities(vault))
+    return replace(link, warnings=link_warnings(vault))
 
 
 def remove_link(engine: Engine, link_id: str) -> RemovedCounts:

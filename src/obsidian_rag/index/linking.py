@@ -17,7 +17,7 @@ from obsidian_rag.index.report import (
 )
 from obsidian_rag.index.vault_check import FIRST_UNFINISHED
 from obsidian_rag.store import IndexState, Link, LinkFacts, Queue, QueuedFile, writer_lock
-from obsidian_rag.vault import VaultMode, check_link_mode, check_link_texts, linkable_root
+from obsidian_rag.vault import VaultMode, check_link_mode, check_link_texts, resolve_link_root
 
 # A run over the removed link ends between two groups of files.
 _UNLINK_TIMEOUT_S = 30.0
@@ -71,7 +71,7 @@ def link_vault(
     """
     check_link_mode(mode)
     check_link_texts(include, exclude, name)
-    root = linkable_root(root_path, place.vaults, place.config.home)
+    root = resolve_link_root(root_path, place.vaults, place.config.home)
     wanted = (name or root.name or "vault").strip()
     place.vaults.remember_primary()
     with place.database.transaction():

@@ -24,7 +24,7 @@ from obsidian_rag.vault import (
     FileWalk,
     content_hash,
     files_at,
-    in_the_way,
+    find_obstacle,
     read_bytes,
     walk_files,
 )
@@ -226,7 +226,7 @@ class Disk:
         except NotFound:
             return True
         except ObsidianRagError:
-            if in_the_way(self.root, path) == path:
+            if find_obstacle(self.root, path) == path:
                 return True  # a folder has the file's name now
         self.is_stale = True
         return False

@@ -24,7 +24,7 @@ from obsidian_rag.store import SyncedFile
 from obsidian_rag.vault import (
     FileEntry,
     content_hash,
-    in_the_way,
+    find_obstacle,
     rename_file,
     replace_file,
 )
@@ -128,7 +128,7 @@ class Puller:
         except ObsidianRagError as error:
             if expected is not None or isinstance(error, SecurityViolation):
                 return error
-            if (obstacle := in_the_way(root, path)) is not None:
+            if (obstacle := find_obstacle(root, path)) is not None:
                 return _Blocked(path, obstacle)
             twin = self._reconciler.disk.owner_of(path) if isinstance(error, NoteChanged) else None
             return error if twin in (None, case.doc_id) else _twin_error(path)

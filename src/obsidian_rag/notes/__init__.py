@@ -29,7 +29,7 @@ from obsidian_rag.notes.identity import (
     read_related,
     read_summary,
 )
-from obsidian_rag.notes.kinds import KINDS, body_lines, is_markdown, kind_of, parse_note
+from obsidian_rag.notes.kinds import body_lines, is_markdown, kind_of, parse_note
 from obsidian_rag.notes.lines import LETTERS, LINE_END, MARKS, UNSPACED, WORD, WORD_PART, folded
 from obsidian_rag.notes.links import (
     NoteNames,
@@ -42,7 +42,7 @@ from obsidian_rag.notes.links import (
     without_extension,
 )
 from obsidian_rag.notes.note import Chunk, Heading, Link, LinkKind, Note, RagPolicy
-from obsidian_rag.notes.policy import EVERYTHING, Scope, is_inside, read_policy
+from obsidian_rag.notes.policy import EVERYTHING, Scope, read_policy
 from obsidian_rag.notes.properties import property_values
 from obsidian_rag.notes.sensitive import chunk_categories, sensitive_categories
 from obsidian_rag.notes.shown import CUT_CHARS, cut_shown, shown_chars, shown_text
@@ -52,7 +52,6 @@ from obsidian_rag.notes.tags import tag_keys
 __all__ = [
     "CUT_CHARS",
     "EVERYTHING",
-    "KINDS",
     "LETTERS",
     "LINE_END",
     "MARKS",
@@ -86,7 +85,6 @@ __all__ = [
     "file_title",
     "first_day",
     "folded",
-    "is_inside",
     "is_markdown",
     "keys_within",
     "kind_of",

@@ -1,6 +1,6 @@
 """Answer questions, read only: query, hybrid ranking, filters, explanations, evaluation."""
 
-from obsidian_rag.search.answer import Answer, Filters, Hit, Request, Signals, Why
+from obsidian_rag.search.answer import Answer, Filters, Hit, Request, Signals
 from obsidian_rag.search.evaluation import (
     PARTS,
     EvalOptions,
@@ -9,14 +9,13 @@ from obsidian_rag.search.evaluation import (
     Report,
     Weakness,
     evaluate_search,
-    report_of,
 )
 from obsidian_rag.search.facts import Facts, FoundFact
 from obsidian_rag.search.filters import fits_any, property_names
 from obsidian_rag.search.golden import Golden, Half, Question, half_of, questions_from, read_golden
 from obsidian_rag.search.keywords import bm25, length_damping
 from obsidian_rag.search.passages import note_passages
-from obsidian_rag.search.query import DateRange, PropertyFilter, parse_property, parse_query
+from obsidian_rag.search.query import DateRange, parse_property, parse_query
 from obsidian_rag.search.searcher import Meanings, Searcher
 from obsidian_rag.search.words import has_phrase, matched_terms
 
@@ -34,14 +33,12 @@ __all__ = [
     "Hit",
     "Meanings",
     "Outcome",
-    "PropertyFilter",
     "Question",
     "Report",
     "Request",
     "Searcher",
     "Signals",
     "Weakness",
-    "Why",
     "bm25",
     "evaluate_search",
     "fits_any",
@@ -55,5 +52,4 @@ __all__ = [
     "property_names",
     "questions_from",
     "read_golden",
-    "report_of",
 ]

@@ -14,7 +14,7 @@ import xxhash
 
 from obsidian_rag.errors import IndexerFailed, NoteChanged, SecurityViolation
 from obsidian_rag.vault.boundary import NotANote, check_relative, open_inside
-from obsidian_rag.vault.scan import FileEntry, SkippedFile, file_entry
+from obsidian_rag.vault.walk import FileEntry, SkippedFile, file_entry
 
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
