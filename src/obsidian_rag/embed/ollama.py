@@ -28,6 +28,11 @@ _KNOWN = {
     "all-minilm": KnownModel(384, 256),
     "bge-m3": KnownModel(1024, 8192),
 }
+_BATCHES = Batches(texts=64)
+_COLD_TIMEOUT_S = 120.0
+# Ollama unloads a model after five idle minutes; the next request loads it again.
+_COLD_AFTER_S = 240.0
+_REFUSED_STATUSES = (400, 413, 500)
 
 
 def known_model(name: str) -> KnownModel:
@@ -54,13 +59,6 @@ def same_model(one: str, other: str) -> bool:
 def untagged(name: str) -> str:
     """The name without the default tag."""
     return name.removesuffix(":latest")
-
-
-_BATCHES = Batches(texts=64)
-_COLD_TIMEOUT_S = 120.0
-# Ollama unloads a model after five idle minutes; the next request loads it again.
-_COLD_AFTER_S = 240.0
-_REFUSED_STATUSES = (400, 413, 500)
 
 
 class OllamaEmbedder(ServedEmbedder):

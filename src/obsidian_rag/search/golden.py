@@ -30,6 +30,15 @@ from obsidian_rag.search.words import question_words
 # The category of questions without an answer.
 UNANSWERABLE = "none"
 _NO_CATEGORY = "questions"
+# Enough for any sample, and still a matter of seconds in a large vault.
+_MAX_NOTES_READ = 5000
+_MIN_TITLE_WORDS = 2
+_MIN_SENTENCE_WORDS = 5
+_MIN_LINK_WORDS, _MAX_LINK_WORDS = 2, 12
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])")
+_LINK = re.compile(r"!?\[\[([^\[\]]+)\]\]|!?\[([^\[\]]*)\]\(([^()\s]*)\)")
+# Characters that the query language or Markdown would interpret.
+_MARKS = re.compile(r"[\x00\"“”„«»*_`>|#~=:\[\]]+|(?<!\S)[-+]+|https?\S+")
 
 
 class Half(StrEnum):
@@ -182,17 +191,6 @@ def _malformed(where: str, what: str) -> InvalidArgument:
         f"The golden file cannot be used: {where} {what}.",
         'An entry looks like {"query": "…", "relevant": ["Folder/Note.md"]}.',
     )
-
-
-# Enough for any sample, and still a matter of seconds in a large vault.
-_MAX_NOTES_READ = 5000
-_MIN_TITLE_WORDS = 2
-_MIN_SENTENCE_WORDS = 5
-_MIN_LINK_WORDS, _MAX_LINK_WORDS = 2, 12
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])")
-_LINK = re.compile(r"!?\[\[([^\[\]]+)\]\]|!?\[([^\[\]]*)\]\(([^()\s]*)\)")
-# Characters that the query language or Markdown would interpret.
-_MARKS = re.compile(r"[\x00\"“”„«»*_`>|#~=:\[\]]+|(?<!\S)[-+]+|https?\S+")
 
 
 def questions_from(

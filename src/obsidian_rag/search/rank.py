@@ -51,6 +51,9 @@ _CONFIDENCE_PASSAGES = 3
 WEAK = 0.5
 _CONFIDENCE_STEEPNESS = 10
 _UNKNOWN_NAME_PENALTY = 0.25
+_STATIC_WEIGHT_BESIDE_MEANING = 0.1
+# How much of a passage's meaning score is that of its whole note.
+_NOTE_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,6 @@ class Balance:
 
 NO_VECTORS = Balance(0.0, 0.0, 0.15)
 MEANING = Balance(0.4, 0.5, 0.42)
-_STATIC_WEIGHT_BESIDE_MEANING = 0.1
-# How much of a passage's meaning score is that of its whole note.
-_NOTE_SHARE = 0.3
 _BALANCES = {"builtin": Balance(0.2, 0.4, 0.36), "hash": Balance(0.0, 0.05, 0.25)}
 
 

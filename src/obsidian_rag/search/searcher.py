@@ -63,6 +63,18 @@ _MAX_NOTE_PASSAGES = 5000
 
 Vectoriser = Callable[[str], "NDArray[np.float32] | None"]
 _Note = tuple[str, str]
+_MIN_CANDIDATES = 200
+_MAX_FETCHED = 130
+_MAX_CANDIDATES = 20_000
+_CANDIDATES_PER_HIT = 6
+# A word in more passages than this carries almost no information.
+_MAX_COUNTED_PASSAGES = 2000
+# How many rows are compared one by one when a filter removes most of the nearest.
+_MAX_ADMITTED = 20_000
+_NEAREST = 100
+_COUNTS_AS_ALL = 0.95
+# The closeness in time of a passage that only mentions the date asked for.
+_MENTION_CLOSENESS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +103,6 @@ class Meanings:
             if (length := float(np.linalg.norm(mean))) > 0:
                 near[note] = float(mean @ vector) / length
         return near
-
-
-_MIN_CANDIDATES = 200
-_MAX_FETCHED = 130
-_MAX_CANDIDATES = 20_000
-_CANDIDATES_PER_HIT = 6
-# A word in more passages than this carries almost no information.
-_MAX_COUNTED_PASSAGES = 2000
-# How many rows are compared one by one when a filter removes most of the nearest.
-_MAX_ADMITTED = 20_000
-_NEAREST = 100
-_COUNTS_AS_ALL = 0.95
-# The closeness in time of a passage that only mentions the date asked for.
-_MENTION_CLOSENESS = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,22 @@ from obsidian_rag.vault.walk import Walk
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
+Raw = tuple[int, str]
+# As in watchfiles.Change.
+_ADDED: Final = 1
+_MODIFIED: Final = 2
+_DELETED: Final = 3
+# These systems watch a whole tree at once and do not follow links.
+_HAS_TREES = sys.platform in ("darwin", "win32")
+_POLL_MS = 5000
+# Polling costs 20 µs per folder with its notes: this keeps it below a hundredth of the time.
+_POLL_MS_PER_FOLDER = 2
+# Creating a part blocks all other threads of the process, at 20 to 100 µs per folder.
+_MIN_FOLDERS_PER_PART = 1024
+# A part takes a thread, and one of the 128 or so inotify instances of a user.
+_MAX_PARTS = 8
+_TRIES = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Folders:
@@ -63,23 +79,6 @@ def _is_utf8(path: str) -> bool:
 def is_below(root: str, real: str) -> bool:
     """Whether one real path lies below another."""
     return real.startswith(root.rstrip(os.sep) + os.sep)
-
-
-Raw = tuple[int, str]
-# As in watchfiles.Change.
-_ADDED: Final = 1
-_MODIFIED: Final = 2
-_DELETED: Final = 3
-# These systems watch a whole tree at once and do not follow links.
-_HAS_TREES = sys.platform in ("darwin", "win32")
-_POLL_MS = 5000
-# Polling costs 20 µs per folder with its notes: this keeps it below a hundredth of the time.
-_POLL_MS_PER_FOLDER = 2
-# Creating a part blocks all other threads of the process, at 20 to 100 µs per folder.
-_MIN_FOLDERS_PER_PART = 1024
-# A part takes a thread, and one of the 128 or so inotify instances of a user.
-_MAX_PARTS = 8
-_TRIES = 3
 
 
 class _NoEvents(Exception):

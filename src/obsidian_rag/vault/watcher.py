@@ -23,6 +23,27 @@ from obsidian_rag.vault.scan import RootIdentity, root_identity
 PATIENCE = 15
 # Above this, one walk is cheaper, and the system may have dropped some events.
 MOST_PATHS = 1000
+_log = logging.getLogger(__name__)
+# How often events are polled: at some cost, but often compared to the debounce of the listeners.
+_MIN_STEP_S = 0.05
+_MAX_STEP_S = 0.25
+_STEPS_PER_DEBOUNCE = 20
+_ROOT_CHECK_INTERVAL_S = 1.0
+# After a failure the pause before the next try doubles, and is reset after watching this long.
+_FIRST_PAUSE_S = 1.0
+_MAX_PAUSE_S = 60.0
+_PAUSE_RESET_S = 300.0
+_JOIN_S = 5.0
+_RAISE_WATCH_LIMIT = (
+    "There are more folders than the system may watch. On Linux this raises the limit: "
+    "`sudo sysctl fs.inotify.max_user_watches=524288`; then start again."
+)
+_RAISE_INSTANCE_LIMIT = (
+    "Too many files are open or watched by programs of this user. On Linux this raises the limit: "
+    "`sudo sysctl fs.inotify.max_user_instances=512`, or `ulimit -n 4096`; then start again."
+)
+# Paths that changed and are quiet now; None means "scan everything".
+OnChange = Callable[[frozenset[str] | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,30 +117,6 @@ class Collector:
 
     def _quiet_at(self, burst: _Burst) -> float:
         return min(burst.last + self._debounce, burst.first + PATIENCE * self._debounce)
-
-
-_log = logging.getLogger(__name__)
-# How often events are polled: at some cost, but often compared to the debounce of the listeners.
-_MIN_STEP_S = 0.05
-_MAX_STEP_S = 0.25
-_STEPS_PER_DEBOUNCE = 20
-_ROOT_CHECK_INTERVAL_S = 1.0
-# After a failure the pause before the next try doubles, and is reset after watching this long.
-_FIRST_PAUSE_S = 1.0
-_MAX_PAUSE_S = 60.0
-_PAUSE_RESET_S = 300.0
-_JOIN_S = 5.0
-_RAISE_WATCH_LIMIT = (
-    "There are more folders than the system may watch. On Linux this raises the limit: "
-    "`sudo sysctl fs.inotify.max_user_watches=524288`; then start again."
-)
-_RAISE_INSTANCE_LIMIT = (
-    "Too many files are open or watched by programs of this user. On Linux this raises the limit: "
-    "`sudo sysctl fs.inotify.max_user_instances=512`, or `ulimit -n 4096`; then start again."
-)
-
-# Paths that changed and are quiet now; None means "scan everything".
-OnChange = Callable[[frozenset[str] | None], None]
 
 
 @dataclass(frozen=True, slots=True)
