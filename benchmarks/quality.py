@@ -32,7 +32,7 @@ from obsidian_rag.search import (
     Signals,
     half_of,
 )
-from obsidian_rag.search.evaluation.report import report_of
+from obsidian_rag.search.evaluation import report_of
 from obsidian_rag.tools.evaluation import evaluate, load_golden
 
 MARKS = ("<!-- quality benchmark -->", "<!-- end of quality benchmark -->")

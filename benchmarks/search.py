@@ -30,7 +30,7 @@ from obsidian_rag.engine import Engine, ask, run_index
 from obsidian_rag.errors import EmbeddingMismatch, IndexCorrupted
 from obsidian_rag.index import Mode
 from obsidian_rag.search import EvalOptions, Filters, Question, Request
-from obsidian_rag.search.evaluation.report import Measures, mean, measure
+from obsidian_rag.search.evaluation import Measures, mean, measure
 from obsidian_rag.store import Clause, Lookup
 from obsidian_rag.tools.evaluation import evaluate
 

@@ -37,8 +37,8 @@ _DIALECT = re.compile(
     r"\bfor who\b|; who |\bleave word\b|\banew\b|\bof now\b|\btells (?:how|what|which|whether)\b"
     r"|(?<![Tt]here )\bis (?:no (?!longer|more)[a-z]+|none)\b"
 )
-_REASON_CALLS = {"_skip", "SkippedFile", "NotANote"}
-_REASON_FUNCTIONS = {"file_status", "unsafe_name"}
+_REASON_CALLS = {"skip", "SkippedFile", "NotANote"}
+_REASON_FUNCTIONS = {"_skip_reason"}
 
 
 @pytest.fixture(scope="module")

@@ -29,13 +29,11 @@ from obsidian_rag.embed import (
     list_models,
     make_meaning_embedder,
     model_use,
-    runtime,
+    transformer,
 )
-from obsidian_rag.embed.bert import quantised, read_float_weights, read_shape
-from obsidian_rag.embed.convert import write_graph
-from obsidian_rag.embed.meaning import TransformerEmbedder
+from obsidian_rag.embed.convert import quantise, read_float_weights, read_shape, write_graph
 from obsidian_rag.embed.model_folder import read_model_folder
-from obsidian_rag.embed.onnx import OnnxEmbedder
+from obsidian_rag.embed.transformer import BackgroundEmbedder, OnnxEmbedder
 from obsidian_rag.errors import ConfigInvalid, ProviderFailed
 
 TEXTS = ["the dog", "money of the bank and the river.", "puppy sleeping", "garden" * 3]
@@ -45,7 +43,7 @@ def settings(**sections: object) -> Settings:
     return Settings.model_validate({"meaning": {"model": "tiny"}, **sections})
 
 
-def installed(home: Path, **how: object) -> TransformerEmbedder:
+def installed(home: Path, **how: object) -> BackgroundEmbedder:
     """The tiny model, added to a data folder, as the embedder of meaning vectors."""
     add_model(tiny_bert(home / "source", **how), home, "tiny")  # type: ignore[arg-type] # by name
     made = make_meaning_embedder(settings(), home)
@@ -185,7 +183,7 @@ def test_the_written_file_passes_the_checker_of_onnx(tmp_path: Path) -> None:
     source = tiny_bert(tmp_path)
     shape = read_shape(source)
     weights = read_float_weights(source / "model.safetensors", shape)
-    for form in (weights, quantised(weights)):
+    for form in (weights, quantise(weights)):
         write_graph(form, shape, source)
         onnx.checker.check_model(source / "model.onnx", full_check=True)
 
@@ -291,7 +289,7 @@ def test_the_quicker_sums_of_int8_are_taken_only_where_they_are_exact(
 ) -> None:
     # What a processor can do cannot be had otherwise: both answers are tried on this one.
     made = []
-    for is_exact in {False, runtime._has_exact_int8()}:
-        monkeypatch.setattr(runtime, "_has_exact_int8", lambda is_exact=is_exact: is_exact)
+    for is_exact in {False, transformer._has_exact_int8()}:
+        monkeypatch.setattr(transformer, "_has_exact_int8", lambda is_exact=is_exact: is_exact)
         made.append(installed(home / str(is_exact)).embed_documents(TEXTS))
     assert all(np.array_equal(made[0], vectors) for vectors in made)

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from obsidian_rag.config import EmbeddingSettings
 from obsidian_rag.embed.model_folder import read_model_folder
-from obsidian_rag.embed.onnx import OnnxEmbedder, make_onnx_embedder
+from obsidian_rag.embed.transformer import OnnxEmbedder, make_onnx_embedder
 from obsidian_rag.errors import ConfigInvalid, EmbeddingMismatch, ProviderFailed
 
 

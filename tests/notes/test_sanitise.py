@@ -1,6 +1,12 @@
 import pytest
 
-from obsidian_rag.notes.chunk import sanitise
+from obsidian_rag.notes.chunk import clean_lines, tidy
+from obsidian_rag.notes.lines import split_lines
+
+
+def sanitise(text: str) -> str:
+    """The prose of a text, cleaned as that of a note is."""
+    return tidy("\n".join(clean_lines(split_lines(text))))
 
 
 @pytest.mark.parametrize(

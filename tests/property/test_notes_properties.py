@@ -3,10 +3,10 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.notes.test_sanitise import sanitise
 from tests.waiting import PATIENCE_S
 
 from obsidian_rag.notes import Chunk, ChunkLimits, chunk_note, parse_note, split_frontmatter
-from obsidian_rag.notes.chunk import sanitise
 from obsidian_rag.notes.frontmatter import read_frontmatter, read_plain
 from obsidian_rag.notes.lines import split_lines
 from obsidian_rag.notes.split import QUARTERS, quarter_tokens

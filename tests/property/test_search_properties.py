@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.notes.test_sanitise import sanitise
 from tests.search.indexed import asked, indexed, write_notes
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.notes.chunk import sanitise
 from obsidian_rag.search import DateRange, Filters, Hit, Signals
 from obsidian_rag.search.query import PropertyFilter
 from obsidian_rag.tools import call

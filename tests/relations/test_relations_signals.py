@@ -10,7 +10,8 @@ from tests.relations.seed_scoring import SeedNote, bm25, idf
 
 from obsidian_rag.relations import signals
 from obsidian_rag.relations.memory_index import MemoryIndex
-from obsidian_rag.relations.signals import K1, B, Scores, Source, Touched, note_source, text_source
+from obsidian_rag.relations.signals import K1, Scores, Source, Touched, note_source, text_source
+from obsidian_rag.search.keywords import B
 
 # Four notes of made-up words, which no stemmer changes: 3, 2, 5 and 0 terms.
 NOTES = {

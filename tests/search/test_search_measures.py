@@ -5,7 +5,7 @@ from math import log2
 
 import pytest
 
-from obsidian_rag.search.evaluation.report import (
+from obsidian_rag.search.evaluation import (
     Measures,
     hit,
     mean,

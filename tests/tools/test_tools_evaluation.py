@@ -10,8 +10,15 @@ from tests.fixture_types import MakeEngine, MakeVault
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.errors import IndexNotFound, InvalidArgument, NotFound
 from obsidian_rag.index import Mode
-from obsidian_rag.search import EvalOptions, Half, Outcome, Question, Signals, half_of
-from obsidian_rag.search.evaluation.report import Measures, measure, report_of
+from obsidian_rag.search import (
+    EvalOptions,
+    Half,
+    Outcome,
+    Question,
+    Signals,
+    half_of,
+)
+from obsidian_rag.search.evaluation import Measures, measure, report_of
 from obsidian_rag.tools.evaluation import evaluate, load_golden, own_questions
 
 PERFECT = Measures(1, 1, 1, 1, 1, 1, 1)

@@ -9,7 +9,7 @@ from tests.fixture_types import Cli, Configure, MakeVault
 from tests.transports.command_line import on_terminal_in_process
 
 from obsidian_rag.search import Outcome, Question, Signals
-from obsidian_rag.search.evaluation.report import measure, report_of
+from obsidian_rag.search.evaluation import measure, report_of
 from obsidian_rag.transports.cli.eval_text import verdict
 
 MEASURES = ["nDCG@5", "nDCG@10", "MRR", "Hit@1", "Hit@3", "Hit@5", "recall@10"]

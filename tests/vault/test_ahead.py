@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from obsidian_rag.vault.ahead import Ahead
+from obsidian_rag.vault.readers import Ahead
 
 
 def test_items_arrive_in_order() -> None:

@@ -8,7 +8,6 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -38,10 +37,9 @@ from obsidian_rag.vault import (
 from obsidian_rag.vault import files as files_module
 from obsidian_rag.vault import read as read_module
 from obsidian_rag.vault import trash as trash_module
-from obsidian_rag.vault import walk as walk_module
 from obsidian_rag.vault import write as write_module
 from obsidian_rag.vault.boundary import open_inside
-from obsidian_rag.vault.tree import walk_folders
+from obsidian_rag.vault.walk import Listing, Walk
 
 OLD, NEW = b"old \x00\xff bytes\r\n", b"new \x80 bytes"
 MTIME = 1_700_000_000_123_000_000
@@ -179,13 +177,15 @@ def test_a_disk_exchanged_during_the_walk_proves_nothing(
 ) -> None:
     put(root, "a/n.md")
 
+    folders = Walk.folders
+
     # The exchange must fall into the walk.
-    def walk_and_exchange(*arguments: Any) -> Iterator[None]:
-        yield from walk_folders(*arguments)
+    def walk_and_exchange(walk: Walk) -> Iterator[Listing]:
+        yield from folders(walk)
         root.rename(root.parent / "unplugged")
         root.mkdir()
 
-    monkeypatch.setattr(walk_module, "walk_folders", walk_and_exchange)
+    monkeypatch.setattr(Walk, "folders", walk_and_exchange)
     walk = walk_files(root)
     assert (walk.files, walk.unseen) == ([], {"": "replaced"})
     assert walk.may_hide("a/n.md")

@@ -8,11 +8,10 @@ from typing import assert_never
 
 from obsidian_rag.config import EmbeddingSettings, ModelSettings, SecuritySettings
 from obsidian_rag.embed.builtin import BuiltinEmbedder
-from obsidian_rag.embed.choice import SERVED, Choice, choose
+from obsidian_rag.embed.choice import SERVED, Choice, choose, make_meaning_embedder, model_use
 from obsidian_rag.embed.embedder import Embedder, InputsRejected
 from obsidian_rag.embed.gemini import GeminiEmbedder
 from obsidian_rag.embed.hashing import HashEmbedder
-from obsidian_rag.embed.meaning import make_meaning_embedder, model_use
 from obsidian_rag.embed.models import (
     ModelInfo,
     add_model,
@@ -21,8 +20,8 @@ from obsidian_rag.embed.models import (
     remove_model,
 )
 from obsidian_rag.embed.ollama import OllamaEmbedder
-from obsidian_rag.embed.onnx import make_onnx_embedder
 from obsidian_rag.embed.openai import OpenAIEmbedder
+from obsidian_rag.embed.transformer import make_onnx_embedder
 from obsidian_rag.errors import ConfigInvalid
 
 __all__ = [
@@ -71,7 +70,7 @@ def make_embedder(
         case "gemini":
             return GeminiEmbedder(chosen, security)
         case "same_as_model":
-            raise AssertionError("a choice names an embedder")
+            raise AssertionError("`choose` resolves it")
         case _:
             assert_never(chosen.provider)
 

@@ -29,6 +29,14 @@ _WORD = re.compile(r"\n| *[^ \n]+| +")
 _SPECIAL = re.compile(r"<s>|</s>|<unk>")
 _MAX_CACHED_WORDS = 60_000
 _WORDS_PER_REQUEST = 64
+_REVISION = 1
+_WIDTH = 256
+_TENSOR = "embedding.weight"
+_BATCH_TEXTS = 256
+# For so few texts the 33 MB of float32 weights are not worth it.
+_FEW_TEXTS = 8
+_BATCH_TOKENS = 1024
+_Weights = NDArray[np.float16] | NDArray[np.float32]
 
 
 class WordPieces:
@@ -89,18 +97,6 @@ class WordPieces:
 
     def _new_cache(self) -> dict[str, list[int]]:
         return {"\n": [self._line_break]}
-
-
-_REVISION = 1
-_WIDTH = 256
-_TENSOR = "embedding.weight"
-_BATCH_TEXTS = 256
-# For so few texts the 33 MB of float32 weights are not worth it.
-_FEW_TEXTS = 8
-_BATCH_TOKENS = 1024
-
-
-_Weights = NDArray[np.float16] | NDArray[np.float32]
 
 
 class BuiltinEmbedder:

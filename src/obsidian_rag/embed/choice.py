@@ -1,14 +1,21 @@
-"""Choose the embedder from the settings, and fill in default addresses, models and keys.
+"""Which embedder the settings mean: the one of all vectors, and the one of meaning vectors.
 
 Threat: the key for one server is sent to another. So the default key variable is used only with the
 provider's own address, and the chat model's key only with the chat model's address.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
-from obsidian_rag.config import EmbeddingSettings, ModelSettings
+from obsidian_rag.config import EmbeddingSettings, ModelSettings, Settings
 from obsidian_rag.embed.builtin import is_installed
+from obsidian_rag.embed.model_folder import read_model_folder
 from obsidian_rag.embed.ollama import DEFAULT_MODEL
+from obsidian_rag.embed.transformer import BackgroundEmbedder
+
+# Fast, but they capture little meaning; every other provider is a transformer.
+_STATIC_PROVIDERS = ("builtin", "hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +74,31 @@ def _fill_defaults(settings: EmbeddingSettings) -> EmbeddingSettings:
             "api_key_env": key,
         }
     )
+
+
+def make_meaning_embedder(settings: Settings, home: Path) -> BackgroundEmbedder | None:
+    """The transformer for meaning vectors, if installed and enabled; loads nothing.
+
+    None when no model is installed, `meaning.enabled` is off, or `embedding.provider` is a
+    transformer itself.
+
+    Raises:
+        ConfigInvalid: the model's folder cannot be used.
+    """
+    if not settings.meaning.enabled or _provider(settings) not in _STATIC_PROVIDERS:
+        return None
+    folder = home / "models" / settings.meaning.model
+    return BackgroundEmbedder(read_model_folder(folder)) if folder.is_dir() else None
+
+
+def model_use(settings: Settings, name: str) -> Literal["embedding", "meaning"] | None:
+    """What the settings use this installed model for: all vectors, or meaning vectors."""
+    if settings.embedding.provider == "onnx":
+        return "embedding" if settings.embedding.model == name else None
+    if _provider(settings) not in _STATIC_PROVIDERS or not settings.meaning.enabled:
+        return None
+    return "meaning" if settings.meaning.model == name else None
+
+
+def _provider(settings: Settings) -> str:
+    return choose(settings.embedding, settings.model).settings.provider

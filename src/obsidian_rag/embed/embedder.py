@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from obsidian_rag.errors import ProviderFailed
 
+_DIGEST_BYTES = 1 << 20
+
 
 def unit_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Scale each row to length one, in place; zero and non-finite rows become a fixed vector.
@@ -41,9 +43,6 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "replace").decode()
     return text
-
-
-_DIGEST_BYTES = 1 << 20
 
 
 def file_digest(file: Path) -> str:

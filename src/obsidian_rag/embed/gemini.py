@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
-from obsidian_rag.embed.api_embedder import PROBE_TIMEOUT_S, ApiEmbedder, items_of
 from obsidian_rag.embed.embedder import encodable
 from obsidian_rag.embed.isolate import Batches, InputRefused
-from obsidian_rag.embed.provider_http import ApiKey, ProviderClient, Served, error_of, reason_of
-from obsidian_rag.embed.served import KnownModel
+from obsidian_rag.embed.provider_http import ApiKey, ProviderClient, Server, error_of, reason_of
+from obsidian_rag.embed.served import PROBE_TIMEOUT_S, KnownModel, ServedEmbedder, items_of
 from obsidian_rag.errors import ConfigInvalid, ProviderFailed
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ _OTHER_MODEL = KnownModel(_WIDTH, 2048)
 _BATCHES = Batches(texts=100, size=80_000)
 
 
-class GeminiEmbedder(ApiEmbedder):
+class GeminiEmbedder(ServedEmbedder):
     """Vectors of one Gemini model."""
 
     provider = "gemini"
@@ -51,8 +50,8 @@ class GeminiEmbedder(ApiEmbedder):
         self._asked_width = settings.dimensions or _WIDTH
         variable = settings.api_key_env
         key = ApiKey(variable, "x-goog-api-key") if variable else None
-        served = Served("Gemini", _unreachable, key, _is_temporary)
-        client = ProviderClient(served, settings, security, wait)
+        server = Server("Gemini", _unreachable, key, _is_temporary)
+        client = ProviderClient(server, settings, security, wait)
         known = _OTHER_MODEL if self._has_tasks else _SECOND_MODEL
         super().__init__(model, known, self._asked_width, client, _BATCHES)
 

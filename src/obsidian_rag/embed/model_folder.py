@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from obsidian_rag.embed.bert import WEIGHTS_FILE
 from obsidian_rag.errors import ConfigInvalid
 
+WEIGHTS_FILE = "weights.safetensors"
 Pooling = Literal["mean", "cls", "last"]
 # Dividing by the square root of the length changes only the length of the mean vector.
 _POOLING_MODES = {

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from obsidian_rag.embed.convert import convert_bert_folder, is_bert_folder
 from obsidian_rag.embed.model_folder import ModelFolder, Pooling, read_model_folder
-from obsidian_rag.embed.onnx import OnnxEmbedder
 from obsidian_rag.embed.package_index import Package, fetch_package, storage_failed
+from obsidian_rag.embed.transformer import OnnxEmbedder
 from obsidian_rag.errors import InvalidArgument, NotFound, ProviderFailed
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ _FILES = {"onnx/model.onnx": "model.onnx", "tokenizer.json": "tokenizer.json"}
 # Called with a file's name, the bytes done so far, and its length if known.
 Progress = Callable[[str, int, int | None], None]
 _UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9._-]+")
+# SHA-256 of the files of all-MiniLM-L6-v2 as published by its authors.
+_MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_MINILM_TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+_MINILM_SHAPE = "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"
+_MINILM_POOLING = "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23"
+_MINILM_LENGTH = "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +59,6 @@ class HubModel:
 
 
 Known = Mapping[str, HubModel | Package]
-# SHA-256 of the files of all-MiniLM-L6-v2 as published by its authors.
-_MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-_MINILM_TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-_MINILM_SHAPE = "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"
-_MINILM_POOLING = "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23"
-_MINILM_LENGTH = "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7"
 _E5_SMALL = HubModel("intfloat/multilingual-e5-small", "mean", 512, "query: ", "passage: ")
 _KNOWN: Known = {
     "minilm": Package(
@@ -127,7 +127,7 @@ def get_model(
     """
     source = known.get(name)
     if source is None:
-        raise NotFound(f"No known model '{name}'.", f"Known: {', '.join(known)}.")
+        raise NotFound(f"Unknown model '{name}'.", f"Known models: {', '.join(known)}.")
     if (there := installed_model(name, home)) is not None:
         return there
     _check_name(name, home)
@@ -242,7 +242,7 @@ def _check_name(wanted: str, home: Path) -> str:
     name = _sanitise(wanted)
     if not name:
         raise InvalidArgument(
-            f"A model cannot be called '{wanted}'.", "Choose another with --name."
+            f"'{wanted}' cannot be the name of a model.", "Choose another with --name."
         )
     if (home / "models" / name).exists():
         raise InvalidArgument(

@@ -5,13 +5,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
 from obsidian_rag.embed.isolate import Batches, InputRefused
-from obsidian_rag.embed.provider_http import ProviderClient, Served, json_of
-from obsidian_rag.embed.served import KnownModel, ServedEmbedder, matrix_of
+from obsidian_rag.embed.provider_http import ProviderClient, Server, json_of
+from obsidian_rag.embed.served import PROBE_TIMEOUT_S, KnownModel, Patience, ServedEmbedder
 from obsidian_rag.errors import OllamaUnreachable, ProviderFailed
 
 if TYPE_CHECKING:
@@ -31,6 +28,11 @@ _KNOWN = {
     "all-minilm": KnownModel(384, 256),
     "bge-m3": KnownModel(1024, 8192),
 }
+_BATCHES = Batches(texts=64)
+_COLD_TIMEOUT_S = 120.0
+# Ollama unloads a model after five idle minutes; the next request loads it again.
+_COLD_AFTER_S = 240.0
+_REFUSED_STATUSES = (400, 413, 500)
 
 
 def known_model(name: str) -> KnownModel:
@@ -59,22 +61,14 @@ def untagged(name: str) -> str:
     return name.removesuffix(":latest")
 
 
-_BATCHES = Batches(texts=64)
-_COLD_TIMEOUT_S = 120.0
-_PROBE_TIMEOUT_S = 3.0
-# Ollama unloads a model after five idle minutes; the next request loads it again.
-_COLD_AFTER_S = 240.0
-_DOCUMENT_TRIES = 4
-# The user is waiting, and word search can still answer.
-_QUERY_TRIES = 2
-_REFUSED_STATUSES = (400, 413, 500)
-_LOG_HINT = "Look at Ollama's log; updating Ollama or the model may help."
-
-
 class OllamaEmbedder(ServedEmbedder):
     """Vectors of one Ollama model, with the prefixes that it was trained with."""
 
     provider = "ollama"
+    hint = "Look at Ollama's log; updating Ollama or the model may help."
+    takes_key = False
+    patience = Patience(4, 8.0)
+    query_patience = Patience(2, 8.0)
 
     def __init__(
         self,
@@ -83,7 +77,7 @@ class OllamaEmbedder(ServedEmbedder):
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         model = settings.model or DEFAULT_MODEL
-        client = ProviderClient(Served("Ollama", _unreachable), settings, security, wait)
+        client = ProviderClient(Server("Ollama", _unreachable), settings, security, wait)
         super().__init__(model, known_model(model), settings.dimensions, client, _BATCHES)
         self._last_answer: float | None = None
 
@@ -92,16 +86,10 @@ class OllamaEmbedder(ServedEmbedder):
         """The model's name without the default tag."""
         return untagged(self.model)
 
-    def _ask(self, texts: list[str], *, is_query: bool) -> NDArray[np.float32]:
-        body: dict[str, object] = {"model": self.model, "input": texts, "truncate": False}
-        tries = _QUERY_TRIES if is_query else _DOCUMENT_TRIES
-        response = self._client.post("/api/embed", body, timeout_s=self._timeout_s, tries=tries)
-        return self._rows(response, len(texts))
-
     def probe(self) -> None:
         """Check that the server answers and has the model, without loading it."""
-        self._json(self._client.get("/api/version", _PROBE_TIMEOUT_S))
-        tags = self._json(self._client.get("/api/tags", _PROBE_TIMEOUT_S))
+        self._json(self._client.get("/api/version", PROBE_TIMEOUT_S))
+        tags = self._json(self._client.get("/api/tags", PROBE_TIMEOUT_S))
         models = tags.get("models")
         names = [
             str(entry.get("name") or entry.get("model"))
@@ -111,28 +99,32 @@ class OllamaEmbedder(ServedEmbedder):
         if not any(same_model(self.model, name) for name in names):
             raise self._missing_model()
 
+    def _request(self, texts: list[str], *, is_query: bool) -> tuple[str, dict[str, object]]:
+        return "/api/embed", {"model": self.model, "input": texts, "truncate": False}
+
     def _timeout_s(self) -> float:
         last = self._last_answer
         is_cold = last is None or time.monotonic() - last > _COLD_AFTER_S
         usual = self._client.timeout_s
         return max(usual, _COLD_TIMEOUT_S) if is_cold else usual
 
-    def _rows(self, response: "httpx.Response", count: int) -> NDArray[np.float32]:
-        if response.status_code == 404:
-            raise self._missing_model()
+    def _rows(self, response: "httpx.Response") -> object:
+        rows = self._json(response).get("embeddings")
+        self._last_answer = time.monotonic()
+        return rows
+
+    def _check_provider(self, response: "httpx.Response") -> None:
         if response.status_code in _REFUSED_STATUSES:
             reason = _reason(response)
             raise InputRefused(reason, is_too_long="context length" in reason)
-        rows = self._json(response).get("embeddings")
-        self._last_answer = time.monotonic()
-        return matrix_of(rows, count, "Ollama", _LOG_HINT)
+        self._json(response)
 
     def _json(self, response: "httpx.Response") -> dict[str, object]:
         answer = json_of(response)
         if response.status_code == 200 and isinstance(answer, dict):
             return answer
         raise ProviderFailed(
-            f"{self._client.base_url} does not answer like Ollama ({_reason(response)}).", _LOG_HINT
+            f"{self._client.base_url} does not answer like Ollama ({_reason(response)}).", self.hint
         )
 
     def _missing_model(self) -> ProviderFailed:

@@ -5,12 +5,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from obsidian_rag.config import EmbeddingSettings, SecuritySettings
-from obsidian_rag.embed.api_embedder import PROBE_TIMEOUT_S, ApiEmbedder, items_of
 from obsidian_rag.embed.embedder import encodable
 from obsidian_rag.embed.isolate import Batches, InputRefused
 from obsidian_rag.embed.ollama import model_inside
-from obsidian_rag.embed.provider_http import ApiKey, ProviderClient, Served, error_of, reason_of
-from obsidian_rag.embed.served import KnownModel
+from obsidian_rag.embed.provider_http import ApiKey, ProviderClient, Server, error_of, reason_of
+from obsidian_rag.embed.served import PROBE_TIMEOUT_S, KnownModel, ServedEmbedder, items_of
 from obsidian_rag.errors import ConfigInvalid, ProviderFailed
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ _TOO_LONG = ("context length", "context size", "too large", "too long", "tokens 
 _NO_QUOTA = "insufficient_quota"
 
 
-class OpenAIEmbedder(ApiEmbedder):
+class OpenAIEmbedder(ServedEmbedder):
     """Vectors of one model of an OpenAI-compatible server."""
 
     provider = "openai"
@@ -50,8 +49,8 @@ class OpenAIEmbedder(ApiEmbedder):
         variable = settings.api_key_env
         key = ApiKey(variable, "Authorization", "Bearer ") if variable else None
         self._name = f"The server at {settings.base_url}"
-        served = Served(self._name, _unreachable, key, _is_temporary)
-        client = ProviderClient(served, settings, security, wait)
+        server = Server(self._name, _unreachable, key, _is_temporary)
+        client = ProviderClient(server, settings, security, wait)
         batches = BATCHES_OUTSIDE if client.is_external else _LOCAL_BATCHES
         super().__init__(model, known, settings.dimensions, client, batches)
         self._asked_width = settings.dimensions
@@ -87,7 +86,7 @@ class OpenAIEmbedder(ApiEmbedder):
     def _check_provider(self, response: "httpx.Response") -> None:
         if response.status_code == 429:
             raise ProviderFailed(
-                f"{self._name} says that your quota is used up.",
+                f"{self._name} reports that your quota is used up.",
                 "Check your plan and its limits there; search goes on by words.",
             )
         message = _message(response)

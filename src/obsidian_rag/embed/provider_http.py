@@ -68,12 +68,12 @@ class ApiKey:
         key = os.environ.get(self.variable, "").strip()
         if not key:
             raise ProviderFailed(
-                f"The environment variable {self.variable} is not set; it must hold the key.",
+                f"The environment variable {self.variable} is not set; it must contain the key.",
                 f"Set {self.variable} where obsidian-rag runs, then restart its daemon.",
             )
         if not key.isascii() or not key.isprintable():
             raise ProviderFailed(
-                f"The environment variable {self.variable} does not hold a key.",
+                f"The environment variable {self.variable} does not contain a valid key.",
                 f"Set {self.variable} to the key alone.",
             )
         return {self.header: self.before + key}
@@ -81,7 +81,6 @@ class ApiKey:
 
 _CONNECT_TIMEOUT_S = 5.0
 _FIRST_PAUSE_S = 0.5
-_MAX_PAUSE_S = 8.0
 _BUSY_STATUSES = (429, 503)
 _CODE = re.compile(r"[A-Za-z][\w.-]{0,60}")
 _DELAY_S = re.compile(r"(\d+(?:\.\d+)?)s")
@@ -93,13 +92,13 @@ def is_busy(response: "httpx.Response") -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class Server:
     """What differs between providers: name, key, errors, and which failures to retry."""
 
     name: str
     unreachable: Callable[[str], ObsidianRagError]
     key: ApiKey | None = None
-    is_passing: "Callable[[httpx.Response], bool]" = is_busy
+    is_temporary: "Callable[[httpx.Response], bool]" = is_busy
 
 
 class ProviderClient:
@@ -112,7 +111,7 @@ class ProviderClient:
 
     def __init__(
         self,
-        served: Served,
+        server: Server,
         settings: EmbeddingSettings,
         security: SecuritySettings,
         wait: Callable[[float], None],
@@ -120,7 +119,7 @@ class ProviderClient:
         base_url = settings.base_url or ""
         self.is_external = check_endpoint(base_url, security, settings.external_consent)
         self.base_url = base_url.rstrip("/")
-        self.served = served
+        self.server = server
         self.timeout_s = settings.timeout_s
         self._wait = wait
         self._lock = threading.Lock()
@@ -133,7 +132,7 @@ class ProviderClient:
         *,
         timeout_s: Callable[[], float],
         tries: int,
-        longest_pause_s: float = _MAX_PAUSE_S,
+        longest_pause_s: float,
     ) -> "httpx.Response":
         """Send JSON; retry with growing pauses if the server is unreachable or busy.
 
@@ -167,7 +166,7 @@ class ProviderClient:
         try:
             return self._open().get(path, headers=headers, timeout=timeout_s)
         except httpx.HTTPError as error:
-            raise self.served.unreachable(self.base_url) from error
+            raise self.server.unreachable(self.base_url) from error
 
     def key_headers(self) -> dict[str, str]:
         """The header with the key, if the provider has one.
@@ -175,20 +174,20 @@ class ProviderClient:
         Raises:
             ProviderFailed: the key is missing.
         """
-        return self.served.key.headers() if self.served.key is not None else {}
+        return self.server.key.headers() if self.server.key is not None else {}
 
     def no_access(self, response: "httpx.Response") -> ProviderFailed:
         """The error for a request that the server does not authorise."""
-        name, status = self.served.name, f"HTTP {response.status_code}"
-        if self.served.key is None:
+        name, status = self.server.name, f"HTTP {response.status_code}"
+        if self.server.key is None:
             return ProviderFailed(
-                f"{name} wants a key ({status}).",
+                f"{name} requires a key ({status}).",
                 "Set embedding.api_key_env to the name of the environment variable that holds it.",
             )
-        variable = self.served.key.variable
+        variable = self.server.key.variable
         return ProviderFailed(
-            f"{name} refuses the key in {variable} ({status}).",
-            f"Set {variable} to a key that may embed, then restart the daemon.",
+            f"{name} rejects the key in {variable} ({status}).",
+            f"Set {variable} to a key that allows embedding, then restart the daemon.",
         )
 
     def close(self) -> None:
@@ -216,9 +215,9 @@ class ProviderClient:
         try:
             response = self._open().post(path, content=content, headers=headers, timeout=timeout)
         except httpx.HTTPError as error:
-            raise _Retry(self.served.unreachable(self.base_url)) from error
-        if self.served.is_passing(response):
-            busy = f"{self.served.name} is too busy to embed (HTTP {response.status_code})."
+            raise _Retry(self.server.unreachable(self.base_url)) from error
+        if self.server.is_temporary(response):
+            busy = f"{self.server.name} is too busy to embed (HTTP {response.status_code})."
             raise _Retry(
                 ProviderFailed(busy, "Try again in a minute."), _requested_pause_s(response)
             )

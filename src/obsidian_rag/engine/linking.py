@@ -39,9 +39,9 @@ from obsidian_rag.vault import (
     check_link_mode,
     check_link_texts,
     configured_vault,
-    linkable_root,
+    link_warnings,
     obsidian_vaults,
-    oddities,
+    resolve_link_root,
 )
 
 _PHASES = {Phase.SCANNING: "scan", Phase.HASHING: "hash", Phase.PARSING: "parse"}
@@ -126,7 +126,7 @@ def add_link(
     """
     check_link_mode(mode)
     check_link_texts(include, exclude, name)
-    root = linkable_root(root_path, engine.vaults, engine.config.home)
+    root = resolve_link_root(root_path, engine.vaults, engine.config.home)
     wanted = (name or root.name or "vault").strip()
     engine.vaults.remember_primary()
     with engine.database.transaction():
@@ -134,7 +134,7 @@ def add_link(
         LinkFacts(engine.database, link.link_id).put(LinkFact.FIRST_UNFINISHED, "1")
     vault = engine.vaults.one(link.link_id)
     engine.live.links_changed()
-    return replace(link, warnings=oddities(vault))
+    return replace(link, warnings=link_warnings(vault))
 
 
 def remove_link(engine: Engine, link_id: str) -> RemovedCounts:

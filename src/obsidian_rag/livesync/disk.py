@@ -27,7 +27,7 @@ from obsidian_rag.vault import (
     content_hash,
     discard_kept,
     files_at,
-    in_the_way,
+    find_obstacle,
     keep_copy,
     read_bytes,
     remove_file,
@@ -232,7 +232,7 @@ class Disk:
         except NotFound:
             return True
         except ObsidianRagError:
-            if in_the_way(self.root, path) == path:
+            if find_obstacle(self.root, path) == path:
                 return True  # a folder has the file's name now
         self.is_stale = True
         return False

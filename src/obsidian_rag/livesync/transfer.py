@@ -26,7 +26,7 @@ from obsidian_rag.livesync.couchdb import BulkRow, Couch
 from obsidian_rag.livesync.decision import Action, Conflicted, Present
 from obsidian_rag.livesync.sync import Case, Outcome, Sync
 from obsidian_rag.store import SyncedFile
-from obsidian_rag.vault import FileEntry, in_the_way, rename_file, replace_file
+from obsidian_rag.vault import FileEntry, find_obstacle, rename_file, replace_file
 
 _log = logging.getLogger(__name__)
 _WRITE_THREADS = 4
@@ -119,7 +119,7 @@ def _write(sync: Sync, case: Case) -> FileEntry | ObsidianRagError:
     except ObsidianRagError as error:
         if expected is not None or isinstance(error, SecurityViolation):
             return error
-        if (obstacle := in_the_way(root, path)) is not None:
+        if (obstacle := find_obstacle(root, path)) is not None:
             return PathTaken(path, obstacle)
         twin = sync.disk.owner_of(path) if isinstance(error, NoteChanged) else None
         return error if twin in (None, case.doc_id) else _twin_error(path)

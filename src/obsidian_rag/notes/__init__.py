@@ -30,7 +30,7 @@ from obsidian_rag.notes.identity import (
     read_summary,
 )
 from obsidian_rag.notes.kinds import body_lines, is_markdown, kind_of, parse_note
-from obsidian_rag.notes.lines import LINE_END, MARKS, UNSPACED, WORD, WORD_PART, folded
+from obsidian_rag.notes.lines import LINE_END
 from obsidian_rag.notes.links import (
     NoteNames,
     asked_name,
@@ -48,10 +48,12 @@ from obsidian_rag.notes.sensitive import chunk_categories, sensitive_categories
 from obsidian_rag.notes.shown import CUT_CHARS, cut_shown, shown_chars, shown_text
 from obsidian_rag.notes.split import QUARTERS, quarter_tokens
 from obsidian_rag.notes.tags import tag_keys
+from obsidian_rag.notes.words import LETTERS, MARKS, UNSPACED, WORD, WORD_PART, folded
 
 __all__ = [
     "CUT_CHARS",
     "EVERYTHING",
+    "LETTERS",
     "LINE_END",
     "MARKS",
     "MONTH_NAMES",

@@ -14,232 +14,23 @@ from typing import NamedTuple
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes.html import keep_words, strip_html
 from obsidian_rag.notes.kinds import kind_of
-from obsidian_rag.notes.lines import (
-    Body,
-    drop_invisible,
-    drop_invisible_lines,
-    has_controls,
-    split_lines,
-)
+from obsidian_rag.notes.lines import Body
 from obsidian_rag.notes.note import Chunk, Heading, Note
 from obsidian_rag.notes.properties import property_words
 from obsidian_rag.notes.shown import shown_chars
 from obsidian_rag.notes.split import QUARTERS, Code, Piece, Room, code_layout, quarter_tokens, split
 from obsidian_rag.notes.tags import inline_tags, tag_line, unique_tags
+from obsidian_rag.notes.words import drop_invisible, drop_invisible_lines, has_controls
 
 _MARK = "%%"
 _COMMENT = re.compile(r"%%.*?%%", re.DOTALL)
-
-
-def without_comments(text: str) -> str | None:
-    """The text without its comments; None if a comment is cut off."""
-    rest = _COMMENT.sub(" ", text) if _MARK in text else text
-    return None if _MARK in rest else rest
-
-
-def mark_cut_comments(chunks: Sequence[Chunk], body: Body) -> list[Chunk]:
-    """The chunks, with `has_cut_comment` set where only part of a comment is inside."""
-    if not any(_MARK in line for line in body.lines):
-        return list(chunks)
-    counts = [0] * len(body.lines)
-    for first, end in body.prose():
-        counts[first:end] = [line.count(_MARK) for line in body.lines[first:end]]
-    index = {number: at for at, number in reversed(list(enumerate(body.numbers)))}
-    before = [0, *accumulate(counts)]
-    return [
-        replace(chunk, has_cut_comment=True) if _is_cut(chunk, before, index) else chunk
-        for chunk in chunks
-    ]
-
-
-def _is_cut(chunk: Chunk, before: Sequence[int], index: dict[int, int]) -> bool:
-    first, last = index.get(chunk.start_line), index.get(chunk.end_line)
-    if first is None or last is None:
-        return _MARK in chunk.text
-    inside = before[last + 1] - before[first]
-    # A passage may begin or end within a line: then its text has a different number of marks.
-    return (
-        before[first] % 2 == 1
-        or inside % 2 == 1
-        or (inside > 0 and chunk.text.count(_MARK) != inside)
-    )
-
-
 # Shorter passages are one part: their own vector is exact enough.
 _MIN_SPLIT_CHARS = 800
 _PART_CHARS = 550
 # How far from an even cut a better place is searched, the best kind first.
 _SEARCH_CHARS = 120
 _CUT_PLACES = (re.compile(r"\n+"), re.compile(r"(?<=[.!?。！？])\s*"), re.compile(r"\s+"))
-
-
-def text_parts(text: str, head_chars: int) -> list[str]:
-    """The parts of an embedded text, each with the head (title and headings); none if it is short.
-
-    `head_chars` is the length of the head. No text is left out.
-    """
-    head, body = text[:head_chars], text[head_chars:]
-    if len(body) < _MIN_SPLIT_CHARS:
-        return []
-    count = max(2, round(len(body) / _PART_CHARS))
-    ends = [_find_cut(body, len(body) * number // count) for number in range(1, count)]
-    starts = [0, *ends]
-    parts = [body[start:end] for start, end in zip(starts, [*ends, len(body)], strict=True)]
-    return [head + part for part in parts if part.strip()]
-
-
-def _find_cut(body: str, wanted: int) -> int:
-    """The place nearest to `wanted` where a line, a sentence or a word ends."""
-    first = wanted - _SEARCH_CHARS
-    near = body[first : wanted + _SEARCH_CHARS]
-    for kind in _CUT_PLACES:
-        found = [match.end() for match in kind.finditer(near) if 0 < match.end() < len(near)]
-        if found:
-            return first + min(found, key=lambda at: abs(at - _SEARCH_CHARS))
-    return wanted
-
-
 TINY_CHARS = 200
-
-
-class Section(NamedTuple):
-    """Lines `start` to `end` (exclusive) under one head; `tags` are those of its head.
-
-    `bare_path` is set while the section consists of heads only, each below the one before: it is
-    the path of the last.
-    """
-
-    start: int
-    end: int
-    path: tuple[str, ...]
-    name: str | None
-    is_tag_head: bool = False
-    tags: tuple[str, ...] = ()
-    bare_path: tuple[str, ...] | None = None
-
-
-def find_sections(body: Body, heads: Sequence[tuple[int, Heading]]) -> list[Section]:
-    """Divide the body into sections: every line belongs to exactly one, heads to their own."""
-    marks: dict[int, Heading | None] = {body.first: None}
-    marks.update(dict.fromkeys(sorted(body.breaks)))
-    marks.update(heads)
-    starts = sorted(marks)
-    ends = [*starts[1:], len(body.lines)]
-    levels: list[int] = []
-    above: list[str] = []
-    sections = []
-    for start, end in zip(starts, ends, strict=True):
-        head = marks[start]
-        if start in body.breaks:
-            levels, above = [], []
-        if head is None:
-            sections.append(Section(start, end, tuple(above), None))
-        elif head.level:
-            while levels and levels[-1] >= head.level:
-                levels.pop()
-                above.pop()
-            levels.append(head.level)
-            above.append(head.text)
-            sections.append(Section(start, end, tuple(above), head.text))
-        else:
-            tags = tuple(tag_line(body.lines[start])) or (head.text,)
-            sections.append(Section(start, end, (*above, head.text), tags[0], True, tags))
-    return [section for section in sections if section.end > section.start]
-
-
-def merge_tiny(
-    sections: Sequence[Section],
-    size: Callable[[int, int], int],
-    fits: Callable[[int, int], bool],
-    bare_tags: Callable[[Section], tuple[str, ...] | None],
-) -> list[Section]:
-    """Merge sections under TINY_CHARS into the section above that contains them, if that fits.
-
-    So every section still begins with the head that names it. A head without text of its own is
-    kept in the path of a larger child only. `bare_tags` are the tags of such a head, and None for a
-    section with text. Tag heads are never merged: each is a section of a journal.
-    """
-    merged: list[Section] = []
-    for section in sections:
-        last = merged[-1] if merged else None
-        if not section.is_tag_head and (tags := bare_tags(section)) is not None:
-            section = section._replace(tags=tags, bare_path=section.path)
-        if last is None or last.is_tag_head or section.is_tag_head:
-            merged.append(section)
-        elif _can_absorb(last, section, size, fits):
-            merged[-1] = _merge(last, section)
-        elif last.bare_path is not None and _is_below(section.path, last.bare_path):
-            merged[-1] = section._replace(tags=(*last.tags, *section.tags))
-        else:
-            merged.append(section)
-    return merged
-
-
-def _can_absorb(
-    last: Section,
-    section: Section,
-    size: Callable[[int, int], int],
-    fits: Callable[[int, int], bool],
-) -> bool:
-    if last.name is None:
-        # Only Canvas cards are consecutive sections without heads.
-        is_tiny = size(last.start, last.end) < TINY_CHARS and section.name is None
-    else:
-        is_tiny = size(section.start, section.end) < TINY_CHARS
-        is_tiny = is_tiny and _is_below(section.path, last.path)
-    return is_tiny and fits(last.start, section.end)
-
-
-def _merge(last: Section, section: Section) -> Section:
-    is_bare = (
-        last.bare_path is not None
-        and section.bare_path is not None
-        and _is_below(section.path, last.bare_path)
-    )
-    return last._replace(
-        end=section.end,
-        tags=(*last.tags, *section.tags),
-        bare_path=section.path if is_bare else None,
-    )
-
-
-def _is_below(path: tuple[str, ...], parent: tuple[str, ...]) -> bool:
-    return len(path) > len(parent) and path[: len(parent)] == parent
-
-
-def sanitise(text: str) -> str:
-    """Prose without HTML, invisible characters and surplus whitespace. Idempotent."""
-    return tidy("\n".join(clean_lines(split_lines(text))))
-
-
-def clean_lines(lines: list[str]) -> list[str]:
-    """The lines without HTML, invisible characters and runs of spaces; their number stays."""
-    text = "\n".join(lines)
-    with_controls = has_controls(text)
-    if with_controls or not text.isascii():
-        text = "\n".join(drop_invisible_lines(lines, with_controls=with_controls))
-    text = strip_html(text)
-    lines = text.split("\n")
-    if "\t" in text:
-        return [_squeeze(line) if "  " in line or "\t" in line else line for line in lines]
-    return [_squeeze(line) if "  " in line else line for line in lines] if "  " in text else lines
-
-
-def tidy(text: str) -> str:
-    """No space before a line end, at most one blank line in a row, none at the ends."""
-    if " \n" in text:
-        text = text.replace(" \n", "\n")
-    while "\n\n\n" in text:
-        text = text.replace("\n\n\n", "\n\n")
-    return text.strip()
-
-
-def _squeeze(line: str) -> str:
-    """Runs of blanks become one space, also the indentation."""
-    indent = " " if line[0] in " \t" else ""
-    return indent + " ".join(line.split())
-
-
 _LABEL_CHARS = 200
 _FENCE_INDENT = re.compile(r"[\s>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+) *")
@@ -267,6 +58,22 @@ class ChunkLimits:
     def room(self) -> Room:
         """These limits in the form that the splitter uses."""
         return Room(self.max_chars, self.max_tokens * QUARTERS)
+
+
+class Section(NamedTuple):
+    """Lines `start` to `end` (exclusive) under one head; `tags` are those of its head.
+
+    `bare_path` is set while the section consists of heads only, each below the one before: it is
+    the path of the last.
+    """
+
+    start: int
+    end: int
+    path: tuple[str, ...]
+    name: str | None
+    is_tag_head: bool = False
+    tags: tuple[str, ...] = ()
+    bare_path: tuple[str, ...] | None = None
 
 
 def chunk_note(note: Note, limits: ChunkLimits) -> list[Chunk]:
@@ -299,6 +106,27 @@ def embedding_head(title: str, heading_path: Sequence[str]) -> str:
     if heading_path and heading_path[0] == title:
         heading_path = heading_path[1:]
     return f"{title}\n{' > '.join(heading_path)}\n" if heading_path else f"{title}\n"
+
+
+def text_parts(text: str, head_chars: int) -> list[str]:
+    """The parts of an embedded text, each with the head (title and headings); none if it is short.
+
+    `head_chars` is the length of the head. No text is left out.
+    """
+    head, body = text[:head_chars], text[head_chars:]
+    if len(body) < _MIN_SPLIT_CHARS:
+        return []
+    count = max(2, round(len(body) / _PART_CHARS))
+    ends = [_find_cut(body, len(body) * number // count) for number in range(1, count)]
+    starts = [0, *ends]
+    parts = [body[start:end] for start, end in zip(starts, [*ends, len(body)], strict=True)]
+    return [head + part for part in parts if part.strip()]
+
+
+def without_comments(text: str) -> str | None:
+    """The text without its comments; None if a comment is cut off."""
+    rest = _COMMENT.sub(" ", text) if _MARK in text else text
+    return None if _MARK in rest else rest
 
 
 class _Cutter:
@@ -491,3 +319,159 @@ def _code_blocks(code: Sequence[str | None], start: int, end: int) -> Iterator[t
             first = i
     if first is not None:
         yield first, end
+
+
+def clean_lines(lines: list[str]) -> list[str]:
+    """The lines without HTML, invisible characters and runs of spaces; their number stays."""
+    text = "\n".join(lines)
+    with_controls = has_controls(text)
+    if with_controls or not text.isascii():
+        text = "\n".join(drop_invisible_lines(lines, with_controls=with_controls))
+    text = strip_html(text)
+    lines = text.split("\n")
+    if "\t" in text:
+        return [_squeeze(line) if "  " in line or "\t" in line else line for line in lines]
+    return [_squeeze(line) if "  " in line else line for line in lines] if "  " in text else lines
+
+
+def tidy(text: str) -> str:
+    """No space before a line end, at most one blank line in a row, none at the ends."""
+    if " \n" in text:
+        text = text.replace(" \n", "\n")
+    while "\n\n\n" in text:
+        text = text.replace("\n\n\n", "\n\n")
+    return text.strip()
+
+
+def _squeeze(line: str) -> str:
+    """Runs of blanks become one space, also the indentation."""
+    indent = " " if line[0] in " \t" else ""
+    return indent + " ".join(line.split())
+
+
+def find_sections(body: Body, heads: Sequence[tuple[int, Heading]]) -> list[Section]:
+    """Divide the body into sections: every line belongs to exactly one, heads to their own."""
+    marks: dict[int, Heading | None] = {body.first: None}
+    marks.update(dict.fromkeys(sorted(body.breaks)))
+    marks.update(heads)
+    starts = sorted(marks)
+    ends = [*starts[1:], len(body.lines)]
+    levels: list[int] = []
+    above: list[str] = []
+    sections = []
+    for start, end in zip(starts, ends, strict=True):
+        head = marks[start]
+        if start in body.breaks:
+            levels, above = [], []
+        if head is None:
+            sections.append(Section(start, end, tuple(above), None))
+        elif head.level:
+            while levels and levels[-1] >= head.level:
+                levels.pop()
+                above.pop()
+            levels.append(head.level)
+            above.append(head.text)
+            sections.append(Section(start, end, tuple(above), head.text))
+        else:
+            tags = tuple(tag_line(body.lines[start])) or (head.text,)
+            sections.append(Section(start, end, (*above, head.text), tags[0], True, tags))
+    return [section for section in sections if section.end > section.start]
+
+
+def merge_tiny(
+    sections: Sequence[Section],
+    size: Callable[[int, int], int],
+    fits: Callable[[int, int], bool],
+    bare_tags: Callable[[Section], tuple[str, ...] | None],
+) -> list[Section]:
+    """Merge sections under TINY_CHARS into the section above that contains them, if that fits.
+
+    So every section still begins with the head that names it. A head without text of its own is
+    kept in the path of a larger child only. `bare_tags` are the tags of such a head, and None for a
+    section with text. Tag heads are never merged: each is a section of a journal.
+    """
+    merged: list[Section] = []
+    for section in sections:
+        last = merged[-1] if merged else None
+        if not section.is_tag_head and (tags := bare_tags(section)) is not None:
+            section = section._replace(tags=tags, bare_path=section.path)
+        if last is None or last.is_tag_head or section.is_tag_head:
+            merged.append(section)
+        elif _can_absorb(last, section, size, fits):
+            merged[-1] = _merge(last, section)
+        elif last.bare_path is not None and _is_below(section.path, last.bare_path):
+            merged[-1] = section._replace(tags=(*last.tags, *section.tags))
+        else:
+            merged.append(section)
+    return merged
+
+
+def _can_absorb(
+    last: Section,
+    section: Section,
+    size: Callable[[int, int], int],
+    fits: Callable[[int, int], bool],
+) -> bool:
+    if last.name is None:
+        # Only Canvas cards are consecutive sections without heads.
+        is_tiny = size(last.start, last.end) < TINY_CHARS and section.name is None
+    else:
+        is_tiny = size(section.start, section.end) < TINY_CHARS
+        is_tiny = is_tiny and _is_below(section.path, last.path)
+    return is_tiny and fits(last.start, section.end)
+
+
+def _merge(last: Section, section: Section) -> Section:
+    is_bare = (
+        last.bare_path is not None
+        and section.bare_path is not None
+        and _is_below(section.path, last.bare_path)
+    )
+    return last._replace(
+        end=section.end,
+        tags=(*last.tags, *section.tags),
+        bare_path=section.path if is_bare else None,
+    )
+
+
+def _is_below(path: tuple[str, ...], parent: tuple[str, ...]) -> bool:
+    return len(path) > len(parent) and path[: len(parent)] == parent
+
+
+def mark_cut_comments(chunks: Sequence[Chunk], body: Body) -> list[Chunk]:
+    """The chunks, with `has_cut_comment` set where only part of a comment is inside."""
+    if not any(_MARK in line for line in body.lines):
+        return list(chunks)
+    counts = [0] * len(body.lines)
+    for first, end in body.prose():
+        counts[first:end] = [line.count(_MARK) for line in body.lines[first:end]]
+    index = {number: at for at, number in reversed(list(enumerate(body.numbers)))}
+    before = [0, *accumulate(counts)]
+    return [
+        replace(chunk, has_cut_comment=True) if _is_cut(chunk, before, index) else chunk
+        for chunk in chunks
+    ]
+
+
+def _is_cut(chunk: Chunk, before: Sequence[int], index: dict[int, int]) -> bool:
+    first, last = index.get(chunk.start_line), index.get(chunk.end_line)
+    if first is None or last is None:
+        return _MARK in chunk.text
+    inside = before[last + 1] - before[first]
+    # A passage may begin or end within a line: then its text has a different number of marks.
+    return (
+        before[first] % 2 == 1
+        or inside % 2 == 1
+        or (inside > 0 and chunk.text.count(_MARK) != inside)
+    )
+
+
+def _find_cut(body: str, wanted: int) -> int:
+    """The place nearest to `wanted` where a line, a sentence or a word ends."""
+    first = wanted - _SEARCH_CHARS
+    near = body[first : wanted + _SEARCH_CHARS]
+    for kind in _CUT_PLACES:
+        found = [match.end() for match in kind.finditer(near) if 0 < match.end() < len(near)]
+        if found:
+            return first + min(found, key=lambda at: abs(at - _SEARCH_CHARS))
+    return wanted

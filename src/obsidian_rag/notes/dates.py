@@ -7,7 +7,6 @@ A date is a day `2024-03-15`, a month `2024-03`, a year `2024`, or a span of day
 import calendar
 import datetime
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -16,6 +15,7 @@ from itertools import islice
 
 from obsidian_rag.notes.note import Chunk, Note
 from obsidian_rag.notes.properties import lookup
+from obsidian_rag.notes.words import LETTERS, folded
 
 _ROWS = {
     "english": """
@@ -36,8 +36,6 @@ _ROWS = {
     """,
 }
 MONTH_NAMES = {language: tuple(rows.split()) for language, rows in _ROWS.items()}
-
-
 DATE_PROPERTIES = (
     "date",
     "created",
@@ -50,7 +48,6 @@ DATE_PROPERTIES = (
     "datetime",
     "published",
 )
-
 _MONTHS = {
     name: number
     for months in MONTH_NAMES.values()
@@ -63,13 +60,7 @@ _YEAR = r"(?<!\d)(\d{4})"
 _END = r"(?!\d)"
 _GAP = r"[ _-](?:of |de )?"
 _WEEK_WORD = r"(?:calendar week|week|kw|cw|kalenderwoche|woche|semaine|semana)[ _.-]?"
-
-
-def _compile(text: str) -> "re.Pattern[str]":
-    return re.compile(text, re.IGNORECASE)
-
-
-_DAY_STEM = _compile(r"(\d{1,2})(?:[-_ ,]+(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)?")
+_DAY_STEM = re.compile(r"(\d{1,2})(?:[-_ ,]+(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)?", re.IGNORECASE)
 _NUMBERED_MONTH = re.compile(r"(0[1-9]|1[0-2]|[1-9])(?:[-_ .]\D.*)?")
 _MONTH_DAY_STEM = re.compile(r"(\d\d)[-_.](\d\d)(?!\d).*")
 _HAS_YEAR = re.compile(r"\d{4}")
@@ -79,6 +70,14 @@ _YEAR_OF_OURS = re.compile(r"[12][09]\d\d(?![\w%])")
 _CHARS_AROUND_YEAR = 24
 _MAX_NAME = 300
 _MAX_SAID = 12
+_CHANGED = re.compile(r"(?:date[_ ]?)?(?:updated|modified|last|edited|changed)", re.IGNORECASE)
+_TIME = re.compile(r"[\W\dTZ_]*")
+_MAX_DATE = 40
+Reading = Callable[["re.Match[str]"], str | None]
+# How many letters of an ISO day name each period, the longest first.
+_CENTURY, _DECADE, _KEY_YEAR, _KEY_MONTH, _KEY_DAY = 2, 3, 4, 7, 10
+SAID = "~"
+_INNER = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 
 def parse_date(path: str, frontmatter: Mapping[str, object]) -> str | None:
@@ -160,19 +159,6 @@ def last_day(date: str) -> str:
     return last if len(last) == 10 else f"{last}-12-31"
 
 
-def folded(text: str) -> str:
-    """The text without accents, for the names of months."""
-    if text.isascii():
-        return text
-    plain = unicodedata.normalize("NFKD", text)
-    return "".join(c for c in plain if not unicodedata.combining(c))
-
-
-_CHANGED = re.compile(r"(?:date[_ ]?)?(?:updated|modified|last|edited|changed)", re.IGNORECASE)
-_TIME = re.compile(r"[\W\dTZ_]*")
-_MAX_DATE = 40
-
-
 def _creation_date(frontmatter: Mapping[str, object]) -> str | None:
     value = lookup(frontmatter, *DATE_PROPERTIES)
     if not isinstance(value, (str, int)) or isinstance(value, bool):
@@ -196,7 +182,7 @@ def _property_dates(key: str, value: object) -> list[str]:
 
 def _is_whole(text: str) -> bool:
     """Whether the text is only a date with the name of a month."""
-    words = re.findall(r"[^\W\d_]+", folded(text).lower())
+    words = LETTERS.findall(folded(text))
     return all(word in _MONTHS or word in ("of", "de", "st", "nd", "rd", "th") for word in words)
 
 
@@ -221,41 +207,41 @@ def _year_folders(path: str) -> list[str]:
     return [name for name in folders if _LONE_YEAR.fullmatch(name)][-1:]
 
 
-# The most exact form first: text that one form has matched is hidden from later ones.
-Reading = Callable[["re.Match[str]"], str | None]
+# Of folded text, the most exact form first: text that one form has matched is hidden from later
+# ones.
 _FORMS: list[tuple["re.Pattern[str]", Reading]] = [
-    (_compile(_YEAR + r"([-._ /])(\d{1,2})\2(\d{1,2})(?!\d)"), lambda m: _iso(m[1], m[3], m[4])),
+    (re.compile(_YEAR + r"([-._ /])(\d{1,2})\2(\d{1,2})(?!\d)"), lambda m: _iso(m[1], m[3], m[4])),
     (
-        _compile(r"(?<!\d)((?:19|20)\d\d)(\d\d)(\d\d)(?!\d)"),
+        re.compile(r"(?<!\d)((?:19|20)\d\d)(\d\d)(\d\d)(?!\d)"),
         lambda m: _iso(m[1], m[2], m[3]),
     ),
     (
-        _compile(rf"(?<![^\W_]){_MONTH}[ _-]{_DAY},?[ _-](\d{{4}}){_END}"),
+        re.compile(rf"(?<![^\W_]){_MONTH}[ _-]{_DAY},?[ _-](\d{{4}}){_END}"),
         lambda m: _iso(m[3], m[1], m[2]),
     ),
     (
-        _compile(rf"(?<!\d){_DAY}{_GAP}{_MONTH},?{_GAP}(\d{{4}}){_END}"),
+        re.compile(rf"(?<!\d){_DAY}{_GAP}{_MONTH},?{_GAP}(\d{{4}}){_END}"),
         lambda m: _iso(m[3], m[2], m[1]),
     ),
-    (_compile(rf"{_YEAR}[ _-]{_MONTH}[ _-]{_DAY}{_END}"), lambda m: _iso(m[1], m[2], m[3])),
+    (re.compile(rf"{_YEAR}[ _-]{_MONTH}[ _-]{_DAY}{_END}"), lambda m: _iso(m[1], m[2], m[3])),
     (
-        _compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)(?!\d)"),
+        re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)(?!\d)"),
         lambda m: _iso(m[3], m[2], m[1]),
     ),
-    (_compile(_YEAR + r"[-_ ]?W(\d\d)(?:-?([1-7]))?(?!\d)"), lambda m: _week(m[1], m[2], m[3])),
-    (_compile(rf"{_YEAR}[-_ ,]*{_WEEK_WORD}(\d{{1,2}}){_END}"), lambda m: _week(m[1], m[2])),
+    (re.compile(_YEAR + r"[-_ ]?w(\d\d)(?:-?([1-7]))?(?!\d)"), lambda m: _week(m[1], m[2], m[3])),
+    (re.compile(rf"{_YEAR}[-_ ,]*{_WEEK_WORD}(\d{{1,2}}){_END}"), lambda m: _week(m[1], m[2])),
     (
-        _compile(rf"\b{_WEEK_WORD}(\d{{1,2}})[ _,/-]+(?:of |de |von )?((?:19|20)\d\d){_END}"),
+        re.compile(rf"\b{_WEEK_WORD}(\d{{1,2}})[ _,/-]+(?:of |de |von )?((?:19|20)\d\d){_END}"),
         lambda m: _week(m[2], m[1]),
     ),
-    (_compile(_YEAR + r"[-_ ]?Q([1-4])(?!\w)"), lambda m: _quarter(m[1], m[2])),
-    (_compile(r"(?<!\w)Q([1-4])[ _/-]((?:19|20)\d\d)(?!\d)"), lambda m: _quarter(m[2], m[1])),
-    (_compile(_YEAR + r"[-._](\d\d)(?![-._]?\d)"), lambda m: _iso(m[1], m[2])),
+    (re.compile(_YEAR + r"[-_ ]?q([1-4])(?!\w)"), lambda m: _quarter(m[1], m[2])),
+    (re.compile(r"(?<!\w)q([1-4])[ _/-]((?:19|20)\d\d)(?!\d)"), lambda m: _quarter(m[2], m[1])),
+    (re.compile(_YEAR + r"[-._](\d\d)(?![-._]?\d)"), lambda m: _iso(m[1], m[2])),
     (
-        _compile(rf"(?<![^\W_]){_MONTH},?{_GAP}(\d{{4}}){_END}"),
+        re.compile(rf"(?<![^\W_]){_MONTH},?{_GAP}(\d{{4}}){_END}"),
         lambda m: _iso(m[2], m[1]),
     ),
-    (_compile(rf"{_YEAR}[ _-]{_MONTH}(?![^\W_])"), lambda m: _iso(m[1], m[2])),
+    (re.compile(rf"{_YEAR}[ _-]{_MONTH}(?![^\W_])"), lambda m: _iso(m[1], m[2])),
 ]
 
 
@@ -297,8 +283,8 @@ def _below_year(year: str, below: str | None, stem: str) -> str | None:
 
 
 def _month_of(folder: str) -> str | None:
-    if folded(folder).lower() in _MONTHS:
-        return folded(folder)
+    if (name := folded(folder)) in _MONTHS:
+        return name
     match = _NUMBERED_MONTH.fullmatch(folder)
     return match[1] if match else None
 
@@ -309,7 +295,7 @@ def _day_of_month(month: str, stem: str) -> str:
 
 
 def _iso(year: str, month: str, day: str | None = None) -> str | None:
-    number = _MONTHS.get(month.lower().rstrip(".")) or (int(month) if month.isdigit() else 0)
+    number = _MONTHS.get(month.rstrip(".")) or (int(month) if month.isdigit() else 0)
     try:
         found = datetime.date(int(year), number, int(day or 1)).isoformat()
     except ValueError:
@@ -331,11 +317,6 @@ def _quarter(year: str, number: str) -> str | None:
     first = _iso(year, str(int(number) * 3 - 2), "1")
     last = _iso(year, str(int(number) * 3))
     return f"{first}/{last_day(last)}" if first and last else None
-
-
-# How many letters of an ISO day name each period, the longest first.
-_CENTURY, _DECADE, _KEY_YEAR, _KEY_MONTH, _KEY_DAY = 2, 3, 4, 7, 10
-SAID = "~"
 
 
 def date_keys(dates: Iterable[str], said: Iterable[str] = ()) -> list[str]:
@@ -393,9 +374,6 @@ def _last_of(name: str) -> date:
     if len(name) < _KEY_YEAR:
         return date(int(name.ljust(4, "9")), 12, 31)
     return date.fromisoformat(last_day(name))
-
-
-_INNER = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 
 def with_dates(note: Note, chunks: Sequence[Chunk]) -> list[Chunk]:

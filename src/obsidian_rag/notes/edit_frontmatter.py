@@ -19,6 +19,90 @@ from obsidian_rag.notes.identity import Relation, id_trouble, is_uuid, read_id, 
 from obsidian_rag.notes.lines import LINE_END
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+MAX_REL_CHARS = 100
+_OPENING = re.compile(r"\ufeff?---[ \t]*+(?:[\r\n]|\Z)")
+_CLOSING = re.compile(r"(?:---|\.\.\.)[ \t]*+(?:\r\n?|\n)?\Z")
+_REST_OF_LINE = re.compile(r"(?:[ \t]++(?:#[^\r\n]*+)?+)?+(?:\r\n?|\n)")
+_COLON = re.compile(r"[ \t]*+:(?=[ \t]+[^ \t\r\n])")
+_DASH = re.compile(r"(?:^|(?<=[\r\n]))( *+)-(?=[ \t\r\n])")
+_AMBIGUOUS_LINES = re.compile(r"[\r\n]\t|[\x85\u2028\u2029]")
+_INDENT = "  "
+_UNSAFE = "The frontmatter has a form that cannot be changed safely."
+
+
+class EditRefused(ValueError):
+    """The frontmatter has a form that cannot be changed safely; the message names it."""
+
+
+def with_id(text: str, value: str) -> str:
+    """The note with `id` as its first field; an empty `id:` is filled in where it is.
+
+    Raises:
+        EditRefused: there is an id already, or the frontmatter cannot be changed safely.
+    """
+    if id_trouble(value):
+        raise EditRefused(f"'{value}' is not a UUID v4.")
+    line = f'id: "{value}"'
+    block = _read_block(text)
+    if block is None:
+        return _with_new_block(text, line)
+    if found := read_id(block.values):
+        if found.trouble:
+            raise EditRefused(f"Its `{found.field}` is not a UUID v4; correct or remove it.")
+        raise EditRefused(f"It has an id in `{found.field}`, and ids never change.")
+    layout = _read_safe_layout(block)
+    if field := _find_field(layout, "id"):
+        return _apply(block, _fill_empty(field, value))
+    indented = " " * layout.column + line
+    return _apply(block, _Insertion(block.start, block.lines(indented), "id", value))
+
+
+def with_related(text: str, entries: Sequence[Relation], *, rich: bool) -> str:
+    """The note with these entries added to its `related:` list, unless their ids are there.
+
+    Raises:
+        EditRefused: an entry cannot be written, or the frontmatter cannot be changed safely.
+    """
+    block = _read_block(text)
+    fresh = _new_entries(block.values if block else {}, entries)
+    added = [_entry_value(entry, rich) for entry in fresh]
+    if not added:
+        return text
+    if block is None:
+        return _with_new_block(text, "related:", *_format_items(_INDENT, added))
+    layout = _read_safe_layout(block)
+    indent = " " * layout.column
+    field = _find_field(layout, "related")
+    if field is None:
+        lines = block.lines(f"{indent}related:", *_format_items(indent + _INDENT, added))
+        return _apply(block, _Insertion(block.end, lines, "related", added))
+    return _apply(block, _extend_field(block, field, indent + _INDENT, added))
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A frontmatter in its note: from `start` up to the closing line at `end`."""
+
+    text: str
+    start: int
+    end: int
+    body: str
+    line_end: str
+    values: Mapping[str, object]
+
+    def lines(self, *lines: str) -> str:
+        """Join lines with the line end of this note."""
+        return "".join(f"{line}{self.line_end}" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Insertion:
+    """A text to insert, and the expected value of the field afterwards."""
+
+    at: int
+    text: str
+    name: str
+    value: object
 
 
 class Shape(StrEnum):
@@ -64,6 +148,32 @@ class Layout:
     fields: tuple[Field, ...] = ()
     column: int = 0
     is_flow: bool = False
+
+
+def _read_block(text: str) -> _Block | None:
+    yaml_text, body, _ = split_frontmatter(text)
+    if yaml_text is None:
+        if _OPENING.match(text):
+            raise EditRefused("The frontmatter has no closing line.")
+        return None
+    values, error = read_frontmatter(yaml_text)
+    if error:
+        raise EditRefused(error)
+    opened, closing = LINE_END.search(text), _CLOSING.search(text, 0, body)
+    assert opened is not None and closing is not None  # found by split_frontmatter
+    return _Block(text, opened.end(), closing.start(), text[body:], opened[0], values)
+
+
+def _read_safe_layout(block: _Block) -> Layout:
+    # YAML parsers disagree on where such lines start and end.
+    if _AMBIGUOUS_LINES.search(block.text, block.start - 1, block.end):
+        raise EditRefused("The frontmatter has a tab before a field, or a rare line break.")
+    layout = read_layout(block.text[block.start : block.end], block.start)
+    if layout is None:
+        raise EditRefused(_UNSAFE)
+    if layout.is_flow:
+        raise EditRefused("The frontmatter is written in braces, not in lines.")
+    return layout
 
 
 def read_layout(yaml_text: str, offset: int) -> Layout | None:
@@ -131,119 +241,6 @@ def _shape(event: yaml.Event) -> Shape | None:
         case yaml.CollectionEndEvent():
             return Shape.END
     return None
-
-
-MAX_REL_CHARS = 100
-
-_OPENING = re.compile(r"\ufeff?---[ \t]*+(?:[\r\n]|\Z)")
-_CLOSING = re.compile(r"(?:---|\.\.\.)[ \t]*+(?:\r\n?|\n)?\Z")
-_REST_OF_LINE = re.compile(r"(?:[ \t]++(?:#[^\r\n]*+)?+)?+(?:\r\n?|\n)")
-_COLON = re.compile(r"[ \t]*+:(?=[ \t]+[^ \t\r\n])")
-_DASH = re.compile(r"(?:^|(?<=[\r\n]))( *+)-(?=[ \t\r\n])")
-_AMBIGUOUS_LINES = re.compile(r"[\r\n]\t|[\x85\u2028\u2029]")
-_INDENT = "  "
-_UNSAFE = "The frontmatter has a form that cannot be changed safely."
-
-
-class EditRefused(ValueError):
-    """The frontmatter has a form that cannot be changed safely; the message names it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A frontmatter in its note: from `start` up to the closing line at `end`."""
-
-    text: str
-    start: int
-    end: int
-    body: str
-    line_end: str
-    values: Mapping[str, object]
-
-    def lines(self, *lines: str) -> str:
-        """Join lines with the line end of this note."""
-        return "".join(f"{line}{self.line_end}" for line in lines)
-
-
-@dataclass(frozen=True, slots=True)
-class _Insertion:
-    """A text to insert, and the expected value of the field afterwards."""
-
-    at: int
-    text: str
-    name: str
-    value: object
-
-
-def with_id(text: str, value: str) -> str:
-    """The note with `id` as its first field; an empty `id:` is filled in where it is.
-
-    Raises:
-        EditRefused: there is an id already, or the frontmatter cannot be changed safely.
-    """
-    if id_trouble(value):
-        raise EditRefused(f"'{value}' is not a UUID v4.")
-    line = f'id: "{value}"'
-    block = _read_block(text)
-    if block is None:
-        return _with_new_block(text, line)
-    if found := read_id(block.values):
-        if found.trouble:
-            raise EditRefused(f"Its `{found.field}` is not a UUID v4; correct or remove it.")
-        raise EditRefused(f"It has an id in `{found.field}`, and ids never change.")
-    layout = _read_safe_layout(block)
-    if field := _find_field(layout, "id"):
-        return _apply(block, _fill_empty(field, value))
-    indented = " " * layout.column + line
-    return _apply(block, _Insertion(block.start, block.lines(indented), "id", value))
-
-
-def with_related(text: str, entries: Sequence[Relation], *, rich: bool) -> str:
-    """The note with these entries added to its `related:` list, unless their ids are there.
-
-    Raises:
-        EditRefused: an entry cannot be written, or the frontmatter cannot be changed safely.
-    """
-    block = _read_block(text)
-    fresh = _new_entries(block.values if block else {}, entries)
-    added = [_entry_value(entry, rich) for entry in fresh]
-    if not added:
-        return text
-    if block is None:
-        return _with_new_block(text, "related:", *_format_items(_INDENT, added))
-    layout = _read_safe_layout(block)
-    indent = " " * layout.column
-    field = _find_field(layout, "related")
-    if field is None:
-        lines = block.lines(f"{indent}related:", *_format_items(indent + _INDENT, added))
-        return _apply(block, _Insertion(block.end, lines, "related", added))
-    return _apply(block, _extend_field(block, field, indent + _INDENT, added))
-
-
-def _read_block(text: str) -> _Block | None:
-    yaml_text, body, _ = split_frontmatter(text)
-    if yaml_text is None:
-        if _OPENING.match(text):
-            raise EditRefused("The frontmatter has no closing line.")
-        return None
-    values, error = read_frontmatter(yaml_text)
-    if error:
-        raise EditRefused(error)
-    opened, closing = LINE_END.search(text), _CLOSING.search(text, 0, body)
-    assert opened is not None and closing is not None  # found by split_frontmatter
-    return _Block(text, opened.end(), closing.start(), text[body:], opened[0], values)
-
-
-def _read_safe_layout(block: _Block) -> Layout:
-    # YAML parsers disagree on where such lines start and end.
-    if _AMBIGUOUS_LINES.search(block.text, block.start - 1, block.end):
-        raise EditRefused("The frontmatter has a tab before a field, or a rare line break.")
-    layout = read_layout(block.text[block.start : block.end], block.start)
-    if layout is None:
-        raise EditRefused(_UNSAFE)
-    if layout.is_flow:
-        raise EditRefused("The frontmatter is written in braces, not in lines.")
-    return layout
 
 
 def _find_field(layout: Layout, name: str) -> Field | None:

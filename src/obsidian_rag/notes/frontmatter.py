@@ -22,78 +22,16 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,15}")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _BOOLEANS = {"true": True, "True": True, "false": False, "False": False}
 _NOT_TEXT = frozenset({"null", "NULL", "Null", "TRUE", "FALSE"})
+MAX_CHARS = 1_000_000
+MAX_DEPTH = 60
+MAX_VALUES = 100_000
+_OPENING = re.compile(r"\ufeff?---[ \t]*+(?:\r\n?|\n)")
+_CLOSING = re.compile(r"(?:^|(?<=[\r\n]))(?:---|\.\.\.)[ \t]*+(?:\r\n?|\n|\Z)")
+_NESTS = re.compile(r"[\[{?:-]")
 
 
 class _NeedsParser(Exception):
     """This text needs a real YAML parser."""
-
-
-def read_plain(yaml_text: str) -> dict[str, object] | None:
-    """Read simple YAML without a parser; None if this text needs a real one."""
-    values: dict[str, object] = {}
-    key, indent = "", -1
-    try:
-        for line in yaml_text.split("\n"):
-            line = line.rstrip(" ")
-            if not line or line[0] == "#":
-                continue
-            if entry := _ENTRY.fullmatch(line):
-                key = _check_key(entry[1])
-                values[key] = _parse_value(entry[2]) if entry[2] else None
-                indent = -1
-            else:
-                indent = _add_item(values, key, line, indent)
-    except _NeedsParser:
-        return None
-    return values
-
-
-def _check_key(text: str) -> str:
-    if text in _BOOLEANS or text in _NOT_TEXT:
-        raise _NeedsParser
-    return text
-
-
-def _add_item(values: dict[str, object], key: str, line: str, indent: int) -> int:
-    item = _ITEM.fullmatch(line)
-    if item is None or not values or (indent >= 0 and len(item[1]) != indent):
-        raise _NeedsParser
-    items = values[key]
-    if items is None and indent < 0:
-        values[key] = items = []
-    if not isinstance(items, list) or (indent < 0 and items):
-        raise _NeedsParser
-    items.append(_parse_scalar(item[2]))
-    return len(item[1])
-
-
-def _parse_value(text: str) -> object:
-    if listed := _LIST.fullmatch(text):
-        return [_parse_scalar(word.strip(" ")) for word in listed[1].split(",")]
-    return _parse_scalar(text)
-
-
-def _parse_scalar(text: str) -> object:
-    if _WORDS.fullmatch(text):
-        if text in _NOT_TEXT:
-            raise _NeedsParser
-        return _BOOLEANS.get(text, text)
-    if quoted := _QUOTED.fullmatch(text):
-        return quoted[1] if quoted[1] is not None else quoted[2]
-    if _DAY.fullmatch(text):
-        return text
-    if _NUMBER.fullmatch(text):
-        return int(text)
-    raise _NeedsParser
-
-
-MAX_CHARS = 1_000_000
-MAX_DEPTH = 60
-MAX_VALUES = 100_000
-
-_OPENING = re.compile(r"\ufeff?---[ \t]*+(?:\r\n?|\n)")
-_CLOSING = re.compile(r"(?:^|(?<=[\r\n]))(?:---|\.\.\.)[ \t]*+(?:\r\n?|\n|\Z)")
-_NESTS = re.compile(r"[\[{?:-]")
 
 
 class _TooMuch(Exception):
@@ -177,6 +115,65 @@ def compose_frontmatter(yaml_text: str) -> yaml.Node | None:
     except (_TooMuch, RecursionError, yaml.YAMLError, ValueError, TypeError, OverflowError):
         return None
     return tree if isinstance(tree, yaml.MappingNode) else None
+
+
+def read_plain(yaml_text: str) -> dict[str, object] | None:
+    """Read simple YAML without a parser; None if this text needs a real one."""
+    values: dict[str, object] = {}
+    key, indent = "", -1
+    try:
+        for line in yaml_text.split("\n"):
+            line = line.rstrip(" ")
+            if not line or line[0] == "#":
+                continue
+            if entry := _ENTRY.fullmatch(line):
+                key = _check_key(entry[1])
+                values[key] = _parse_value(entry[2]) if entry[2] else None
+                indent = -1
+            else:
+                indent = _add_item(values, key, line, indent)
+    except _NeedsParser:
+        return None
+    return values
+
+
+def _check_key(text: str) -> str:
+    if text in _BOOLEANS or text in _NOT_TEXT:
+        raise _NeedsParser
+    return text
+
+
+def _add_item(values: dict[str, object], key: str, line: str, indent: int) -> int:
+    item = _ITEM.fullmatch(line)
+    if item is None or not values or (indent >= 0 and len(item[1]) != indent):
+        raise _NeedsParser
+    items = values[key]
+    if items is None and indent < 0:
+        values[key] = items = []
+    if not isinstance(items, list) or (indent < 0 and items):
+        raise _NeedsParser
+    items.append(_parse_scalar(item[2]))
+    return len(item[1])
+
+
+def _parse_value(text: str) -> object:
+    if listed := _LIST.fullmatch(text):
+        return [_parse_scalar(word.strip(" ")) for word in listed[1].split(",")]
+    return _parse_scalar(text)
+
+
+def _parse_scalar(text: str) -> object:
+    if _WORDS.fullmatch(text):
+        if text in _NOT_TEXT:
+            raise _NeedsParser
+        return _BOOLEANS.get(text, text)
+    if quoted := _QUOTED.fullmatch(text):
+        return quoted[1] if quoted[1] is not None else quoted[2]
+    if _DAY.fullmatch(text):
+        return text
+    if _NUMBER.fullmatch(text):
+        return int(text)
+    raise _NeedsParser
 
 
 def _refuse_bombs(yaml_text: str) -> None:

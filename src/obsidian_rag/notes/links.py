@@ -12,6 +12,25 @@ from obsidian_rag.notes.note import Link, LinkKind
 
 _EXTENSION = ".md"
 K = TypeVar("K", bound=Hashable)
+# Every repeat is possessive or stops at the character that starts the next attempt: linear.
+# Each alternative starts with a literal, which lets the regex engine skip to the next candidate.
+_TOKEN = re.compile(
+    r"""
+      \\.
+    | \[\[([^\[\]]++)\]\]
+    | \[
+    | \]\(\s*+
+        (<[^<>]*+>|[^\s()<>]*+(?:\([^\s()]*+\)[^\s()<>]*+){0,8})
+        (?:\s++(?:"[^"]*+"|'[^']*+'|\([^()]*+\)))?+\s*+\)
+    | \]
+    """,
+    re.VERBOSE,
+)
+_WIKILINK = 1
+_TARGET = 2
+_DEFINITION = re.compile(r" {0,3}\[(?!\^)([^\[\]]++)\]:[ \t]*+(<[^<>]++>|\S++)")
+_EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:|//")
+_PIPE = re.compile(r"\\?\|")
 
 
 def without_extension(path: str) -> str:
@@ -116,27 +135,6 @@ def _tail(bare: str) -> str:
 
 def _ends_with(plain: str, end: str) -> bool:
     return f"/{plain}".endswith(f"/{end}")
-
-
-# Every repeat is possessive or stops at the character that starts the next attempt: linear.
-# Each alternative starts with a literal, which lets the regex engine skip to the next candidate.
-_TOKEN = re.compile(
-    r"""
-      \\.
-    | \[\[([^\[\]]++)\]\]
-    | \[
-    | \]\(\s*+
-        (<[^<>]*+>|[^\s()<>]*+(?:\([^\s()]*+\)[^\s()<>]*+){0,8})
-        (?:\s++(?:"[^"]*+"|'[^']*+'|\([^()]*+\)))?+\s*+\)
-    | \]
-    """,
-    re.VERBOSE,
-)
-_WIKILINK = 1
-_TARGET = 2
-_DEFINITION = re.compile(r" {0,3}\[(?!\^)([^\[\]]++)\]:[ \t]*+(<[^<>]++>|\S++)")
-_EXTERNAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*+:|//")
-_PIPE = re.compile(r"\\?\|")
 
 
 def line_links(line: str, number: int) -> list[Link]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from obsidian_rag.notes.dates import parse_date
 from obsidian_rag.notes.frontmatter import read_frontmatter, split_frontmatter
 from obsidian_rag.notes.html import keep_words
-from obsidian_rag.notes.lines import Body, drop_invisible, markdown_body
+from obsidian_rag.notes.lines import Body, markdown_body
 from obsidian_rag.notes.links import definition_link, file_title, line_links
 from obsidian_rag.notes.note import Heading, Link, Note
 from obsidian_rag.notes.policy import read_policy
 from obsidian_rag.notes.properties import lookup, read_aliases
 from obsidian_rag.notes.tags import inline_tags, property_tags, tag_line, unique_tags
+from obsidian_rag.notes.words import drop_invisible
 
 MAX_HEADING_CHARS = 500
 
@@ -23,6 +24,7 @@ _PLAIN = re.compile(
     rf"[\w.,:;/()'\"?!+&-](?:[\w .,:;/()'\"?!+&-]{{0,{MAX_HEADING_CHARS - 2}}}[^ ])?"
 )
 _EMPHASIS = re.compile(r"\*\*|~~|`")
+_UNDERLINES = frozenset({"==", "--"})
 
 
 def atx(line: str) -> tuple[int, str] | None:
@@ -67,9 +69,6 @@ def plain_text(text: str) -> str:
     if "<" in text:
         text = keep_words(text)
     return " ".join(drop_invisible(text).split())[:MAX_HEADING_CHARS].rstrip()
-
-
-_UNDERLINES = frozenset({"==", "--"})
 
 
 @dataclass(slots=True)

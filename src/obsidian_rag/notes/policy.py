@@ -19,6 +19,25 @@ import yaml
 from obsidian_rag.notes.frontmatter import compose_frontmatter, split_frontmatter
 from obsidian_rag.notes.note import RagPolicy
 
+_NEVER = frozenset({"false", "no", "never", "off", "0"})
+_PRIVATE = frozenset({"private"})
+_INDEX = frozenset({"true", "yes", "on", "1", "index", "public"})
+_KNOWN = _NEVER | _PRIVATE | _INDEX
+# A key may be escaped ("r\x61g"), so a backslash also leads to a full check.
+_MENTIONS_RAG = re.compile(r"(?<![^\W_])rag(?![^\W_])|\\", re.IGNORECASE)
+_UNCLOSED = re.compile(r"\ufeff?---[ \t]*+[\r\n]")
+_UNCLOSED_CHARS = 4000
+_LINE = re.compile(
+    r"^[ \t{,]*+[\"']?rag[\"']?[ \t]*+[:=][ \t]*+(.*(?:\n[ \t]*+-[ \t].*)*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LIST_MARK = re.compile(r"\n[ \t]*+-[ \t]")
+_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*", re.MULTILINE)
+_BETWEEN_WORDS = re.compile(r"[\s,;|/]+")
+_AROUND_WORDS = "\"'[](){}."
+_MAX_VALUES = 1000
+_MAX_QUOTED_CHARS = 40
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -57,27 +76,6 @@ EVERYTHING = Scope()
 def is_inside(path: str, folder: str) -> bool:
     """Whether a path is below a folder; the vault's own folder is empty."""
     return not folder or path.startswith(f"{folder}/")
-
-
-_NEVER = frozenset({"false", "no", "never", "off", "0"})
-_PRIVATE = frozenset({"private"})
-_INDEX = frozenset({"true", "yes", "on", "1", "index", "public"})
-_KNOWN = _NEVER | _PRIVATE | _INDEX
-
-# A key may be escaped ("r\x61g"), so a backslash also leads to a full check.
-_MENTIONS_RAG = re.compile(r"(?<![^\W_])rag(?![^\W_])|\\", re.IGNORECASE)
-_UNCLOSED = re.compile(r"\ufeff?---[ \t]*+[\r\n]")
-_UNCLOSED_CHARS = 4000
-_LINE = re.compile(
-    r"^[ \t{,]*+[\"']?rag[\"']?[ \t]*+[:=][ \t]*+(.*(?:\n[ \t]*+-[ \t].*)*)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_LIST_MARK = re.compile(r"\n[ \t]*+-[ \t]")
-_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*", re.MULTILINE)
-_BETWEEN_WORDS = re.compile(r"[\s,;|/]+")
-_AROUND_WORDS = "\"'[](){}."
-_MAX_VALUES = 1000
-_MAX_QUOTED_CHARS = 40
 
 
 class FoundPolicy(NamedTuple):

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from obsidian_rag.notes.words import LETTERS
+
 MAX_WORDS_CHARS = 2000
 
 _NOT_WORDS = re.compile(
@@ -11,7 +13,6 @@ _NOT_WORDS = re.compile(
     r"|date.*|.*[_ -]date|created.*|updated.*|modified.*|last[_ -]?mod.*|day|time",
     re.IGNORECASE,
 )
-_HAS_LETTER = re.compile(r"[^\W\d_]")
 _MAX_NESTING = 4
 _MAX_VALUES = 100
 _MAX_KEY_CHARS = 100
@@ -65,7 +66,7 @@ def property_words(frontmatter: Mapping[str, object]) -> str:
 
 def _collect_texts(value: object, depth: int) -> Iterator[str]:
     if isinstance(value, str):
-        if _HAS_LETTER.search(value):
+        if LETTERS.search(value):
             yield value
     elif depth < _MAX_NESTING and isinstance(value, (list, dict)):
         for entry in value.values() if isinstance(value, dict) else value:

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from obsidian_rag.notes.lines import MARKS
 from obsidian_rag.notes.note import Chunk
+from obsidian_rag.notes.words import MARKS
 
 HEALTH = "health"
 RELATIONS = "relations"
 
+# A word ends at a combining mark: in doubt a passage is sensitive.
 _WORD = re.compile(r"\w+")
 _DOLLARS = re.compile(r"\$[ \xa0]?\.?\d")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S.*)$", re.MULTILINE)

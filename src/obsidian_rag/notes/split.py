@@ -20,6 +20,16 @@ _WIDE = re.compile(
     "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
     "\U00010000-\U0010ffff]+"
 )
+PARAGRAPH = 2
+SENTENCE = 1
+WORD = 0
+# Words that are not embedded cost no tokens.
+_ANY_COST = 1 << 30
+_LIST_ITEM = re.compile(r"[ >]*+(?:[-*+]|\d{1,9}[.)]) ")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?…])\s+|(?<=[.!?…][\"')\]”’»])\s+|(?<=[。！？｡])(?![。！？｡」』”’）])"
+)
+_ENDS_SENTENCE = (".", "!", "?", "…", "。", "！", "？", ":", '."', ".)")
 
 
 def quarter_tokens(text: str) -> int:
@@ -29,19 +39,6 @@ def quarter_tokens(text: str) -> int:
     strange = "".join(_NON_ASCII.findall(text))
     wide = sum(map(len, _WIDE.findall(strange)))
     return len(text) + len(strange) + 2 * wide
-
-
-PARAGRAPH = 2
-SENTENCE = 1
-WORD = 0
-# Words that are not embedded cost no tokens.
-_ANY_COST = 1 << 30
-
-_LIST_ITEM = re.compile(r"[ >]*+(?:[-*+]|\d{1,9}[.)]) ")
-_SENTENCE_END = re.compile(
-    r"(?<=[.!?…])\s+|(?<=[.!?…][\"')\]”’»])\s+|(?<=[。！？｡])(?![。！？｡」』”’）])"
-)
-_ENDS_SENTENCE = (".", "!", "?", "…", "。", "！", "？", ":", '."', ".)")
 
 
 class Room(NamedTuple):

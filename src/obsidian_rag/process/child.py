@@ -19,6 +19,13 @@ from pathlib import Path
 from typing import IO
 
 _JOIN_TIMEOUT_S = 5.0
+_MAX_LOG_BYTES = 1_000_000
+_REAP_TIMEOUT_S = 5.0
+_MAX_FAILED_STARTS = 2
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 30.0
+_log = logging.getLogger(__name__)
+Message = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +67,6 @@ class Threads:
             one.wake()
         for one in ending:
             one.thread.join(_JOIN_TIMEOUT_S)
-
-
-_MAX_LOG_BYTES = 1_000_000
-_REAP_TIMEOUT_S = 5.0
-_MAX_FAILED_STARTS = 2
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 30.0
-_log = logging.getLogger(__name__)
-Message = dict[str, object]
 
 
 class ChildGone(Exception):

@@ -12,9 +12,9 @@ from obsidian_rag.notes import Note, body_lines
 from obsidian_rag.relations.memory_index import Ints, MemoryIndex
 from obsidian_rag.relations.packed import Kind, exact
 from obsidian_rag.relations.words import LINE_END, NEXT_LINE, Speller, prose
+from obsidian_rag.search import bm25, length_damping
 
 K1 = 1.5
-B = 0.75
 _MAX_NOTES_READ = 64
 _NAME_PRIOR = 3.0
 _MENTION, _COVER, _MENTION_BACK = 0.6, 0.2, 0.2
@@ -124,11 +124,10 @@ class Touched:
 
         If damped, each repetition in the source counts less.
         """
-        asked = self.asked * (K1 + 1) / (self.asked + K1) if is_damped else self.asked
-        lengths = np.maximum(self.loaded.words, 1) / self.loaded.average
-        ground = K1 * (1 - B + B * lengths)
-        counts = self.counts.astype(np.float64)
-        part = counts * (K1 + 1) / (counts + ground[self.slots])
+        asked = bm25(self.asked, K1, K1) if is_damped else self.asked
+        lengths = np.maximum(self.loaded.words, 1)
+        damping = length_damping(lengths, self.loaded.average, K1)
+        part = bm25(self.counts, damping[self.slots], K1)
         return self._sum(exact((asked * self.idf)[self.which] * part, len(self.terms)))
 
     def shared_terms(self) -> Scores:

@@ -5,19 +5,15 @@ from obsidian_rag.search.evaluation import (
     PARTS,
     EvalOptions,
     Evaluated,
-    Golden,
-    Half,
     Outcome,
-    Question,
     Report,
     Weakness,
     evaluate_search,
-    half_of,
-    questions_from,
-    read_golden,
 )
 from obsidian_rag.search.facts import Facts, FoundFact
 from obsidian_rag.search.filters import fits_any, property_names
+from obsidian_rag.search.golden import Golden, Half, Question, half_of, questions_from, read_golden
+from obsidian_rag.search.keywords import bm25, length_damping
 from obsidian_rag.search.passages import note_passages
 from obsidian_rag.search.query import DateRange, parse_property, parse_query
 from obsidian_rag.search.searcher import Meanings, Searcher
@@ -43,10 +39,12 @@ __all__ = [
     "Searcher",
     "Signals",
     "Weakness",
+    "bm25",
     "evaluate_search",
     "fits_any",
     "half_of",
     "has_phrase",
+    "length_damping",
     "matched_terms",
     "note_passages",
     "parse_property",

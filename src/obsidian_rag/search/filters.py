@@ -1,26 +1,50 @@
 """Turn filters into SQL conditions, applied before anything is ranked."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.notes import SAID, first_day, keys_within, last_day, tag_keys
 from obsidian_rag.search.answer import Filters
-from obsidian_rag.search.query import DateRange
+from obsidian_rag.search.query import DateRange, PropertyFilter, Query
 from obsidian_rag.store import ChunkStore, Database, Links, Lookup, Properties, quoted
 
 _MIN_OVERLAP = 0.02
 
 
+def narrowed(filters: Filters, query: Query) -> Filters:
+    """The filters of a request and those written in its question; all must hold."""
+    return replace(
+        filters,
+        tags=(*filters.tags, *((tag,) for tag in query.tags)),
+        paths=(*filters.paths, *query.paths),
+        dates=_intersect(filters.dates, query.dates) if query.dates else filters.dates,
+        properties=(*filters.properties, *query.properties),
+        vaults=(*filters.vaults, *((query.vaults,) if query.vaults else ())),
+    )
+
+
+def _intersect(one: DateRange | None, other: DateRange) -> DateRange:
+    if one is None:
+        return other
+    firsts = [day for day in (one.first, other.first) if day is not None]
+    lasts = [day for day in (one.last, other.last) if day is not None]
+    return DateRange(max(firsts, default=None), min(lasts, default=None))
+
+
 def visible(filters: Filters) -> str | None:
     """SQL condition for the notes the caller may know about; None admits everything."""
     scope = filters.scope
+    without: dict[str, list[str]] = {}
+    for link_id, path in sorted(filters.without):
+        without.setdefault(link_id, []).append(path)
     parts = [
         # `is_private = false` would take three times as long.
         *([] if filters.with_private else ["NOT is_private"]),
         *([] if scope.vaults is None else [one_of("link_id", list(scope.vaults))]),
         *([] if scope.folders is None else [below(scope.folders)]),
-        *(f"NOT {_notes(link_id, paths)}" for link_id, paths in _by_vault(filters.without)),
+        *(f"NOT {_notes(link_id, paths)}" for link_id, paths in without.items()),
     ]
     return " AND ".join(parts) if parts else None
 
@@ -37,8 +61,8 @@ def condition(filters: Filters, database: Database) -> str | None:
         *([below(filters.directories)] if filters.directories else []),
         *(_tags(alternatives) for alternatives in filters.tags),
         *([within(filters.dates)] if filters.dates is not None else []),
-        *_properties(filters, database),
-        *_vaults(filters, database),
+        *(_property(wanted, filters, database) for wanted in filters.properties),
+        *(_vaults(filters, database) if filters.vaults else ()),
         *(f"strpos(lower(source_file), {quoted(part.lower())}) > 0" for part in filters.paths),
     ]
     return " AND ".join(parts) if parts else None
@@ -99,52 +123,41 @@ def _tags(alternatives: tuple[str, ...]) -> str:
     return f"array_has_any(tag_keys, [{', '.join(quoted(key) for key in keys)}])"
 
 
-def _properties(filters: Filters, database: Database) -> Iterable[str]:
+def _property(wanted: PropertyFilter, filters: Filters, database: Database) -> str:
     known = Properties(database)
-    for wanted in filters.properties:
-        notes = known.notes_with(
-            wanted.key,
-            wanted.low,
-            wanted.high,
-            is_open_low=wanted.is_open_low,
-            is_open_high=wanted.is_open_high,
-        )
-        if filters.may_tell is not None:
-            notes = {
-                link_id: [
-                    path
-                    for path, text in known.texts(link_id, paths).items()
-                    if filters.may_tell(text)
-                ]
-                for link_id, paths in notes.items()
-            }
-        tests = (_notes(link_id, paths) for link_id, paths in notes.items())
-        yield f"({' OR '.join(tests)})" if notes else "false"
+    notes = known.notes_with(
+        wanted.key,
+        wanted.low,
+        wanted.high,
+        is_open_low=wanted.is_open_low,
+        is_open_high=wanted.is_open_high,
+    )
+    if filters.may_tell is not None:
+        notes = {
+            link_id: [
+                path for path, text in known.texts(link_id, paths).items() if filters.may_tell(text)
+            ]
+            for link_id, paths in notes.items()
+        }
+    tests = (_notes(link_id, paths) for link_id, paths in notes.items())
+    return f"({' OR '.join(tests)})" if notes else "false"
 
 
 def _notes(link_id: str, paths: list[str]) -> str:
     return f"(link_id = {quoted(link_id)} AND {one_of('source_file', paths)})"
 
 
-def _by_vault(notes: Iterable[tuple[str, str]]) -> Iterable[tuple[str, list[str]]]:
-    found: dict[str, list[str]] = {}
-    for link_id, path in sorted(notes):
-        found.setdefault(link_id, []).append(path)
-    return found.items()
-
-
 def _vaults(filters: Filters, database: Database) -> Iterable[str]:
     """One condition per group of vault names and link ids; all of them must hold."""
-    links = Links(database).all() if filters.vaults else []
+    links = Links(database).all()
     known = [link for link in links if filters.scope.admits_vault(link.link_id)]
     for names in filters.vaults:
         wanted = {name.casefold() for name in names}
         found = [link for link in known if {link.link_id, link.name.casefold()} & wanted]
         if len(found) < len(wanted):
+            asked = " or ".join(f"'{name}'" for name in names)
             listed = ", ".join(f"'{link.name}'" for link in known)
-            raise InvalidArgument(
-                f"No vault is called so: {', '.join(names)}.", f"The vaults are {listed}."
-            )
+            raise InvalidArgument(f"There is no vault called {asked}.", f"The vaults are {listed}.")
         yield one_of("link_id", [link.link_id for link in found])
 
 

@@ -1,14 +1,41 @@
-"""The keywords of a question, the idf of each in the vault, and how many of them a text has."""
+"""The weight of words: their idf in the vault, BM25, and how many of a question's a text has."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from obsidian_rag.search.words import question_words, root
 
 # About a dozen words: what is further apart seldom belongs together.
 _TOGETHER_CHARS = 80
+_K1 = 1.2
+B = 0.75
+_Numbers = NDArray[np.float64] | NDArray[np.integer]
+
+
+def idf(total: int, having: int) -> float:
+    """Inverse document frequency of a word that `having` of `total` passages have."""
+    return math.log(1 + (max(0, total - having) + 0.5) / (having + 0.5))
+
+
+def bm25(counts: _Numbers, damping: _Numbers | float, k1: float = _K1) -> NDArray[np.float64]:
+    """How much each count of a word in a text weighs in Okapi BM25, before its idf.
+
+    The more often a word occurs, the less does another occurrence add. `damping` is that of the
+    texts; any two arrays will do that numpy can combine.
+    """
+    weights: NDArray[np.float64] = counts * (k1 + 1) / (counts + damping)
+    return weights
+
+
+def length_damping(lengths: _Numbers, mean: float, k1: float = _K1) -> NDArray[np.float64]:
+    """The damping of texts for `bm25`: a word counts for less in a text longer than the mean."""
+    damping: NDArray[np.float64] = k1 * (1 - B + B * (lengths / mean))
+    return damping
 
 
 @dataclass(frozen=True)
@@ -60,8 +87,3 @@ class Keywords:
 @lru_cache(maxsize=8192)
 def _name_roots(name: str) -> frozenset[str]:
     return frozenset(map(root, question_words(name)))
-
-
-def idf(total: int, having: int) -> float:
-    """Inverse document frequency of a word that `having` of `total` passages have."""
-    return math.log(1 + (max(0, total - having) + 0.5) / (having + 0.5))

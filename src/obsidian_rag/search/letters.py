@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obsidian_rag.notes import MARKS, WORD
-from obsidian_rag.search.keywords import idf
+from obsidian_rag.search.keywords import bm25, idf, length_damping
 from obsidian_rag.search.words import folded, is_unspaced, root, words_of
 from obsidian_rag.store import Clause, Lookup
 
@@ -28,6 +28,27 @@ _SHORT_CHARS = 5
 _MAX_CORRECTIONS = 3
 _MAX_LENGTH_DIFFERENCE = 3
 _MAX_CORRECTION_ROWS = 20
+_NAME = re.compile(r"(?<=[^\s.!?:] )[^\W\d_a-z]\w*|\w*[a-z][A-Z]\w*|\w+_\w+")
+# Only in English: German capitalises every noun.
+_ENGLISH = re.compile(r"\b(?:the|an?|of|to|for|with|how|do|my|is|in|from|cannot)\b", re.IGNORECASE)
+_GROUP_CHARS = 4
+# In UTF-16; a group with characters beyond the first 65,536 has more.
+_GROUP_BYTES = 2 * _GROUP_CHARS
+_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_PREFIX_CHARS = 3
+_WORD_WEIGHT = 3.0
+# More groups add little, and each costs a pass over every candidate.
+_MAX_GROUPS = 160
+_ASCII = bytes(
+    byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)
+).ljust(256)
+_BEYOND_ASCII = _ASCII[:128] + bytes(range(128, 256))
+_OTHER_SIGNS = re.compile(rf"[^\x00-\x7f\w{MARKS}]")
+# Arabic attaches its article and some prepositions to the front of the word.
+_ARABIC = re.compile("[\u0600-\u06ff]")
+_ARABIC_PREFIX = "[^ ]{0,4}"
+Counts = Mapping[int, Sequence[int]]
+Places = Sequence[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +130,6 @@ def _collapse_repeats(word: str) -> str:
     return re.sub(r"(.)\1+", r"\1", word)
 
 
-_NAME = re.compile(r"(?<=[^\s.!?:] )[^\W\d_a-z]\w*|\w*[a-z][A-Z]\w*|\w+_\w+")
-# Only in English: German capitalises every noun.
-_ENGLISH = re.compile(r"\b(?:the|an?|of|to|for|with|how|do|my|is|in|from|cannot)\b", re.IGNORECASE)
-
-
 def has_unknown_name(text: str, having: Mapping[str, int]) -> bool:
     """Whether a question contains a name that no passage has."""
     if not _ENGLISH.search(text):
@@ -136,29 +152,6 @@ def edits(one: str, other: str, most: int) -> int:
         if min(row) > most:
             return most + 1
     return row[-1]
-
-
-_K1 = 1.2
-_B = 0.75
-_GROUP_CHARS = 4
-# In UTF-16; a group with characters beyond the first 65,536 has more.
-_GROUP_BYTES = 2 * _GROUP_CHARS
-_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_PREFIX_CHARS = 3
-_WORD_WEIGHT = 3.0
-# More groups add little, and each costs a pass over every candidate.
-_MAX_GROUPS = 160
-_ASCII = bytes(
-    byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)
-).ljust(256)
-_BEYOND_ASCII = _ASCII[:128] + bytes(range(128, 256))
-_OTHER_SIGNS = re.compile(rf"[^\x00-\x7f\w{MARKS}]")
-# Arabic attaches its article and some prepositions to the front of the word.
-_ARABIC = re.compile("[\u0600-\u06ff]")
-_ARABIC_PREFIX = "[^ ]{0,4}"
-
-Counts = Mapping[int, Sequence[int]]
-Places = Sequence[tuple[int, str]]
 
 
 def spaced(plain: str) -> str:
@@ -247,8 +240,7 @@ def letter_scores(
     weights = np.array([idf(len(texts), int(having)) for having in np.sum(found > 0, axis=0)])
     weights[len(groups) :] *= _WORD_WEIGHT
     lengths = np.array([[len(text)] for text in texts.values()])
-    damping = _K1 * (1 - _B + _B * lengths / np.mean(lengths))
-    scores = (found * (_K1 + 1) / (found + damping)) @ weights
+    scores = bm25(found, length_damping(lengths, float(np.mean(lengths)))) @ weights
     return dict(zip(texts, scores.tolist(), strict=True))
 
 

@@ -33,6 +33,11 @@ class Ranked:
     score: float
     shares: Mapping[str, float]
 
+    @property
+    def note(self) -> tuple[str, str]:
+        """Its note, by vault and path."""
+        return self.row.link_id, self.row.source_file
+
 
 @dataclass(slots=True)
 class _Passage:
@@ -89,13 +94,13 @@ def passages(
 
     The first `ahead` of them come before the others, even if they are all of one note.
     """
-    chosen = _choose(ranked[:ahead], limit, one_each=one_each, by_section=by_section)
-    rest, left = ranked[ahead:], limit - len(chosen)
+    first: list[_Passage] = []
     if ahead:
-        shown = {_note(passage.best) for passage in chosen}
-        rest = [item for item in rest if _note(item) not in shown]
-    chosen += _choose(rest, left, one_each=one_each, by_section=by_section)
-    return [_hit(_fit_members(passage), words) for passage in chosen]
+        first = _choose(ranked[:ahead], limit, one_each=one_each, by_section=by_section)
+        shown = {passage.best.note for passage in first}
+        ranked = [item for item in ranked[ahead:] if item.note not in shown]
+    others = _choose(ranked, limit - len(first), one_each=one_each, by_section=by_section)
+    return [_hit(passage.best, _fit_members(passage), words) for passage in (*first, *others)]
 
 
 def _choose(
@@ -105,15 +110,17 @@ def _choose(
     chosen: list[_Passage] = []
     spare: list[_Passage] = []
     by_note: dict[tuple[str, str], list[_Passage]] = {}
-    found: dict[tuple[str, str], dict[int, Ranked]] = {}
+    # The chunks of each note that are not in a passage yet.
+    unused: dict[tuple[str, str], dict[int, Ranked]] = {}
     shown: dict[str, tuple[str, str]] = {}
     # Copies stay when notes are listed, and when sections are checked separately.
     has_copies = one_each or by_section
-    for item in ranked:
-        found.setdefault(_note(item), {}).setdefault(item.row.chunk_index, item)
-    for item in ranked:
-        free = found[_note(item)]
-        mine = by_note.setdefault(_note(item), [])
+    placed = [(item.note, item) for item in ranked]
+    for note, item in placed:
+        unused.setdefault(note, {}).setdefault(item.row.chunk_index, item)
+    for note, item in placed:
+        free = unused[note]
+        mine = by_note.setdefault(note, [])
         ways = ((one, one.way_to(item.row, free, by_section=by_section)) for one in mine)
         reached = next(((one, way) for one, way in ways if way is not None), None)
         if reached is not None:
@@ -123,7 +130,7 @@ def _choose(
                 del free[one.row.chunk_index]
         elif len(chosen) == limit:
             continue
-        elif len(mine) < most and (has_copies or _claim_text(item, shown)):
+        elif len(mine) < most and (has_copies or shown.setdefault(_body(item), note) == note):
             mine.append(_Passage(item, [item]))
             chosen.append(mine[-1])
             free.pop(item.row.chunk_index, None)
@@ -136,14 +143,34 @@ def _choose(
     return chosen
 
 
-def _hit(passage: _Passage, words: tuple[str, ...]) -> Hit:
-    row = passage.best.row
-    rows = [item.row for item in passage.members]
+def _body(item: Ranked) -> str:
+    """Its text without headings and white space, to recognise copies."""
+    text = item.row.shown()
+    body = "\n".join(line for line in text.split("\n") if not line.startswith("#")) or text
+    return " ".join(body.split())
+
+
+def _fit_members(passage: _Passage) -> list[FoundRow]:
+    """The members that fit into one hit, best first until it is full; in order of position."""
+    kept = [passage.best.row]
+    first = last = passage.best.row.chunk_index
+    size = passage.best.row.shown_chars
+    for row in (item.row for item in passage.members):
+        longer = size + row.shown_chars + _GAP_CHARS
+        if row.chunk_index in (first - 1, last + 1) and longer <= MAX_CHARS:
+            kept.append(row)
+            size = longer
+            first, last = min(first, row.chunk_index), max(last, row.chunk_index)
+    return sorted(kept, key=lambda row: row.chunk_index)
+
+
+def _hit(best: Ranked, rows: Sequence[FoundRow], words: tuple[str, ...]) -> Hit:
+    row = best.row
     text = _merge_texts([part.shown() for part in rows])
     searched = (row.names, *(one for part in rows for one in (part.chunk_text, part.words_only)))
     return Hit(
         text=text if len(text) <= MAX_CHARS else centred(text, words),
-        score=round(passage.best.score, 4),
+        score=round(best.score, 4),
         source_file=row.source_file,
         title=row.title,
         section=row.section,
@@ -156,7 +183,7 @@ def _hit(passage: _Passage, words: tuple[str, ...]) -> Hit:
         link_id=row.link_id,
         is_private=row.is_private,
         why=Why(
-            signals={name: round(share, 4) for name, share in passage.best.shares.items()},
+            signals={name: round(share, 4) for name, share in best.shares.items()},
             terms=matched(words, folded("\n".join(searched))),
         ),
     )
@@ -172,34 +199,6 @@ def _merge_texts(texts: Sequence[str]) -> str:
         else:
             whole += ("\n\n" if whole else "") + text
     return whole
-
-
-def _fit_members(passage: _Passage) -> _Passage:
-    """Keep the members that fit into one hit, best first, then sort them by position."""
-    kept = [passage.best]
-    size = passage.best.row.shown_chars
-    for item in passage.members:
-        first = min(part.row.chunk_index for part in kept)
-        last = max(part.row.chunk_index for part in kept)
-        longer = size + item.row.shown_chars + _GAP_CHARS
-        if item.row.chunk_index in (first - 1, last + 1) and longer <= MAX_CHARS:
-            kept.append(item)
-            size = longer
-    return _Passage(passage.best, sorted(kept, key=lambda item: item.row.chunk_index))
-
-
-def _claim_text(item: Ranked, shown: dict[str, tuple[str, str]]) -> bool:
-    """Record the item's text as shown by its note; False if another note has shown it already.
-
-    Texts are compared without headings and white space.
-    """
-    text = item.row.shown()
-    body = "\n".join(line for line in text.split("\n") if not line.startswith("#")) or text
-    return shown.setdefault(" ".join(body.split()), _note(item)) == _note(item)
-
-
-def _note(item: Ranked) -> tuple[str, str]:
-    return item.row.link_id, item.row.source_file
 
 
 def centred(text: str, words: tuple[str, ...], size: int = MAX_CHARS) -> str:

@@ -102,7 +102,7 @@ def parse_query(question: str) -> Query:
     tokens = list(_TOKEN.finditer(question))
     for at, token in enumerate(tokens):
         phrase, word = token["phrase"], token["word"]
-        if at and _is_not(tokens, at - 1):
+        if at and tokens[at - 1][0] == "NOT" and _excludes_next(tokens, at - 1):
             words.pop()  # the NOT itself
             excluded.append((phrase or word or "").strip("-"))
         elif token["minus"] and _excludes(token, is_command=is_command):
@@ -130,7 +130,7 @@ def parse_query(question: str) -> Query:
         tags=values["tag"],
         paths=values["path"],
         vaults=values["vault"],
-        dates=_dates(values["after"], values["before"]),
+        dates=_dates(values["after"], values["before"]) if filters else None,
         properties=tuple(parse_property(value) for value in values["prop"]),
         is_command=is_command,
     )
@@ -151,10 +151,8 @@ def _excludes(token: re.Match[str], *, is_command: bool) -> bool:
     return not is_command and not token["word"][0].isdigit()
 
 
-def _is_not(tokens: list[re.Match[str]], at: int) -> bool:
+def _excludes_next(tokens: list[re.Match[str]], at: int) -> bool:
     """Whether this NOT excludes what follows, rather than being part of `IS NOT NULL`."""
-    if tokens[at]["word"] != "NOT" or tokens[at]["minus"]:
-        return False
     around = [tokens[at + 1][0]] + ([tokens[at - 1][0]] if at else [])
     return not all(word.isupper() for word in around)
 

@@ -19,10 +19,13 @@ the other half, and what each signal contributes.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from obsidian_rag.search.keywords import Keywords
+import numpy as np
+
+from obsidian_rag.notes import file_title
+from obsidian_rag.search.keywords import Keywords, bm25, idf, length_damping
 from obsidian_rag.search.letters import (
     Places,
     letter_scores,
@@ -30,11 +33,9 @@ from obsidian_rag.search.letters import (
     spaced,
     word_counts,
 )
-from obsidian_rag.search.words import folded, root
+from obsidian_rag.search.words import folded, root, stem
 from obsidian_rag.store import FoundRow
 
-_K1 = 1.2
-_B = 0.75
 _LETTERS_WEIGHT = 0.5
 # Letters count more in languages whose word forms we do not know.
 _LETTERS_WEIGHT_UNKNOWN_FORMS = 0.7
@@ -42,6 +43,7 @@ _TITLE_WEIGHT = 0.6
 _DATE_WEIGHT = 0.6
 # The column of each word signal, and its weight among them.
 COLUMNS = {"text": ("chunk_text", 1.0), "heading": ("names", 1.0), "code": ("words_only", 0.7)}
+_DASHES = str.maketrans("_-", "  ")
 # Coverage of the question: the best among this many top passages by words.
 _COVERAGE_PASSAGES = 5
 # Confidence is the best among this many top passages.
@@ -49,6 +51,9 @@ _CONFIDENCE_PASSAGES = 3
 WEAK = 0.5
 _CONFIDENCE_STEEPNESS = 10
 _UNKNOWN_NAME_PENALTY = 0.25
+_STATIC_WEIGHT_BESIDE_MEANING = 0.1
+# How much of a passage's meaning score is that of its whole note.
+_NOTE_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +86,6 @@ class Balance:
 
 NO_VECTORS = Balance(0.0, 0.0, 0.15)
 MEANING = Balance(0.4, 0.5, 0.42)
-_STATIC_WEIGHT_BESIDE_MEANING = 0.1
-# How much of a passage's meaning score is that of its whole note.
-_NOTE_SHARE = 0.3
 _BALANCES = {"builtin": Balance(0.2, 0.4, 0.36), "hash": Balance(0.0, 0.05, 0.25)}
 
 
@@ -140,12 +142,40 @@ class Case:
         return self.is_english and all(map(str.isascii, self.words))
 
 
+def score_words(
+    words: tuple[str, ...],
+    found: Found,
+    rows: Mapping[int, FoundRow],
+    counts: tuple[int, Mapping[str, int]],
+) -> dict[str, dict[int, float]]:
+    """BM25 with the idf among visible passages; the store's own scores count deleted ones too."""
+    total, having = counts
+    idf_by_stem = {stem(word): idf(total, having[word]) for word in words}
+    weights = np.array(list(idf_by_stem.values()))
+    scores: dict[str, dict[int, float]] = {}
+    for name in found.words if rows else ():
+        texts = [folded(getattr(row, COLUMNS[name][0])) for row in rows.values()]
+        lengths = np.array([[len(text)] for text in texts])
+        occurrences = np.array([[text.count(one) for one in idf_by_stem] for text in texts])
+        damping = length_damping(lengths, float(np.mean(lengths)) or 1.0)
+        sums = bm25(occurrences, damping) @ weights
+        scores[name] = dict(zip(rows, sums.tolist(), strict=True))
+    return scores
+
+
 def rank(case: Case, rows: Mapping[int, FoundRow], found: Found) -> Ranking:
     """Order the candidates by the sum of their signals."""
-    texts = {number: spaced(folded(_all_text(row))) for number, row in rows.items()}
+    texts = {
+        number: spaced(folded("\n".join((row.names, row.chunk_text, row.words_only))))
+        for number, row in rows.items()
+    }
     places = root_places(case.words, texts)
     counts = word_counts(case.words, texts, places)
-    coverage = {number: _share(case, found) for number, found in counts.items()}
+    roots = [root(word) for word in case.words]
+    coverage = {
+        number: case.keywords.share({one for one, count in zip(roots, own, strict=True) if count})
+        for number, own in counts.items()
+    }
     letters = {} if case.is_vectors_only else letter_scores(case.words, texts, counts)
     # In other languages a word that seems missing may be there in a form we do not know.
     kept = {number: (1 + share) / 2 for number, share in coverage.items()}
@@ -198,7 +228,10 @@ def _weigh_signals(
     rest = 1 - (vector + beside if static or meaning else 0.0)
     by_letters = _LETTERS_WEIGHT if case.knows_forms else _LETTERS_WEIGHT_UNKNOWN_FORMS
     # Passages of one note share its title: compare each set of names once.
-    called = {number: (row.title, _file_name(row), *row.aliases) for number, row in rows.items()}
+    called = {
+        number: (row.title, file_title(row.source_file).translate(_DASHES), *row.aliases)
+        for number, row in rows.items()
+    }
     nearness = {names: max(map(case.keywords.likeness, names)) for names in set(called.values())}
     titles = {number: nearness[names] for number, names in called.items()}
     signals: dict[str, tuple[float, Mapping[int, float]]] = {
@@ -290,20 +323,6 @@ def normalised(scores: Mapping[int, float]) -> dict[int, float]:
     return {number: (score - low) / (high - low) for number, score in scores.items()}
 
 
-def _file_name(row: FoundRow) -> str:
-    name = row.source_file.rpartition("/")[2].rpartition(".")[0]
-    return name.replace("_", " ").replace("-", " ")
-
-
-def _all_text(row: FoundRow) -> str:
-    return "\n".join((row.names, row.chunk_text, row.words_only))
-
-
-def _share(case: Case, counts: Sequence[int]) -> float:
-    there = {root(word) for word, count in zip(case.words, counts, strict=True) if count}
-    return case.keywords.share(there)
-
-
 def _measure_proximity(
     case: Case, rows: Mapping[int, FoundRow], places: Mapping[int, Places], found: Found
 ) -> dict[int, float]:
@@ -314,16 +333,3 @@ def _measure_proximity(
         named = {one for at, one in places[number] if at < end}
         kept[number] = case.keywords.share_together(named, places[number])
     return kept
-
-
-def bm25(idf: Mapping[str, float], texts: Mapping[int, str]) -> dict[int, float]:
-    """BM25 of word roots, given with their idf, over folded texts."""
-    mean = sum(map(len, texts.values())) / (len(texts) or 1) or 1.0
-    scores = {}
-    for number, text in texts.items():
-        damping = _K1 * (1 - _B + _B * len(text) / mean)
-        counts = ((text.count(root), weight) for root, weight in idf.items())
-        scores[number] = sum(
-            weight * count * (_K1 + 1) / (count + damping) for count, weight in counts if count
-        )
-    return scores

@@ -5,17 +5,23 @@ letters too, ranked, and cut into hits.
 """
 
 import datetime
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from obsidian_rag.search.answer import Answer, Filters, Request, Signals, Suggestion
-from obsidian_rag.search.filler import is_english
-from obsidian_rag.search.filters import closeness, condition, saying, undated, visible, within
-from obsidian_rag.search.keywords import Keywords, idf
+from obsidian_rag.search.answer import Answer, Request, Signals, Suggestion
+from obsidian_rag.search.filters import (
+    closeness,
+    condition,
+    narrowed,
+    saying,
+    undated,
+    visible,
+    within,
+)
+from obsidian_rag.search.keywords import Keywords
 from obsidian_rag.search.letters import corrected, has_unknown_name
 from obsidian_rag.search.passages import Ranked, passages
 from obsidian_rag.search.query import DateRange, Query, parse_query
@@ -28,18 +34,18 @@ from obsidian_rag.search.rank import (
     Case,
     Found,
     balance_of,
-    bm25,
     normalised,
     rank,
+    score_words,
 )
 from obsidian_rag.search.when import Span, find_span, without
 from obsidian_rag.search.words import (
+    Wording,
     folded,
     has_keywords,
     has_phrase,
     question_words,
     root,
-    stem,
     word_query,
     words_of,
 )
@@ -57,6 +63,18 @@ _MAX_NOTE_PASSAGES = 5000
 
 Vectoriser = Callable[[str], "NDArray[np.float32] | None"]
 _Note = tuple[str, str]
+_MIN_CANDIDATES = 200
+_MAX_FETCHED = 130
+_MAX_CANDIDATES = 20_000
+_CANDIDATES_PER_HIT = 6
+# A word in more passages than this carries almost no information.
+_MAX_COUNTED_PASSAGES = 2000
+# How many rows are compared one by one when a filter removes most of the nearest.
+_MAX_ADMITTED = 20_000
+_NEAREST = 100
+_COUNTS_AS_ALL = 0.95
+# The closeness in time of a passage that only mentions the date asked for.
+_MENTION_CLOSENESS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,43 +105,25 @@ class Meanings:
         return near
 
 
-_MIN_CANDIDATES = 200
-_MAX_FETCHED = 130
-_MAX_CANDIDATES = 20_000
-_CANDIDATES_PER_HIT = 6
-# A word in more passages than this carries almost no information.
-_MAX_COUNTED_PASSAGES = 2000
-# How many rows are compared one by one when a filter removes most of the nearest.
-_MAX_ADMITTED = 20_000
-_NEAREST = 100
-_COUNTS_AS_ALL = 0.95
-# The closeness in time of a passage that only mentions the date asked for.
-_MENTION_CLOSENESS = 0.5
-_LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
-_LETTER = re.compile(r"[^\W\d_]")
-
-
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question and its conditions; `where` admits the rows that may answer it.
+    """A question as the store is asked: its words and its conditions.
 
-    `visible` admits the rows that the caller may know of at all; None admits all. Word counts use
-    only those, so that scores reveal nothing about the others.
+    `where` admits the rows that may answer it, `visible` those that the caller may know of at all;
+    None admits all. Word counts use only visible rows, so that scores reveal nothing about others.
     """
 
     lookup: Lookup
     request: Request
     query: Query
+    wording: Wording
+    # How many candidates a lookup finds.
+    limit: int
     where: str | None
     visible: str | None = None
     span: Span | None = None
     least_close: float = 0.0
     corrected: str | None = None
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The keywords."""
-        return question_words(self.query.text) if self.query.text else ()
 
     def uses(self, signal: str) -> bool:
         """Whether the request lets a signal count."""
@@ -156,39 +156,45 @@ class Searcher:
             ObsidianRagError: the question could not be embedded.
         """
         query = parse_query(request.question)
-        filters = _merge_filters(request.filters, query)
+        filters = narrowed(request.filters, query)
         lookup = Lookup(self._chunks)
         filters = replace(filters, with_private=filters.with_private or not lookup.has_private())
-        fixed = condition(filters, self._database)
-        span = self._find_span(request, query, filters)
-        asked = _Asked(lookup, request, query, fixed, visible(filters))
+        may_have_span = request.use_dates and filters.dates is None
+        today = request.today or datetime.date.today()
+        span = find_span(query.text, today) if may_have_span else None
+        asked = _Asked(
+            lookup,
+            request,
+            query,
+            Wording.of(query.text),
+            max(_MIN_CANDIDATES, request.limit * _CANDIDATES_PER_HIT),
+            condition(filters, self._database),
+            visible(filters),
+        )
         # Start comparing vectors while words are counted. Not with a remote service: both the
         # misspelt and the corrected question would be sent there.
         if span is None and self._provider == "builtin":
-            self._begin_by_vector(asked, _most_candidates(request))
-        asked = _correct_spelling(asked, span)
-        if span is None and asked.query is not query:  # a typo may have hidden it
-            span = self._find_span(request, asked.query, filters)
+            self._begin_by_vector(asked)
+        original, asked = asked, _correct_spelling(asked, span)
+        # A typo may have hidden the date.
+        if span is None and may_have_span and asked is not original:
+            span = find_span(asked.wording.text, today)
         if span is not None and asked.uses("date"):
             answer = self._search_span(asked, span)
             if answer is not None:
                 return answer
-        suggestion = _suggestion(span, is_applied=False) if span else None
-        return self._answer(asked, suggestion)
-
-    def _find_span(self, request: Request, query: Query, filters: Filters) -> Span | None:
-        if not request.use_dates or filters.dates is not None:
-            return None
-        return find_span(query.text, request.today or datetime.date.today())
+        ranked, confidence = self._rank(asked)
+        suggestion = _suggest(span, is_applied=False) if span else None
+        return _answer(asked, ranked, confidence, suggestion)
 
     def _search_span(self, asked: _Asked, span: Span) -> Answer | None:
         """Passages of the time asked for, then those that mention it, then undated ones.
 
         None if there are none of that time.
         """
-        text = without(asked.query.text, span)
-        timeless = replace(asked.query, text=text if has_keywords(text) else "")
-        inside = replace(asked, query=timeless, span=span)
+        text = without(asked.wording.text, span)
+        timeless = Wording.of(text if has_keywords(text) else "")
+        inside = replace(asked, wording=timeless, span=span)
         dates = _range(span)
         best: list[Ranked] = []
         confidence, ahead = 0.0, 0
@@ -197,57 +203,47 @@ class Searcher:
             (replace(inside, least_close=_MENTION_CLOSENESS), saying(dates)),
             (asked, undated()),
         ):
-            if (
-                len({(item.row.link_id, item.row.source_file) for item in best})
-                >= asked.request.limit
-            ):
+            if len({item.note for item in best}) >= asked.request.limit:
                 break
             if here is asked and not best:
                 return None
-            found, sure = self._rank(replace(here, where=_and(asked.where, where)))
+            conditions = " AND ".join(filter(None, (asked.where, where)))
+            found, sure = self._rank(replace(here, where=conditions))
             if here is inside:
                 found = [item for item in found if closeness(item.row.dates, dates)]
                 # A question about a single day gets everything from it.
                 ahead = len(found) if span.first == span.last else 0
             best += _scale_below(best, found)
             confidence = max(confidence, sure if found and here is not asked else 0.0)
-        return _answer(inside, best, confidence, _suggestion(span, is_applied=True), ahead)
-
-    def _answer(self, asked: _Asked, suggestion: Suggestion | None) -> Answer:
-        ranked, confidence = self._rank(asked)
-        return _answer(asked, ranked, confidence, suggestion)
+        return _answer(inside, best, confidence, _suggest(span, is_applied=True), ahead)
 
     def _rank(self, asked: _Asked) -> tuple[list[Ranked], float]:
         """Admitted candidates, best first, and the confidence in the first ones."""
-        query = asked.query
-        limit = _most_candidates(asked.request)
-        words = asked.words
+        wording, words = asked.wording, asked.wording.keywords
         total, having = asked.lookup.counts(words, _MAX_COUNTED_PASSAGES, asked.visible)
-        found, rows = self._find_candidates(asked, limit)
+        found, rows = self._find_candidates(asked)
         # Exclusions apply after the lookup: if they leave nothing, look further down.
-        while (
-            not rows and query.excluded and _is_cut_short(found, limit) and limit <= _MAX_CANDIDATES
-        ):
-            limit *= 8
-            found, rows = self._find_candidates(asked, limit)
-        keywords = Keywords.of(words, total, having)
+        while not rows and asked.query.excluded and asked.limit <= _MAX_CANDIDATES:
+            if all(len(matches) < asked.limit for matches in found.words.values()):
+                break
+            asked = replace(asked, limit=8 * asked.limit)
+            found, rows = self._find_candidates(asked)
         share = self._meaning_share(total)
-        found.words = _score_words(words, found, rows, (total, having))
+        found.words = score_words(words, found, rows, (total, having))
         case = Case(
-            keywords,
+            Keywords.of(words, total, having),
             words,
             self._choose_balance(asked, found, share),
             asked.request.leave_out,
             is_vectors_only=asked.request.signals is Signals.VECTORS,
-            has_unknown_name=has_unknown_name(query.text, having),
-            is_wordless=bool(query.text) and not words_of(folded(query.text)),
+            has_unknown_name=has_unknown_name(wording.text, having),
+            is_wordless=bool(wording.text) and not wording.words,
             meaning_share=share,
-            is_english=is_english(words_of(folded(query.text))),
+            is_english=wording.is_english,
         )
         ranking = rank(case, rows, found)
-        return [Ranked(rows[n], score, shares) for n, score, shares in ranking.rows], (
-            ranking.confidence
-        )
+        ranked = [Ranked(rows[number], score, shares) for number, score, shares in ranking.rows]
+        return ranked, ranking.confidence
 
     def _meaning_share(self, total: int) -> float:
         """The share of passages with a meaning vector; 1 if nearly all have one."""
@@ -260,23 +256,18 @@ class Searcher:
         if asked.request.signals is Signals.WORDS or not (found.static or found.meaning):
             return NO_VECTORS
         balance = balance_of(self._provider)
-        if found.meaning:
+        is_multilingual = self._provider not in ("builtin", "hash")
+        if found.meaning and self._meanings is not None:
             balance = MEANING.between(balance, share)
-        knows_all = self._is_multilingual(has_meaning=bool(found.meaning))
-        is_read = knows_all or is_english(words_of(folded(asked.query.text)))
+            is_multilingual = self._meanings.is_multilingual
+        is_read = is_multilingual or asked.wording.is_english
         # Commands and messages are searched literally.
         return balance.lessened() if asked.query.is_command or not is_read else balance
 
-    def _is_multilingual(self, *, has_meaning: bool) -> bool:
-        """Whether the vectors in use cover more than English."""
-        if has_meaning and self._meanings is not None:
-            return self._meanings.is_multilingual
-        return self._provider not in ("builtin", "hash")
-
-    def _find_candidates(self, asked: _Asked, limit: int) -> tuple[Found, dict[int, FoundRow]]:
+    def _find_candidates(self, asked: _Asked) -> tuple[Found, dict[int, FoundRow]]:
         """What the signals found, and the rows worth ranking."""
-        found, vector = self._look_up(asked, limit)
-        most = _MAX_FETCHED if limit == _MIN_CANDIDATES else limit
+        found, vector = self._look_up(asked)
+        most = _MAX_FETCHED if asked.limit == _MIN_CANDIDATES else asked.limit
         promising = _choose_promising(found, most)
         rows = asked.lookup.rows(promising, with_words_only=True)
         rows = {number: row for number, row in rows.items() if _may_answer(row, asked)}
@@ -301,15 +292,15 @@ class Searcher:
             }
         return found, rows
 
-    def _look_up(self, asked: _Asked, limit: int) -> "tuple[Found, NDArray[np.float32] | None]":
-        lookup, text = asked.lookup, asked.query.text
-        if not text:
+    def _look_up(self, asked: _Asked) -> "tuple[Found, NDArray[np.float32] | None]":
+        lookup, limit = asked.lookup, asked.limit
+        if not asked.wording.text:
             return Found(words={"text": lookup.admitted(asked.where, limit)}), None
         clauses = _clauses(asked)
         # The store works in its own threads while the meaning vectors are compared here.
         by_words = lookup.begin_by_words([clause for _, clause in clauses], asked.where, limit)
-        by_vector = self._begin_by_vector(asked, limit)
-        vector, near = self._find_nearest(asked, text)
+        by_vector = self._begin_by_vector(asked)
+        vector, near = self._find_nearest(asked)
         numbers = lookup.numbers(list(near), asked.where)
         if vector is not None and asked.where and len(numbers) < _NEAREST // 2:
             near = self._find_nearest_admitted(asked, vector)
@@ -321,34 +312,34 @@ class Searcher:
         static = {} if by_vector is None else by_vector.result()
         return Found(words, static, meaning), vector if meaning else None
 
-    def _begin_by_vector(self, asked: _Asked, limit: int) -> "Future[dict[int, float]] | None":
+    def _begin_by_vector(self, asked: _Asked) -> "Future[dict[int, float]] | None":
         """Start looking up the rows nearest to the question by static vectors."""
-        text = asked.query.text
+        wording = asked.wording
         if (
-            not text
+            not wording.text
             or self._vectorise is None
             or asked.request.signals is Signals.WORDS
             or not asked.uses("static")
             # Its vocabulary is English; other scripts are tokenized as single bytes.
-            or (self._provider == "builtin" and not _is_latin(text))
+            or (self._provider == "builtin" and not wording.is_latin)
         ):
             return None
-        vector = self._vectorise(text)
-        return None if vector is None else asked.lookup.begin_by_vector(vector, asked.where, limit)
+        vector = self._vectorise(wording.text)
+        if vector is None:
+            return None
+        return asked.lookup.begin_by_vector(vector, asked.where, asked.limit)
 
-    def _find_nearest(
-        self, asked: _Asked, text: str
-    ) -> "tuple[NDArray[np.float32] | None, dict[str, float]]":
+    def _find_nearest(self, asked: _Asked) -> "tuple[NDArray[np.float32] | None, dict[str, float]]":
         """The question's meaning vector, and the nearest chunks with their similarity."""
         meanings = self._meanings
         if (
             meanings is None
             or asked.request.signals is Signals.WORDS
             or not asked.uses("meaning")
-            or not (meanings.is_multilingual or _is_latin(text))
+            or not (meanings.is_multilingual or asked.wording.is_latin)
         ):
             return None, {}
-        vector = meanings.vectorise(text)
+        vector = meanings.vectorise(asked.wording.text)
         if vector is None:
             return None, {}
         # The filter will reject some of them.
@@ -370,38 +361,23 @@ def _correct_spelling(asked: _Asked, span: Span | None) -> _Asked:
 
     Words that name a time are kept: a question about Christmas is fine in a vault without the word.
     """
-    text = asked.query.text
+    text = asked.wording.text
     # If sections may be withheld, a correction could reveal a word from one of them.
     if asked.query.is_command or not text or asked.request.by_section:
         return asked
     times = frozenset(question_words(span.phrase)) if span else frozenset[str]()
-    _, having = asked.lookup.counts(asked.words, _MAX_COUNTED_PASSAGES, asked.visible)
+    _, having = asked.lookup.counts(asked.wording.keywords, _MAX_COUNTED_PASSAGES, asked.visible)
     unknown = {word: count for word, count in having.items() if word not in times}
     right = corrected(asked.lookup, text, unknown, asked.where, asked.request.filters.admits)
     if right is None:
         return asked
-    query = replace(asked.query, text=right.text)
-    return replace(asked, query=query, corrected=right.text if right.is_slip else None)
-
-
-def _most_candidates(request: Request) -> int:
-    return max(_MIN_CANDIDATES, request.limit * _CANDIDATES_PER_HIT)
-
-
-def _is_latin(text: str) -> bool:
-    """Whether most of its letters are Latin."""
-    letters = len(_LETTER.findall(text))
-    return letters == 0 or 2 * len(_LATIN.findall(text)) > letters
-
-
-def _is_cut_short(found: Found, limit: int) -> bool:
-    """Whether there may be more rows than were looked up."""
-    return any(len(rows) >= limit for rows in found.words.values())
+    shown = right.text if right.is_slip else None
+    return replace(asked, wording=Wording.of(right.text), corrected=shown)
 
 
 def _clauses(asked: _Asked) -> list[tuple[str, Clause]]:
     """The word lookups, each with its signal; phrases belong to the text signal."""
-    words = word_query(asked.query.text, is_command=asked.query.is_command)
+    words = word_query(asked.wording.text, is_command=asked.query.is_command)
     if asked.request.signals is Signals.VECTORS or not words:
         return []
     clauses = [(name, Clause(words, column)) for name, (column, _) in COLUMNS.items()]
@@ -421,7 +397,7 @@ def _answer(
     written = {root(word): word for word in question_words(request.question)}
     hits = passages(
         ranked,
-        tuple(written.get(root(word), word) for word in asked.words),
+        tuple(written.get(root(word), word) for word in asked.wording.keywords),
         request.limit,
         one_each=request.group_by_note,
         by_section=request.by_section,
@@ -468,35 +444,11 @@ def _scale_below(first: list[Ranked], others: list[Ranked]) -> list[Ranked]:
     ]
 
 
-def _and(*conditions: str | None) -> str:
-    return " AND ".join(filter(None, conditions))
-
-
 def _range(span: Span) -> DateRange:
     return DateRange(span.first.isoformat(), span.last.isoformat())
 
 
-def _merge_filters(filters: Filters, query: Query) -> Filters:
-    """The filters of the request and those in the question; all must hold."""
-    return replace(
-        filters,
-        tags=(*filters.tags, *((tag,) for tag in query.tags)),
-        paths=(*filters.paths, *query.paths),
-        dates=_intersect(filters.dates, query.dates),
-        properties=(*filters.properties, *query.properties),
-        vaults=(*filters.vaults, *((query.vaults,) if query.vaults else ())),
-    )
-
-
-def _intersect(one: DateRange | None, other: DateRange | None) -> DateRange | None:
-    if one is None or other is None:
-        return one or other
-    firsts = [day for day in (one.first, other.first) if day is not None]
-    lasts = [day for day in (one.last, other.last) if day is not None]
-    return DateRange(max(firsts, default=None), min(lasts, default=None))
-
-
-def _suggestion(span: Span, *, is_applied: bool) -> Suggestion:
+def _suggest(span: Span, *, is_applied: bool) -> Suggestion:
     return Suggestion(span.phrase, span.first.isoformat(), span.last.isoformat(), is_applied)
 
 
@@ -518,23 +470,6 @@ def _may_answer(row: FoundRow, asked: _Asked) -> bool:
 def _has_letters(text: str, phrase: str) -> bool:
     """Whether a folded text contains a phrase, also inside words."""
     return " ".join(folded(phrase).split()) in text
-
-
-def _score_words(
-    words: tuple[str, ...],
-    found: Found,
-    rows: dict[int, FoundRow],
-    counts: tuple[int, dict[str, int]],
-) -> dict[str, dict[int, float]]:
-    """BM25 with the idf among visible passages; the store's own scores count deleted ones too."""
-    total, having = counts
-    idf_by_stem = {stem(word): idf(total, having[word]) for word in words}
-    texts = {
-        "text": {number: folded(row.chunk_text) for number, row in rows.items()},
-        "heading": {number: folded(row.names) for number, row in rows.items()},
-        "code": {number: folded(row.words_only) for number, row in rows.items()},
-    }
-    return {name: bm25(idf_by_stem, texts[name]) for name in found.words}
 
 
 def _words(text: str) -> list[str]:

@@ -7,16 +7,35 @@ pairs of letters, each letter with its marks.
 
 import itertools
 import re
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 import Stemmer
 
 from obsidian_rag import notes
-from obsidian_rag.notes import MARKS, UNSPACED, WORD
-from obsidian_rag.search.filler import FILLER, KOREAN_ENDING, UNSPACED_TALK, talk
+from obsidian_rag.notes import LETTERS, MARKS, UNSPACED, WORD
 
+# What people say around a question; the file explains its tables.
+_FILLER: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("filler.toml").read_text(encoding="utf-8")
+)
+_STOP_WORDS: dict[str, frozenset[str]] = {
+    language: frozenset(words.split()) for language, words in _FILLER["stop_words"].items()
+}
+_ALL_STOP_WORDS = frozenset().union(*_STOP_WORDS.values())
+# Words that only English has, and words that only its Latin neighbours have.
+_NEIGHBOURS = frozenset().union(
+    *(_STOP_WORDS[one] for one in ("german", "french", "spanish", "italian", "portuguese", "dutch"))
+)
+_ONLY_ENGLISH = _STOP_WORDS["english"] - _NEIGHBOURS
+_ONLY_NEIGHBOURS = _NEIGHBOURS - _STOP_WORDS["english"]
+_UNSPACED_FILLER = re.compile("|".join(" ".join(_FILLER["unspaced"].values()).split()))
+_KOREAN_ENDING = re.compile(f"(?:{'|'.join(_FILLER['endings']['korean'].split())})$")
+_LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
 _SHORT_CHARS = 3
 _MAX_PAIRED_WORDS = 10
 _RUN = re.compile(f"[{UNSPACED}]+|[^{UNSPACED}]+")
@@ -43,6 +62,41 @@ _STEMMERS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A question's text, and what follows from its words.
+
+    `words` are all of them, folded; `keywords` those that are not filler. `is_english` means that
+    it may be English, `is_latin` that most of its letters are Latin.
+    """
+
+    text: str
+    words: Sequence[str]
+    keywords: tuple[str, ...]
+    is_english: bool
+    is_latin: bool
+
+    @classmethod
+    def of(cls, text: str) -> "Wording":
+        """Read a text; one without words has no keywords."""
+        words = words_of(folded(text))
+        letters = sum(map(len, LETTERS.findall(text)))
+        return cls(
+            text,
+            words,
+            question_words(text),
+            is_english(words),
+            letters == 0 or 2 * len(_LATIN.findall(text)) > letters,
+        )
+
+
+def is_english(words: Collection[str]) -> bool:
+    """Whether a question may be English: not if it has more function words of other languages."""
+    return sum(one in _ONLY_NEIGHBOURS for one in words) <= sum(
+        one in _ONLY_ENGLISH for one in words
+    )
+
+
 @lru_cache(maxsize=4096)
 def folded(text: str) -> str:
     """Lower case without accents; cached, as successive questions share many passages."""
@@ -66,7 +120,7 @@ def word_set(text: str) -> frozenset[str]:
 def root(word: str) -> str:
     """The common root of a folded word's forms; a root is its own root."""
     if _HANGUL.match(word):
-        return KOREAN_ENDING.sub("", word) or word
+        return _KOREAN_ENDING.sub("", word) or word
     if len(word) <= _SHORT_CHARS or word.isdigit():
         return word
     if word.isascii():
@@ -78,11 +132,12 @@ def root(word: str) -> str:
     return word
 
 
+@lru_cache(maxsize=256)
 def question_words(text: str) -> tuple[str, ...]:
     """The folded keywords of a question; all its words if it has no keywords."""
     plain = folded(text)
     words = tuple(dict.fromkeys(words_of(plain)))
-    core = UNSPACED_TALK.sub(" ", talk().sub(" ", " ".join(WORD.findall(plain))))
+    core = _UNSPACED_FILLER.sub(" ", _phrases().sub(" ", " ".join(WORD.findall(plain))))
     keywords = tuple(dict.fromkeys(filter(_is_keyword, words_of(core))))
     return keywords or tuple(filter(_is_keyword, words)) or words
 
@@ -160,9 +215,15 @@ def stem(word: str) -> str:
 
 
 def _is_keyword(word: str) -> bool:
-    if _HANGUL.match(word) and root(word) in FILLER:
+    if _HANGUL.match(word) and root(word) in _ALL_STOP_WORDS:
         return False
-    return word not in FILLER and not _GRAMMAR.fullmatch(word)
+    return word not in _ALL_STOP_WORDS and not _GRAMMAR.fullmatch(word)
+
+
+@cache
+def _phrases() -> re.Pattern[str]:
+    """Matches phrases around a question; compiled on first use, which takes milliseconds."""
+    return re.compile(rf"\b(?:{'|'.join(itertools.chain(*_FILLER['phrases'].values()))})\b")
 
 
 def _cut(word: str) -> list[str]:

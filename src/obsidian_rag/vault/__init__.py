@@ -3,38 +3,42 @@
 Nothing else in the program opens, lists or changes a file of a vault. Reading never writes.
 """
 
-from obsidian_rag.vault.ahead import Ahead
 from obsidian_rag.vault.boundary import check_relative, resolve
-from obsidian_rag.vault.discover import obsidian_vaults
 from obsidian_rag.vault.files import (
     create_beside,
     files_at,
-    in_the_way,
+    find_obstacle,
     make_root,
     name_beside,
     read_bytes,
     rename_file,
     replace_file,
 )
-from obsidian_rag.vault.new_link import check_link_mode, check_link_texts, linkable_root, oddities
+from obsidian_rag.vault.new_vault import (
+    check_link_mode,
+    check_link_texts,
+    link_warnings,
+    obsidian_vaults,
+    resolve_link_root,
+)
 from obsidian_rag.vault.read import NoteFile, content_hash, read_ignore_file, read_note
-from obsidian_rag.vault.readers import WORTH_A_PROCESS, read_beside
+from obsidian_rag.vault.readers import WORTH_A_PROCESS, Ahead, read_beside
 from obsidian_rag.vault.rules import Rules
 from obsidian_rag.vault.scan import (
-    FileEntry,
+    FileWalk,
     RootIdentity,
     Scan,
-    SkippedFile,
     find_files,
     is_same_file,
     root_identity,
     scan,
     scan_paths,
+    walk_files,
 )
 from obsidian_rag.vault.temporary import sweep, sweep_data_folder, sweep_folder
 from obsidian_rag.vault.trash import discard_kept, keep_copy, remove_file, restore_file
 from obsidian_rag.vault.vault import Vault, VaultMode, configured_vault
-from obsidian_rag.vault.walk import FileWalk, walk_files
+from obsidian_rag.vault.walk import FileEntry, SkippedFile
 from obsidian_rag.vault.watcher import Listener, OnChange, Watcher, watch_files
 from obsidian_rag.vault.write import replace_note
 
@@ -62,14 +66,13 @@ __all__ = [
     "discard_kept",
     "files_at",
     "find_files",
-    "in_the_way",
+    "find_obstacle",
     "is_same_file",
     "keep_copy",
-    "linkable_root",
+    "link_warnings",
     "make_root",
     "name_beside",
     "obsidian_vaults",
-    "oddities",
     "read_beside",
     "read_bytes",
     "read_ignore_file",
@@ -79,6 +82,7 @@ __all__ = [
     "replace_file",
     "replace_note",
     "resolve",
+    "resolve_link_root",
     "restore_file",
     "root_identity",
     "scan",

@@ -69,7 +69,7 @@ def check_relative(rel: str) -> str:
         SecurityViolation: the path could mean something outside, or a device.
     """
     if has_control_characters(rel):
-        raise _violation(rel, "holds characters no note path may have")
+        raise _violation(rel, "contains characters that a path of a note cannot have")
     separated = rel.replace("\\", "/") if _WINDOWS else rel
     parts = [part for part in separated.split("/") if part not in ("", ".")]
     canonical = "/".join(parts)
@@ -80,7 +80,7 @@ def check_relative(rel: str) -> str:
         if _has_parent_part(form) or _has_parent_part(unicodedata.normalize("NFKC", form)):
             raise _violation(rel, "leaves the vault")
     if not parts:
-        raise _violation(rel, "names no note")
+        raise _violation(rel, "does not name a note")
     if any(_is_reserved(part) for part in parts):
         raise _violation(rel, "uses a name reserved by the system")
     return canonical
@@ -259,7 +259,7 @@ def _enter(descriptor: int, folder: str, create: bool) -> int:
     try:
         entered = os.open(folder, _FOLDER_FLAGS | _NO_FOLLOW, dir_fd=descriptor)
         if is_new:
-            os.fchmod(entered, as_open_as(os.fstat(descriptor), 0o777))
+            os.fchmod(entered, mode_in_folder(os.fstat(descriptor), 0o777))
         return entered
     except OSError:
         if _is_link(folder, descriptor):
@@ -267,7 +267,7 @@ def _enter(descriptor: int, folder: str, create: bool) -> int:
         raise
 
 
-def as_open_as(folder: os.stat_result, most: int) -> int:
+def mode_in_folder(folder: os.stat_result, most: int) -> int:
     """The mode of a new file or folder in the vault: other users get the folder's own rights.
 
     Our umask does not apply here: it is for the data folder, which is private.

@@ -20,18 +20,17 @@ from obsidian_rag.vault.boundary import (
     is_placeholder,
 )
 from obsidian_rag.vault.read import read_steadily
-from obsidian_rag.vault.scan import FileEntry, file_entry
-from obsidian_rag.vault.tree import is_link
-from obsidian_rag.vault.walk import folded
+from obsidian_rag.vault.rules import folded_path
+from obsidian_rag.vault.walk import FileEntry, file_entry, is_link
 from obsidian_rag.vault.write import (
-    changed,
     check_content,
-    entered,
+    enter_folder,
     move_to_free_name,
-    settle,
+    note_changed,
     status_of,
     swap,
-    told_plainly,
+    sync_folder,
+    translate_errors,
 )
 
 # File systems allow 255 bytes; a temporary file's name and a number must fit as well.
@@ -44,7 +43,7 @@ def make_root(root: Path) -> None:
     Raises:
         ReadOnly, IndexerFailed: it cannot be created.
     """
-    with told_plainly(str(root)):
+    with translate_errors(str(root)):
         root.mkdir(parents=True, exist_ok=True)
 
 
@@ -136,10 +135,10 @@ def rename_file(root: Path, old: str, new: str, expected_hash: str) -> FileEntry
         ReadOnly, SecurityViolation, IndexerFailed: as for `replace_file`.
     """
     old, new = own_path(root, old), own_path(root, new)
-    with entered(root, old) as source:
+    with enter_folder(root, old) as source:
         status = check_content(source[1], source[0], old, expected_hash)
         assert status is not None
-        with entered(root, new, create=True) as (folder, found):
+        with enter_folder(root, new, create=True) as (folder, found):
             # On Windows the resolved name may come back in its old case.
             name = os.path.join(os.path.dirname(found), new.rpartition("/")[2])  # noqa: PTH118, PTH120
             there = status_of(name, folder)
@@ -152,9 +151,9 @@ def rename_file(root: Path, old: str, new: str, expected_hash: str) -> FileEntry
                 # Two names of one file: a crash interrupted this rename.
                 os.unlink(source[1], dir_fd=source[0])
             else:
-                raise changed(new, "exists already")
-            settle(folder)
-        settle(source[0])
+                raise note_changed(new, "exists already")
+            sync_folder(folder)
+        sync_folder(source[0])
     remove_empty_folders(root, old)
     return file_entry(new, status)
 
@@ -170,13 +169,15 @@ def as_on_disk(root: Path, rel: str) -> str:
         with contextlib.suppress(OSError):
             names = os.listdir(place)  # noqa: PTH208
             if part not in names:
-                part = next((name for name in names if folded(name) == folded(part)), part)
+                part = next(
+                    (name for name in names if folded_path(name) == folded_path(part)), part
+                )
         place = os.path.join(place, part)  # noqa: PTH118
         parts.append(unicodedata.normalize("NFC", part))
     return "/".join(parts)
 
 
-def in_the_way(root: Path, rel: str) -> str | None:
+def find_obstacle(root: Path, rel: str) -> str | None:
     """What blocks a file at `rel`: a file above it, or a folder there; None if neither."""
     parts = rel.split("/")
     place = os.fspath(root)

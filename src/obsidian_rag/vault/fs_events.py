@@ -8,120 +8,15 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from obsidian_rag.vault.rules import Rules
-from obsidian_rag.vault.tree import is_gone, walk_folders
+from obsidian_rag.vault.walk import Walk
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
-
-
-@dataclass(frozen=True, slots=True)
-class Folders:
-    """What a listing found; `places` maps a folder's real path to its path in the vault."""
-
-    places: dict[str, str] = field(default_factory=dict)
-    links: set[str] = field(default_factory=set)  # paths in the vault that lead elsewhere in it
-    unreadable: list[str] = field(default_factory=list)
-
-
-def list_folders(
-    root: str, rules: Rules, tops: Mapping[str, str], known: Container[str] = ()
-) -> Folders:
-    """List folders and all below them, also linked ones unless `known`; missing ones are skipped.
-
-    `root` is the vault's real path; `tops` has the form of `Folders.places`.
-    """
-    listing = _Listing(root, rules, known)
-    listing.todo += tops.items()
-    for _ in walk_folders(listing, listing.todo, listing.links):
-        pass
-    return listing.found
-
-
-def is_below(root: str, real: str) -> bool:
-    """Whether one real path lies below another."""
-    return real.startswith(root.rstrip(os.sep) + os.sep)
-
-
-class _Listing:
-    """The state of one listing, in the order of a scan: real folders first, then links."""
-
-    def __init__(self, root: str, rules: Rules, known: Container[str]) -> None:
-        self.found = Folders()
-        self._root = root
-        self._rules = rules
-        self._known = known
-        self.todo: list[tuple[str, str]] = []
-        self.links: list[tuple[str, str]] = []
-
-    def path(self, folder: tuple[str, str]) -> str | None:
-        """The folder's real path; None if it was listed already."""
-        return None if folder[0] in self.found.places else folder[0]
-
-    def entries(self, entries: "Iterator[os.DirEntry[str]]", folder: tuple[str, str]) -> None:
-        """Record the folder, and queue its subfolders."""
-        real, rel = folder
-        self.found.places[real] = rel
-        for entry in entries:
-            self._add_entry(entry, rel)
-
-    def lost(self, folder: tuple[str, str], error: OSError) -> None:
-        """A folder that cannot be read cannot be watched either."""
-        real, rel = folder
-        self.found.places.pop(real, None)
-        if not is_gone(error):
-            self.found.unreadable.append(rel)
-
-    def _add_entry(self, entry: "os.DirEntry[str]", rel: str) -> None:
-        if entry.name[0] == ".":
-            return
-        below = f"{rel}/{entry.name}" if rel else entry.name
-        if entry.is_symlink():
-            if _leads_to_folder(entry) and self._rules.admits_dir(below):
-                self.links.append((below, entry.path))
-        elif entry.is_dir(follow_symlinks=False) and self._is_admitted(below, entry.path):
-            self.todo.append((entry.path, below))
-
-    def _is_admitted(self, rel: str, real: str) -> bool:
-        if not rel.isascii() and not _is_utf8(rel):
-            return False
-        if not self._rules.admits_dir(rel):
-            return False
-        # Below a followed link the folder's real path may be denied even if this path is not.
-        real_rel = self._relative(real)
-        return rel == real_rel or not self._rules.denies_dir(real_rel)
-
-    def follow(self, rel: str, link: str) -> None:
-        """Queue a linked folder in the vault that no other path leads to."""
-        real = os.path.realpath(link)
-        if not is_below(self._root, real) or real in self._known or real in self.found.places:
-            return
-        if _is_utf8(rel + real) and not self._rules.denies_dir(self._relative(real)):
-            self.found.links.add(rel)
-            self.todo.append((real, rel))
-
-    def _relative(self, real: str) -> str:
-        return real[len(self._root.rstrip(os.sep)) + 1 :].replace(os.sep, "/")
-
-
-def _leads_to_folder(entry: "os.DirEntry[str]") -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
 
 Raw = tuple[int, str]
 # As in watchfiles.Change.
@@ -138,6 +33,52 @@ _MIN_FOLDERS_PER_PART = 1024
 # A part takes a thread, and one of the 128 or so inotify instances of a user.
 _MAX_PARTS = 8
 _TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The folders to watch; `places` maps a folder's real path to its path in the vault."""
+
+    places: dict[str, str] = field(default_factory=dict)
+    links: set[str] = field(default_factory=set)  # paths in the vault that lead elsewhere in it
+    unreadable: list[str] = field(default_factory=list)
+
+
+def list_folders(
+    root: str, rules: Rules, tops: Mapping[str, str], known: Container[str] = ()
+) -> Folders:
+    """List folders and all below them, also linked ones unless `known`; missing ones are skipped.
+
+    `root` is the vault's real path; `tops` has the form of `Folders.places`.
+    """
+    found = Folders()
+    base = root.rstrip(os.sep) + os.sep
+    starts = [(rel, real[len(base) :].replace(os.sep, "/")) for real, rel in tops.items()]
+    for one in Walk(root, rules, with_files=False, known=known).folders(starts):
+        real = base + one.real_rel.replace("/", os.sep) if one.real_rel else root
+        # The system's events come as UTF-8; a link may lead to a folder with another name.
+        if real in found.places or not _is_utf8(real):
+            continue
+        if one.is_link:
+            found.links.add(one.rel)
+        if one.is_unreadable:
+            found.unreadable.append(one.rel)
+        elif one.error is None:
+            found.places[real] = one.rel
+    return found
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_below(root: str, real: str) -> bool:
+    """Whether one real path lies below another."""
+    return real.startswith(root.rstrip(os.sep) + os.sep)
 
 
 class _NoEvents(Exception):

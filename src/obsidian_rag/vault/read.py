@@ -14,7 +14,7 @@ import xxhash
 
 from obsidian_rag.errors import IndexerFailed, NoteChanged, SecurityViolation
 from obsidian_rag.vault.boundary import NotANote, check_relative, open_inside
-from obsidian_rag.vault.scan import FileEntry, SkippedFile, file_entry
+from obsidian_rag.vault.walk import FileEntry, SkippedFile, file_entry
 
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -59,101 +59,6 @@ _UNUSED_ENCODINGS = (
     "utf_7",
 )
 _SAMPLE_BYTES = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """The text of a note without a byte order mark; `encoding` is None for UTF-8."""
-
-    text: str
-    encoding: str | None = None
-
-
-def decode(data: bytes) -> Decoded | None:
-    """The text; None if the data is binary or its encoding cannot be detected."""
-    for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            return _decode_as(data, encoding, encoding.upper())
-    if b"\0" not in data:
-        try:
-            return Decoded(data.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
-        except UnicodeDecodeError:
-            pass
-    elif (wide := _decode_unmarked_utf16(data)) is not None:
-        return wide
-    return None if is_binary(data) else _decode_declared(data) or _decode_guessed(data)
-
-
-def is_binary(data: bytes) -> bool:
-    """Whether these bytes cannot be text in any code page."""
-    return len(_CONTROL.findall(data)) > _MAX_CONTROL_SHARE * len(data)
-
-
-def _decode_unmarked_utf16(data: bytes) -> Decoded | None:
-    """UTF-16 without a byte order mark, as old Windows programs write it."""
-    if len(data) % 2:
-        return None
-    for zeros, others, encoding in (
-        (data[1::2], data[::2], "utf-16-le"),
-        (data[::2], data[1::2], "utf-16-be"),
-    ):
-        if 2 * zeros.count(0) >= len(zeros) and 0 not in others:
-            found = _decode_as(data, encoding, encoding.upper())
-            if found is not None and not _CONTROL.search(found.text.encode()):
-                return found
-    return None
-
-
-def _decode_declared(data: bytes) -> Decoded | None:
-    """Decode as the frontmatter declares: `encoding: shift_jis`."""
-    found = _DECLARED.match(data[:_DECLARATION_BYTES])
-    if found is None:
-        return None
-    name = found[1].decode("ascii", "replace")
-    try:
-        known = codecs.lookup(name)
-    except (LookupError, ValueError):
-        return None
-    is_text = (
-        getattr(known, "_is_text_encoding", True)
-        and known.name.replace("-", "_") not in _UNUSED_ENCODINGS
-    )
-    return _decode_as(data, known.name, name) if is_text else None
-
-
-def _decode_guessed(data: bytes) -> Decoded | None:
-    from charset_normalizer import from_bytes
-
-    runs = _NON_ASCII_RUN.findall(data[:_SAMPLE_BYTES])
-    is_latin = sum(map(len, runs)) < _LATIN_RUN_BYTES * len(runs)
-    order = (
-        (*_LATIN, *_EAST_ASIAN, *_OTHER_SCRIPTS)
-        if is_latin
-        else (*_EAST_ASIAN, *_OTHER_SCRIPTS, *_LATIN)
-    )
-    found = from_bytes(data, cp_isolation=list(order), threshold=_MAX_MESS)
-    guesses = []
-    for match in found:
-        # If several encodings give the same text, the match is named after any of them.
-        name = min((one for one in match.could_be_from_charset if one in order), key=order.index)
-        is_likely = (name in _LATIN) == is_latin
-        mess, sense = round(match.chaos, 2), round(match.coherence, 1)
-        guesses.append((not is_likely, mess, -sense, order.index(name), name))
-    for *_, name in sorted(guesses):
-        decoded = _decode_as(data, name, _NAMES.get(name) or name.replace("cp", "windows-"))
-        if decoded is not None:
-            return decoded if sum(map(str.isalpha, decoded.text)) >= _MIN_LETTERS else None
-    return None
-
-
-def _decode_as(data: bytes, encoding: str, name: str) -> Decoded | None:
-    try:
-        text = data.decode(encoding)
-    except UnicodeError:
-        return None
-    return Decoded(text.removeprefix("\ufeff"), name) if "\0" not in text else None
-
-
 _ATTEMPTS = 3
 _MAX_IGNORE_BYTES = 1 << 20
 
@@ -248,3 +153,96 @@ def _unreadable(rel: str) -> IndexerFailed:
         f"The ignore file '{rel}' cannot be read.",
         "Make it a plain text file inside the vault that this user can read.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The text of a note without a byte order mark; `encoding` is None for UTF-8."""
+
+    text: str
+    encoding: str | None = None
+
+
+def decode(data: bytes) -> Decoded | None:
+    """The text; None if the data is binary or its encoding cannot be detected."""
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return _decode_as(data, encoding, encoding.upper())
+    if b"\0" not in data:
+        try:
+            return Decoded(data.removeprefix(codecs.BOM_UTF8).decode("utf-8"))
+        except UnicodeDecodeError:
+            pass
+    elif (wide := _decode_unmarked_utf16(data)) is not None:
+        return wide
+    return None if is_binary(data) else _decode_declared(data) or _decode_guessed(data)
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether these bytes cannot be text in any code page."""
+    return len(_CONTROL.findall(data)) > _MAX_CONTROL_SHARE * len(data)
+
+
+def _decode_unmarked_utf16(data: bytes) -> Decoded | None:
+    """UTF-16 without a byte order mark, as old Windows programs write it."""
+    if len(data) % 2:
+        return None
+    for zeros, others, encoding in (
+        (data[1::2], data[::2], "utf-16-le"),
+        (data[::2], data[1::2], "utf-16-be"),
+    ):
+        if 2 * zeros.count(0) >= len(zeros) and 0 not in others:
+            found = _decode_as(data, encoding, encoding.upper())
+            if found is not None and not _CONTROL.search(found.text.encode()):
+                return found
+    return None
+
+
+def _decode_declared(data: bytes) -> Decoded | None:
+    """Decode as the frontmatter declares: `encoding: shift_jis`."""
+    found = _DECLARED.match(data[:_DECLARATION_BYTES])
+    if found is None:
+        return None
+    name = found[1].decode("ascii", "replace")
+    try:
+        known = codecs.lookup(name)
+    except (LookupError, ValueError):
+        return None
+    is_text = (
+        getattr(known, "_is_text_encoding", True)
+        and known.name.replace("-", "_") not in _UNUSED_ENCODINGS
+    )
+    return _decode_as(data, known.name, name) if is_text else None
+
+
+def _decode_guessed(data: bytes) -> Decoded | None:
+    from charset_normalizer import from_bytes
+
+    runs = _NON_ASCII_RUN.findall(data[:_SAMPLE_BYTES])
+    is_latin = sum(map(len, runs)) < _LATIN_RUN_BYTES * len(runs)
+    order = (
+        (*_LATIN, *_EAST_ASIAN, *_OTHER_SCRIPTS)
+        if is_latin
+        else (*_EAST_ASIAN, *_OTHER_SCRIPTS, *_LATIN)
+    )
+    found = from_bytes(data, cp_isolation=list(order), threshold=_MAX_MESS)
+    guesses = []
+    for match in found:
+        # If several encodings give the same text, the match is named after any of them.
+        name = min((one for one in match.could_be_from_charset if one in order), key=order.index)
+        is_likely = (name in _LATIN) == is_latin
+        mess, sense = round(match.chaos, 2), round(match.coherence, 1)
+        guesses.append((not is_likely, mess, -sense, order.index(name), name))
+    for *_, name in sorted(guesses):
+        decoded = _decode_as(data, name, _NAMES.get(name) or name.replace("cp", "windows-"))
+        if decoded is not None:
+            return decoded if sum(map(str.isalpha, decoded.text)) >= _MIN_LETTERS else None
+    return None
+
+
+def _decode_as(data: bytes, encoding: str, name: str) -> Decoded | None:
+    try:
+        text = data.decode(encoding)
+    except UnicodeError:
+        return None
+    return Decoded(text.removeprefix("\ufeff"), name) if "\0" not in text else None

@@ -1,21 +1,23 @@
-"""Child processes that read and parse files while this one works on the results.
+"""Work ahead of the consumer: an iterator in a thread, and many files in child processes.
 
 Parsing is pure Python and holds the interpreter lock, so many files are read in other processes.
-The readers exchange pickles over pipes and exit when their pipe closes, whatever closed it. If one
-dies, this process does its work.
+These readers exchange pickles over pipes and exit when their pipe closes, whatever closed it. If
+one dies, this process does its work.
 """
 
 import os
 import pickle
+import queue
 import subprocess
 import sys
+import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeVar, cast
 
-from obsidian_rag.vault.ahead import Ahead
-
+T = TypeVar("T")
 S = TypeVar("S")
 R = TypeVar("R")
 A = TypeVar("A")
@@ -24,10 +26,80 @@ Make = Callable[[S], Callable[[R], A]]
 
 # Below this many files, starting a process takes longer than reading.
 WORTH_A_PROCESS = 300
+# How often a blocked thread checks whether to stop.
+_CHECK_INTERVAL_S = 0.02
 _REQUESTS_AHEAD = 3
 _MAX_READERS = 4
 # Not `-m`: the classes must be this module's, not those of a module called __main__.
 _PROGRAM = "from obsidian_rag.vault.readers import serve; serve()"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    error: BaseException | None
+
+
+class Ahead(Generic[T]):
+    """Iterate with `with Ahead(...) as items`: leaving the block stops and joins the thread.
+
+    The iteration ends early when `stop` returns true, also while it waits for an item.
+    """
+
+    def __init__(
+        self, items: Iterator[T], depth: int, stop: Callable[[], bool] | None = None
+    ) -> None:
+        self._stop = stop
+        self._items = items
+        self._ready: queue.Queue[T | _Ended] = queue.Queue(maxsize=depth)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._fill, daemon=True)
+
+    def __enter__(self) -> Iterator[T]:
+        self._thread.start()
+        return self._drain()
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+        while self._thread.is_alive():
+            # The thread may be blocked by a full queue: drain it until the thread ends.
+            try:
+                self._ready.get(timeout=_CHECK_INTERVAL_S)
+            except queue.Empty:
+                continue
+        self._thread.join()
+
+    def _fill(self) -> None:
+        error: BaseException | None = None
+        try:
+            for item in self._items:
+                self._ready.put(item)
+                if self._closed.is_set():
+                    return
+        except BaseException as caught:  # noqa: BLE001  (handed to the consumer, who raises it)
+            error = caught
+        finally:
+            if isinstance(self._items, Generator):
+                self._items.close()
+        self._ready.put(_Ended(error))
+
+    def _drain(self) -> Iterator[T]:
+        while (item := self._next()) is not None:
+            if isinstance(item, _Ended):
+                if item.error is not None:
+                    raise item.error
+                return
+            yield item
+
+    def _next(self) -> T | _Ended | None:
+        if self._stop is None:
+            return self._ready.get()
+        while not self._stop():
+            try:
+                item = self._ready.get(timeout=_CHECK_INTERVAL_S)
+            except queue.Empty:
+                continue
+            return None if self._stop() else item
+        return None
 
 
 def read_beside(make: Make[S, R, A], source: S, requests: Sequence[R], ahead: int) -> Iterator[A]:

@@ -7,6 +7,7 @@ on every machine. If a rule can be read in two ways, the one that denies more wi
 import fnmatch
 import functools
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -73,11 +74,11 @@ class Rules:
             return False
         if name.endswith(self._suffixes):
             return True
-        plain = _fold(name)
+        plain = folded_path(name)
         if plain.endswith(self._suffixes) or self._names.match(plain):
             return True
         return self._paths is not _NOTHING and bool(
-            self._paths.match(_fold(f"{folder}/{name}" if folder else name))
+            self._paths.match(folded_path(f"{folder}/{name}" if folder else name))
         )
 
     def denies_dir(self, rel: str) -> bool:
@@ -107,14 +108,14 @@ class Rules:
         return access
 
     def _denies(self, rel: str) -> bool:
-        plain = _fold(rel)
+        plain = folded_path(rel)
         name = plain.rpartition("/")[2]
         if name[:1] == "." or self._denied_names.match(name):
             return True
         return self._denied_paths is not _NOTHING and bool(self._denied_paths.match(plain))
 
     def _match_allowed(self, rel: str) -> Access:
-        parts = _fold(rel).split("/") if rel else []
+        parts = folded_path(rel).split("/") if rel else []
         return max(
             (_match_entry(parts, entry) for entry in self._allow_entries), default=Access.CLOSED
         )
@@ -153,7 +154,12 @@ class Rules:
         return tuple(_compile_parts(entry) for entry in entries if entry)
 
 
-def _fold(name: str) -> str:
+# Everything that is not hidden, for LiveSync.
+EVERY_FILE = Rules(file_patterns=("*",), max_file_bytes=sys.maxsize)
+
+
+def folded_path(name: str) -> str:
+    """The key under which two spellings of a path are equal, on a disk that ignores case."""
     if name.isascii():
         return name.casefold()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
@@ -170,7 +176,7 @@ def _paths_down_to(rel: str) -> Iterator[str]:
 
 def _normalise(entry: str) -> str:
     """Normalise './a/', 'a\\b' and '**/a'; a blank entry becomes '' and matches nothing."""
-    plain = _fold(entry.strip().replace("\\", "/"))
+    plain = folded_path(entry.strip().replace("\\", "/"))
     if plain.strip("/") in (".", ""):
         return "." if plain else ""
     plain = plain.removeprefix("./").rstrip("/")

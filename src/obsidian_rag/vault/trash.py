@@ -18,16 +18,16 @@ from obsidian_rag.vault.files import (
     replace_file,
 )
 from obsidian_rag.vault.read import content_hash
-from obsidian_rag.vault.scan import FileEntry
+from obsidian_rag.vault.walk import FileEntry
 from obsidian_rag.vault.write import (
     CREATE_FLAGS,
-    beside,
-    changed,
     check_content,
-    entered,
+    enter_folder,
     move_to_free_name,
-    settle,
-    told_plainly,
+    note_changed,
+    sync_folder,
+    temporary_path,
+    translate_errors,
 )
 
 _RESTORED = "restored"
@@ -47,12 +47,12 @@ def remove_file(root: Path, rel: str, expected_hash: str, keep_at: Path) -> None
     _refuse_inside(root, keep_at)
     rel = own_path(root, rel)
     data, entry = _read_expected(root, rel, expected_hash)
-    with told_plainly(str(keep_at)):
+    with translate_errors(str(keep_at)):
         _keep(keep_at, data, entry.mtime_ns)
-    with entered(root, rel) as (folder, name):
+    with enter_folder(root, rel) as (folder, name):
         check_content(name, folder, rel, expected_hash)
         os.unlink(name, dir_fd=folder)
-        settle(folder)
+        sync_folder(folder)
     remove_empty_folders(root, rel)
 
 
@@ -64,7 +64,7 @@ def keep_copy(root: Path, data: bytes, mtime_ns: int, keep_at: Path) -> None:
         IndexerFailed: the disk is full or failed, or another file is at `keep_at`.
     """
     _refuse_inside(root, keep_at)
-    with told_plainly(str(keep_at)):
+    with translate_errors(str(keep_at)):
         _keep(keep_at, data, mtime_ns)
 
 
@@ -82,7 +82,7 @@ def restore_file(root: Path, rel: str, kept_at: Path) -> FileEntry:
         data = kept_at.read_bytes()
     except OSError as error:
         raise NotFound(
-            f"'{rel}' is not in the trash any more ({error.strerror}).",
+            f"'{rel}' is no longer in the trash ({error.strerror}).",
             "See what can be restored with `obsidian-rag livesync restore`.",
         ) from error
     if not os.path.lexists(root / own_path(root, rel)):
@@ -96,7 +96,7 @@ def restore_file(root: Path, rel: str, kept_at: Path) -> FileEntry:
 
 def discard_kept(kept_at: Path) -> None:
     """Delete a file from the trash, and its folder if that is then empty."""
-    with told_plainly(str(kept_at)):
+    with translate_errors(str(kept_at)):
         kept_at.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         kept_at.parent.rmdir()
@@ -105,7 +105,7 @@ def discard_kept(kept_at: Path) -> None:
 def _refuse_inside(root: Path, keep_at: Path) -> None:
     if is_within(os.path.realpath(root), os.path.realpath(keep_at)):
         raise SecurityViolation(
-            f"The trash {keep_at} lies in the vault.", "Keep the data folder outside the vault."
+            f"The trash {keep_at} is inside the vault.", "Keep the data folder outside the vault."
         )
 
 
@@ -113,9 +113,9 @@ def _read_expected(root: Path, rel: str, expected_hash: str) -> tuple[bytes, Fil
     try:
         data, entry = read_bytes(root, rel)
     except NotFound:
-        raise changed(rel, "is gone") from None
+        raise note_changed(rel, "is gone") from None
     if content_hash(data) != expected_hash:
-        raise changed(rel, "has been edited meanwhile")
+        raise note_changed(rel, "has been edited meanwhile")
     return data, entry
 
 
@@ -124,11 +124,11 @@ def _keep(keep_at: Path, data: bytes, mtime_ns: int) -> None:
     if keep_at.exists():
         if keep_at.read_bytes() != data:
             raise IndexerFailed(
-                f"{keep_at} holds another file; nothing was removed.", "Choose another name."
+                f"Another file is at {keep_at}; nothing was removed.", "Choose another name."
             )
     else:
         _make_private(keep_at.parent)
-        temporary = beside(str(keep_at))
+        temporary = temporary_path(str(keep_at))
         try:
             _write(temporary, data)
             os.utime(temporary, ns=(mtime_ns, mtime_ns))
@@ -162,6 +162,6 @@ def _sync_folder(folder: Path) -> None:
         return  # Windows opens no folders, and syncs their names itself
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        settle(descriptor)
+        sync_folder(descriptor)
     finally:
         os.close(descriptor)

@@ -11,7 +11,8 @@ from obsidian_rag.errors import ReadOnly
 from obsidian_rag.vault.boundary import relative_to_root, resolve
 from obsidian_rag.vault.read import NoteFile, read_note
 from obsidian_rag.vault.rules import Rules
-from obsidian_rag.vault.scan import Scan, SkippedFile, scan
+from obsidian_rag.vault.scan import Scan, scan
+from obsidian_rag.vault.walk import SkippedFile
 
 
 class VaultMode(StrEnum):

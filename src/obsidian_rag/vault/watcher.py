@@ -16,13 +16,34 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obsidian_rag.vault.fs_events import Changed, FsEvents
-from obsidian_rag.vault.rules import Rules
+from obsidian_rag.vault.rules import EVERY_FILE, Rules
 from obsidian_rag.vault.scan import RootIdentity, root_identity
 
 # A path that keeps changing, such as a log, is reported after this many debounce times.
 PATIENCE = 15
 # Above this, one walk is cheaper, and the system may have dropped some events.
 MOST_PATHS = 1000
+_log = logging.getLogger(__name__)
+# How often events are polled: at some cost, but often compared to the debounce of the listeners.
+_MIN_STEP_S = 0.05
+_MAX_STEP_S = 0.25
+_STEPS_PER_DEBOUNCE = 20
+_ROOT_CHECK_INTERVAL_S = 1.0
+# After a failure the pause before the next try doubles, and is reset after watching this long.
+_FIRST_PAUSE_S = 1.0
+_MAX_PAUSE_S = 60.0
+_PAUSE_RESET_S = 300.0
+_JOIN_S = 5.0
+_RAISE_WATCH_LIMIT = (
+    "There are more folders than the system may watch. On Linux this raises the limit: "
+    "`sudo sysctl fs.inotify.max_user_watches=524288`; then start again."
+)
+_RAISE_INSTANCE_LIMIT = (
+    "Too many files are open or watched by programs of this user. On Linux this raises the limit: "
+    "`sudo sysctl fs.inotify.max_user_instances=512`, or `ulimit -n 4096`; then start again."
+)
+# Paths that changed and are quiet now; None means "scan everything".
+OnChange = Callable[[frozenset[str] | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,41 +119,16 @@ class Collector:
         return min(burst.last + self._debounce, burst.first + PATIENCE * self._debounce)
 
 
-_log = logging.getLogger(__name__)
-# How often events are polled: at some cost, but often compared to the debounce of the listeners.
-_MIN_STEP_S = 0.05
-_MAX_STEP_S = 0.25
-_STEPS_PER_DEBOUNCE = 20
-_ROOT_CHECK_INTERVAL_S = 1.0
-# After a failure the pause before the next try doubles, and is reset after watching this long.
-_FIRST_PAUSE_S = 1.0
-_MAX_PAUSE_S = 60.0
-_PAUSE_RESET_S = 300.0
-_JOIN_S = 5.0
-_RAISE_WATCH_LIMIT = (
-    "There are more folders than the system may watch. On Linux this raises the limit: "
-    "`sudo sysctl fs.inotify.max_user_watches=524288`; then start again."
-)
-_RAISE_INSTANCE_LIMIT = (
-    "Too many files are open or watched by programs of this user. On Linux this raises the limit: "
-    "`sudo sysctl fs.inotify.max_user_instances=512`, or `ulimit -n 4096`; then start again."
-)
-
-# Paths that changed and are quiet now; None means "scan everything".
-OnChange = Callable[[frozenset[str] | None], None]
-_ALL_FILES = Rules(file_patterns=("*",))
-
-
 @dataclass(frozen=True, slots=True)
 class Listener:
     """A callback for changes, with the files it covers and its debounce times."""
 
     changed: OnChange
-    rules: Rules = _ALL_FILES
+    rules: Rules = EVERY_FILE
     debounce_s: float = 0.0
     collect_s: float = 0.0
 
-    def hears_of(self, path: str, *, is_folder: bool) -> bool:
+    def covers(self, path: str, *, is_folder: bool) -> bool:
         """Whether this listener covers a path."""
         return self.rules.admits_dir(path) if is_folder else self.rules.admits_file(path)
 
@@ -152,7 +148,7 @@ class Watcher:
         self._listeners = listeners
         # Wide enough for all listeners.
         distinct = {listener.rules for listener in listeners}
-        self._rules = distinct.pop() if len(distinct) == 1 else _ALL_FILES
+        self._rules = distinct.pop() if len(distinct) == 1 else EVERY_FILE
         soonest = min((listener.debounce_s for listener in listeners), default=0.0)
         self._step_s = min(_MAX_STEP_S, max(_MIN_STEP_S, soonest / _STEPS_PER_DEBOUNCE))
         self._pause_s = _FIRST_PAUSE_S
@@ -297,10 +293,10 @@ def _collect_changes(
 ) -> None:
     for listener, collector in waiting:
         for path in changed.files:
-            if listener.hears_of(path, is_folder=False):
+            if listener.covers(path, is_folder=False):
                 collector.add(path, now)
         for path in changed.folders:
-            if listener.hears_of(path, is_folder=True):
+            if listener.covers(path, is_folder=True):
                 collector.add(path, now)
 
 

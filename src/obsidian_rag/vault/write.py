@@ -16,9 +16,9 @@ from obsidian_rag.errors import NoteChanged, SecurityViolation, disk_fault
 from obsidian_rag.vault.boundary import (
     READ_FLAGS,
     NotANote,
-    as_open_as,
     check_relative,
     folder_of,
+    mode_in_folder,
     resolve,
 )
 from obsidian_rag.vault.read import content_hash
@@ -51,9 +51,9 @@ def swap(
 
     The status is that of our own write, so that a later edit is not taken for ours.
     """
-    with entered(root, rel, create=expected_hash is None) as (folder, name):
+    with enter_folder(root, rel, create=expected_hash is None) as (folder, name):
         status = check_content(name, folder, rel, expected_hash)
-        temporary = beside(name)
+        temporary = temporary_path(name)
         try:
             _write(temporary, folder, data, status)
             _copy_attributes(name, temporary, folder, status)
@@ -66,15 +66,15 @@ def swap(
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=folder)
-        settle(folder)
+        sync_folder(folder)
         return written
 
 
 @contextlib.contextmanager
-def entered(root: Path, rel: str, *, create: bool = False) -> Iterator[tuple[int | None, str]]:
+def enter_folder(root: Path, rel: str, *, create: bool = False) -> Iterator[tuple[int | None, str]]:
     """Like `folder_of`, for a change: refuses hidden paths and raises our errors."""
     _refuse_hidden(root, rel)
-    with told_plainly(rel), folder_of(root, rel, create=create) as place:
+    with translate_errors(rel), folder_of(root, rel, create=create) as place:
         yield place
 
 
@@ -82,7 +82,7 @@ def _refuse_hidden(root: Path, rel: str) -> None:
     real = resolve(root, rel).relative_to(root.resolve())
     if any(part.startswith(".") for part in (*check_relative(rel).split("/"), *real.parts)):
         raise SecurityViolation(
-            f"The path {rel!r} is hidden; notes are not.", "Choose a folder without a leading dot."
+            f"The path {rel!r} is hidden.", "Choose a path without leading dots."
         )
 
 
@@ -95,18 +95,18 @@ def check_content(
     except FileNotFoundError:
         if expected_hash is None:
             return None
-        raise changed(rel, "is gone") from None
+        raise note_changed(rel, "is gone") from None
     with os.fdopen(descriptor, "rb") as stream:
         status = os.fstat(descriptor)
         if expected_hash is None:
-            raise changed(rel, "exists already")
+            raise note_changed(rel, "exists already")
         if not stat.S_ISREG(status.st_mode):
             raise NotANote("not_a_file")
         if content_hash(stream.read()) != expected_hash:
-            raise changed(rel, "has been edited meanwhile")
+            raise note_changed(rel, "has been edited meanwhile")
     # The file may have been edited while it was read.
     if not _is_same(status, status_of(name, folder)):
-        raise changed(rel, "has been edited meanwhile")
+        raise note_changed(rel, "has been edited meanwhile")
     # Replacing does not need write access to the file itself, but the user has protected it.
     if not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(errno.EACCES, "the file is write-protected")
@@ -127,7 +127,7 @@ def status_of(name: str, folder: int | None) -> os.stat_result | None:
         return None
 
 
-def beside(name: str) -> str:
+def temporary_path(name: str) -> str:
     """A free hidden name in the same folder."""
     folder, plain = os.path.split(name)
     return os.path.join(folder, temporary_name(plain))  # noqa: PTH118  (a bare name must stay bare)
@@ -141,7 +141,7 @@ def _write(temporary: str, folder: int | None, data: bytes, status: os.stat_resu
         stream.flush()
         if status is None and hasattr(os, "fchmod"):
             above = os.fstat(folder) if folder is not None else Path(temporary).parent.stat()
-            os.fchmod(descriptor, as_open_as(above, 0o666))
+            os.fchmod(descriptor, mode_in_folder(above, 0o666))
         elif status is not None and hasattr(os, "fchmod"):
             with contextlib.suppress(PermissionError):
                 os.fchown(descriptor, status.st_uid, status.st_gid)
@@ -188,7 +188,7 @@ def move_to_free_name(
             return
         os.link(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)  # noqa: PTH200
     except FileExistsError:
-        raise changed(rel, "exists already") from None
+        raise note_changed(rel, "exists already") from None
     except OSError as error:
         # FAT and some network disks have no hard links; the caller has just checked the name.
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK):
@@ -201,7 +201,7 @@ def move_to_free_name(
         os.unlink(old, dir_fd=old_folder)
 
 
-def settle(folder: int | None) -> None:
+def sync_folder(folder: int | None) -> None:
     """Sync a folder, so that its names survive a power cut."""
     if folder is not None:
         # Some network disks cannot sync a folder; the file itself is synced already.
@@ -209,13 +209,13 @@ def settle(folder: int | None) -> None:
             os.fsync(folder)
 
 
-def changed(rel: str, what: str) -> NoteChanged:
+def note_changed(rel: str, what: str) -> NoteChanged:
     """The error if a file is not the one that a change was based on."""
     return NoteChanged(f"'{rel}' {what}; nothing was written.", "Read the note again and retry.")
 
 
 @contextlib.contextmanager
-def told_plainly(rel: str) -> Iterator[None]:
+def translate_errors(rel: str) -> Iterator[None]:
     """Translate OSErrors of writing into our errors."""
     try:
         yield
@@ -223,6 +223,6 @@ def told_plainly(rel: str) -> Iterator[None]:
         raise SecurityViolation(f"'{rel}' is not a regular file.", "Choose a note.") from None
     except FileNotFoundError:
         # Its folder: a missing file was found before.
-        raise changed(rel, "is gone") from None
+        raise note_changed(rel, "is gone") from None
     except OSError as error:
         raise disk_fault(error, f"'{rel}'", "retry: it is unchanged") from error

@@ -14,20 +14,12 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
+from obsidian_rag.notes import LETTERS
 from obsidian_rag.search.when.grammar import spans
-from obsidian_rag.search.when.language import languages
-from obsidian_rag.search.when.pieces import pieces
+from obsidian_rag.search.when.language import languages, leading_words
+from obsidian_rag.search.when.pieces import pieces, read_tokens
 
 __all__ = ["Span", "find_span", "without"]
-
-_WORD = re.compile(r"[^\W\d_]+")
-# Words that only introduce the time, removed together with it.
-_LEADING = (
-    "in on at during over the of from for since within throughout "
-    "im am an der die das den dem des vom von zu zum wahrend während über um "
-    "en au aux à le la les l du de d pendant durant dans ces el los las del durante para"
-)
-_LEADING_WORDS = frozenset(_LEADING.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +36,11 @@ class Span:
 
 def find_span(question: str, today: date) -> Span | None:
     """The first span of time that the question names, if any."""
+    tokens = read_tokens(question)
     found = [
         piece
-        for order, language in enumerate(languages())
-        for piece in spans(pieces(question, language), today)
+        for order, language in enumerate(languages() if tokens else ())
+        for piece in spans(pieces(question, tokens, language), today)
         if not piece.is_shared or _may_be_in(question, order)
     ]
     if not found:
@@ -66,7 +59,7 @@ def without(question: str, span: Span) -> str:
     if found is None:
         return question
     before, after = question[: found.start()], question[found.end() :]
-    while (last := re.search(r"(\w+)['’\s-]*$", before)) and last[1].casefold() in _LEADING_WORDS:
+    while (last := re.search(r"(\w+)['’\s-]*$", before)) and last[1].casefold() in leading_words():
         before = before[: last.start()]
     after = re.sub(r"^['’]s\b", "", after)
     left = " ".join(f"{before} {after}".split())
@@ -77,6 +70,6 @@ def without(question: str, span: Span) -> str:
 
 def _may_be_in(question: str, order: int) -> bool:
     """Whether the question may be in that language, by its function words."""
-    words = _WORD.findall(question.casefold())
+    words = LETTERS.findall(question.casefold())
     counts = [sum(word in language.common for word in words) for language in languages()]
     return counts[order] >= max(counts)

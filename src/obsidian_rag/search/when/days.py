@@ -5,6 +5,10 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from typing import NamedTuple
 
+# From here on, two digits mean a year of the last century.
+_LAST_CENTURY = 50
+_SEASON_STARTS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
+
 
 class Days(NamedTuple):
     """A span of days, both ends included."""
@@ -15,9 +19,6 @@ class Days(NamedTuple):
 
 # A yearly event: its days in one year, or None if the year has none (29 February).
 Yearly = Callable[[int], Days | None]
-# From here on, two digits mean a year of the last century.
-_LAST_CENTURY = 50
-_SEASON_STARTS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 
 
 def one_day(day: date) -> Days:

@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from obsidian_rag.search.when import days as calendar
 from obsidian_rag.search.when import readings
 from obsidian_rag.search.when.days import Days
+from obsidian_rag.search.when.language import DATE_CODES
 from obsidian_rag.search.when.pieces import Piece
 from obsidian_rag.search.when.readings import Match, Reading
 
@@ -20,8 +21,6 @@ Rule = tuple["re.Pattern[str]", Reading]
 
 _CURRENT_CODES = {"year": "Z", "month": "C", "week": "W"}
 _SPAN_CODES = "PZCW"
-# Without any of these there is no date.
-_DATE_CODES = "DPmswhuyzkdqoK"
 # A day of a month without a year.
 _YEARLESS = re.compile("[jt]*(?:[noc][ft]*m|mt?[no]|d)")
 
@@ -126,7 +125,7 @@ _RANGES = _rules(
 
 def spans(found: list[Piece], today: date) -> Iterator[Piece]:
     """The spans of days that the pieces name, in order."""
-    if not any(piece.code in _DATE_CODES for piece in found):
+    if not any(piece.code in DATE_CODES for piece in found):
         return
     for rules in (_FROM_TODAY, _NAMED, _WITHOUT_A_YEAR, _PARTS, _RANGES):
         found = _apply_rules(rules, found, today)

@@ -27,6 +27,8 @@ from typing import Any, NamedTuple
 from obsidian_rag.notes import MONTH_NAMES
 
 LANGUAGES = ("english", "german", "french", "spanish")
+# Without a piece of one of these codes there is no date.
+DATE_CODES = "DPmswhuyzkdqoK"
 
 _FEASTS = (
     "christmas",
@@ -60,6 +62,8 @@ class Language:
     common: frozenset[str]
     # Words that mean something else in another language.
     shared: frozenset[str]
+    # Words that only introduce a time.
+    leading: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class Tables:
     letters: Mapping[str, str]
     words: Mapping[str, str]
     common: str
+    leading: str
     # Words by how many days or periods back: yesterday 1; last 1, this 0, next -1.
     days_back: Mapping[str, str]
     which_before: Mapping[str, str] = field(default_factory=dict)
@@ -91,6 +96,23 @@ class Tables:
 def languages() -> tuple[Language, ...]:
     """All supported languages, read on first use."""
     return tuple(_read_language(name) for name in LANGUAGES)
+
+
+@cache
+def date_words() -> frozenset[str]:
+    """The first words of all phrases that can be part of a date, in any language."""
+    return frozenset(
+        first
+        for language in languages()
+        for first, phrases in language.phrases.items()
+        if any(meaning.code in DATE_CODES for _, meaning in phrases)
+    )
+
+
+@cache
+def leading_words() -> frozenset[str]:
+    """The words of all languages that only introduce a time."""
+    return frozenset().union(*(language.leading for language in languages()))
 
 
 def _read_language(name: str) -> Language:
@@ -107,7 +129,8 @@ def _read_language(name: str) -> Language:
         parts = tuple(words.split())
         phrases.setdefault(parts[0], []).append((parts, found[words]))
     shared = frozenset(filter(None, tables.shared.split("|")))
-    return Language(phrases, frozenset(tables.common.split()), shared)
+    common, leading = frozenset(tables.common.split()), frozenset(tables.leading.split())
+    return Language(phrases, common, shared, leading)
 
 
 def _rows(tables: Tables) -> Iterator[tuple[str, Meaning]]:

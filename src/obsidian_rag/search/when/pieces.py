@@ -1,14 +1,15 @@
 """Split a question into pieces, each with the code of its meaning in one language."""
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import NamedTuple
 
 from obsidian_rag.search.when import days as calendar
 from obsidian_rag.search.when.days import Days
-from obsidian_rag.search.when.language import Language, Meaning
+from obsidian_rag.search.when.language import Language, date_words
+from obsidian_rag.search.words import folded
 
 # A longer question is pasted text: dates further on are not meant as filters.
 _MAX_CHARS = 1000
@@ -72,31 +73,40 @@ class Piece:
     is_yearless: bool = False
 
 
-def pieces(question: str, language: Language) -> list[Piece]:
+class Token(NamedTuple):
+    """A word or number of the question, and its folded form."""
+
+    match: "re.Match[str]"
+    folded: str
+
+
+def read_tokens(question: str) -> list[Token]:
+    """The words and numbers of a question; none if no language could read a date in them."""
+    tokens = [Token(found, folded(found[0])) for found in _TOKEN.finditer(question[:_MAX_CHARS])]
+    words = date_words()
+    if any(not token.match["word"] or token.folded in words for token in tokens):
+        return tokens
+    return []
+
+
+def pieces(question: str, tokens: Sequence[Token], language: Language) -> list[Piece]:
     """The question's pieces in this language."""
-    tokens = list(_TOKEN.finditer(question[:_MAX_CHARS]))
-    folded = [_fold(token[0]) for token in tokens]
     found: list[Piece] = []
     position = 0
     while position < len(tokens):
-        token = tokens[position]
+        match, plain = tokens[position]
         if found:
-            found += _between(question, tokens[position - 1], token)
-        if token["word"]:
-            length, piece = _word(tokens, folded, position, language, question)
-            if folded[position] in language.shared:
+            found += _between(question, tokens[position - 1].match, match)
+        if match["word"]:
+            length, piece = _word(tokens, position, language, question)
+            if plain in language.shared:
                 piece = replace(piece, is_shared=True)
             position += length
         else:
             position += 1
-            piece = _number(token, question) if token["number"] else _cjk(token)
+            piece = _number(match, plain, question) if match["number"] else _cjk(match)
         found.append(piece)
     return found
-
-
-def _fold(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(c for c in plain if not unicodedata.combining(c))
 
 
 def _between(question: str, before: "re.Match[str]", after: "re.Match[str]") -> Iterator[Piece]:
@@ -115,35 +125,28 @@ def _between(question: str, before: "re.Match[str]", after: "re.Match[str]") -> 
 
 
 def _word(
-    tokens: list["re.Match[str]"],
-    folded: list[str],
-    position: int,
-    language: Language,
-    question: str,
+    tokens: Sequence[Token], position: int, language: Language, question: str
 ) -> tuple[int, Piece]:
     """The longest phrase of the language at this position, and its number of words."""
-    token = tokens[position]
-    for words, meaning in language.phrases.get(folded[position], ()):
+    first, plain = tokens[position]
+    for words, meaning in language.phrases.get(plain, ()):
         length = len(words)
-        last = tokens[min(position + length, len(tokens)) - 1]
-        gaps = question[token.end() : last.start()] if length > 1 else ""
-        if tuple(folded[position : position + length]) == words and not set(gaps) & set(".,;:!?"):
-            return length, _to_piece(token, last, meaning)
-    return 1, Piece(token.start(), token.end(), "x")
+        taken = tokens[position : position + length]
+        last = taken[-1].match
+        gaps = question[first.end() : last.start()] if length > 1 else ""
+        if tuple(one.folded for one in taken) == words and not set(gaps) & set(".,;:!?"):
+            is_sure = not meaning.is_doubtful or first[0][:1].isupper()
+            start, end = first.start(), last.end()
+            return length, Piece(start, end, meaning.code, meaning.number, meaning.name, is_sure)
+    return 1, Piece(first.start(), first.end(), "x")
 
 
-def _to_piece(first: "re.Match[str]", last: "re.Match[str]", meaning: Meaning) -> Piece:
-    is_sure = not meaning.is_doubtful or first[0][:1].isupper()
-    return Piece(first.start(), last.end(), meaning.code, meaning.number, meaning.name, is_sure)
-
-
-def _number(token: "re.Match[str]", question: str) -> Piece:
-    text = _fold(token[0])
+def _number(token: "re.Match[str]", plain: str, question: str) -> Piece:
     is_glued = question[: token.start()][-1:].isalnum()
     for name, form in _FORMS.items():
         if is_glued and name not in ("number", "week of"):  # KW30/2023, Q3
             continue
-        if found := form.fullmatch(text):
+        if found := form.fullmatch(plain):
             return _to_number_piece(name, found, token, question)
     return Piece(token.start(), token.end(), "x")
 

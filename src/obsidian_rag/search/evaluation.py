@@ -12,9 +12,17 @@ from dataclasses import dataclass, fields
 
 from obsidian_rag.errors import IndexStale, ObsidianRagError
 from obsidian_rag.search.answer import Answer, Hit, Request, Signals
-from obsidian_rag.search.evaluation.golden import Question
+from obsidian_rag.search.golden import Question
 
 Grades = Mapping[str, float]
+# Answers a request; the error, if any, says what is wrong with the answer.
+Ask = Callable[[Request], tuple[Answer, ObsidianRagError | None]]
+SIGNALS = (Signals.WORDS, Signals.VECTORS, Signals.HYBRID)
+# The signals that `leave_out` may name.
+PARTS = ("text", "code", "title", "heading", "letters", "static", "meaning", "date")
+# The default number of passages that `search` shows.
+_SHOWN_PASSAGES = 5
+_MAX_WRONG_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +102,6 @@ def recall(ranking: Sequence[str], relevant: Grades, depth: int) -> float:
 
 def _gain(grades: Sequence[float]) -> float:
     return math.fsum(grade / math.log2(rank + 1) for rank, grade in enumerate(grades, 1))
-
-
-# Answers a request; the error, if any, says what is wrong with the answer.
-Ask = Callable[[Request], tuple[Answer, ObsidianRagError | None]]
-SIGNALS = (Signals.WORDS, Signals.VECTORS, Signals.HYBRID)
-# The signals that `leave_out` may name.
-PARTS = ("text", "code", "title", "heading", "letters", "static", "meaning", "date")
-# The default number of passages that `search` shows.
-_SHOWN_PASSAGES = 5
-_MAX_WRONG_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)

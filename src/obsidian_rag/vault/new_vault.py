@@ -1,9 +1,14 @@
-"""Which folders may be linked as a vault, and warnings about one that may."""
+"""Which folders can become a vault: those that Obsidian lists, and those that may be linked.
+
+Obsidian lists its vaults in `obsidian.json` in its settings folder. We only read that file; if it
+is missing or damaged there are no suggestions, never an error.
+"""
 
 import contextlib
+import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from obsidian_rag.errors import (
@@ -16,6 +21,7 @@ from obsidian_rag.errors import (
 from obsidian_rag.vault.boundary import check_relative, has_control_characters
 from obsidian_rag.vault.vault import Vault, VaultMode
 
+_OBSIDIAN_FILE = Path("obsidian") / "obsidian.json"
 # How long a new folder is searched for links that leave it; `status` reports the rest.
 _SCAN_LIMIT_S = 0.5
 _MAX_WARNINGS = 20
@@ -23,8 +29,64 @@ _MAX_WARNINGS = 20
 _SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")
 _WARNINGS = {
     "outside_vault": "leads out of the vault and is not read",
-    "symlink_loop": "leads in a circle and is not followed",
+    "symlink_loop": "is a loop of symlinks and is not followed",
 }
+
+
+def obsidian_vaults(environ: Mapping[str, str], platform: str) -> list[Path]:
+    """The vault folders that exist: open ones first, then the most recently used.
+
+    `platform` is `sys.platform`.
+    """
+    known: dict[Path, tuple[bool, float]] = {}
+    for file in _settings_files(environ, platform):
+        for path, rank in _read_vaults(file):
+            known[path] = max(rank, known.get(path, rank))
+    return sorted(known, key=lambda path: known[path], reverse=True)
+
+
+def _settings_files(environ: Mapping[str, str], platform: str) -> Iterator[Path]:
+    if platform == "win32":
+        if appdata := environ.get("APPDATA"):
+            yield Path(appdata) / _OBSIDIAN_FILE
+        return
+    home_name = environ.get("HOME")
+    config_name = environ.get("XDG_CONFIG_HOME")
+    if platform != "darwin" and config_name:
+        yield Path(config_name) / _OBSIDIAN_FILE
+    if not home_name:
+        return
+    home = Path(home_name)
+    if platform == "darwin":
+        yield home / "Library" / "Application Support" / _OBSIDIAN_FILE
+        return
+    if not config_name:
+        yield home / ".config" / _OBSIDIAN_FILE
+    yield home / ".var" / "app" / "md.obsidian.Obsidian" / "config" / _OBSIDIAN_FILE
+    yield home / "snap" / "obsidian" / "current" / ".config" / _OBSIDIAN_FILE
+
+
+def _read_vaults(file: Path) -> Iterator[tuple[Path, tuple[bool, float]]]:
+    try:
+        tree = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return
+    vaults = tree.get("vaults") if isinstance(tree, dict) else None
+    for vault in vaults.values() if isinstance(vaults, dict) else ():
+        if not isinstance(vault, dict) or not isinstance(vault.get("path"), str):
+            continue
+        path = Path(vault["path"])
+        if path.is_absolute() and _is_folder(path):
+            when = vault.get("ts")
+            used = float(when) if isinstance(when, int | float) else 0.0
+            yield path, (vault.get("open") is True, used)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def check_link_mode(mode: str) -> None:
@@ -40,7 +102,7 @@ def check_link_mode(mode: str) -> None:
         )
     if mode == VaultMode.READ_WRITE:
         raise ReadOnly(
-            "Linked vaults are read_only: how two programs' edits would be joined is not decided.",
+            "Linked vaults are read_only.",
             "Leave the mode out, or make it the primary vault with `obsidian-rag init --vault …`.",
         )
 
@@ -67,7 +129,7 @@ def check_link_texts(include: Sequence[str], exclude: Sequence[str], name: str |
         )
 
 
-def linkable_root(root_path: str, vaults: Iterable[Vault], home: Path) -> Path:
+def resolve_link_root(root_path: str, vaults: Iterable[Vault], home: Path) -> Path:
     """The folder to link, if it overlaps neither a vault nor the data folder.
 
     Raises:
@@ -83,24 +145,23 @@ def linkable_root(root_path: str, vaults: Iterable[Vault], home: Path) -> Path:
     try:
         root = given.resolve(strict=True)
     except (OSError, RuntimeError) as error:
-        why = getattr(error, "strerror", None) or "it leads in a circle"
+        why = getattr(error, "strerror", None) or "it is a loop of symlinks"
         raise InvalidArgument(
             f"'{root_path}' cannot be opened: {why}.", "Check the path and that its disk is there."
         ) from None
     if not root.is_dir():
         raise InvalidArgument(f"'{root}' is not a folder.", "Name the vault's folder.")
     if not os.access(root, os.R_OK | os.X_OK):
-        raise InvalidArgument(f"'{root}' may not be read.", "Give yourself the right to read it.")
+        raise InvalidArgument(f"'{root}' cannot be read.", "Give your user permission to read it.")
     if any(root.is_relative_to(folder) for folder in _SYSTEM_FOLDERS):
         raise InvalidArgument(
             f"'{root}' belongs to the system and has no notes.", "Name the vault's folder."
         )
     for vault in vaults:
         _refuse_overlap(root, vault)
-    if _do_overlap(root, home.resolve()):
+    if _overlap(root, home.resolve()):
         raise InvalidArgument(
-            f"'{root}' and the data folder ({home.resolve()}) lie in each other.",
-            "Link another folder.",
+            f"'{root}' overlaps the data folder ({home.resolve()}).", "Link another folder."
         )
     return root
 
@@ -113,19 +174,19 @@ def _refuse_overlap(root: Path, vault: Vault) -> None:
             f" {vault.link_id or 'none yet'}).",
             "`obsidian-rag link list` shows all of them.",
         )
-    if _do_overlap(root, other):
+    if _overlap(root, other):
         raise InvalidArgument(
-            f"'{root}' and the vault '{vault.name}' ({other}) lie in each other.",
+            f"'{root}' overlaps the vault '{vault.name}' ({other}).",
             "Link a folder that shares no files with another vault; include and exclude"
             " narrow one down.",
         )
 
 
-def _do_overlap(one: Path, other: Path) -> bool:
+def _overlap(one: Path, other: Path) -> bool:
     return one.is_relative_to(other) or other.is_relative_to(one)
 
 
-def oddities(vault: Vault) -> tuple[str, ...]:
+def link_warnings(vault: Vault) -> tuple[str, ...]:
     """Links that leave a vault or form a loop, as far as half a second of scanning finds them."""
     until = time.monotonic() + _SCAN_LIMIT_S
     with contextlib.suppress(NotFound, VaultAway):

@@ -2,11 +2,19 @@
 
 Texts are run one by one: dynamic int8 models scale over the whole batch, so that a text's vector
 would depend on the others.
+
+Threat: since 1.29 onnxruntime sends usage reports over the network and writes a device id to disk,
+unless a variable is set before its first import. Nothing else in the program imports it.
 """
 
+import os
+import re
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +22,38 @@ from numpy.typing import NDArray
 from obsidian_rag.config import EmbeddingSettings
 from obsidian_rag.embed.embedder import encodable, file_digest, unit_rows, weighted_mean
 from obsidian_rag.embed.model_folder import ModelFolder, read_model_folder
-from obsidian_rag.embed.runtime import LoadedModel, Window, import_onnxruntime, load_model
 from obsidian_rag.errors import ConfigInvalid, EmbeddingMismatch, ProviderFailed
 
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
 _REVISION = 1
+# In the background: further windows of a text add little, and each costs as much as the first.
+_DEFAULT_MAX_WINDOWS = 2
+_MAX_THREADS = 2
+_TELEMETRY_OFF = {"ORT_DISABLE_TELEMETRY": "1"}
+_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A loaded network and its tokenizer, which cuts at the model's limit and does not pad."""
+
+    tokenizer: "Tokenizer"
+    session: Any
+    inputs: dict[str, type[np.int32] | type[np.int64]]
+    output: str
+
+    def run(self, window: "Encoding") -> NDArray[np.float32]:
+        """One row per token, or a single row if the network pools them itself."""
+        columns = {
+            "input_ids": window.ids,
+            "attention_mask": window.attention_mask,
+            "token_type_ids": window.type_ids,
+        }
+        feed = {name: np.array([columns[name]], kind) for name, kind in self.inputs.items()}
+        rows: NDArray[np.float32] = self.session.run([self.output], feed)[0][0]
+        return rows
 
 
 class OnnxEmbedder:
@@ -81,7 +117,7 @@ class OnnxEmbedder:
         import_onnxruntime()
         if not (self._folder.model_file.is_file() and self._folder.tokenizer_file.is_file()):
             raise ProviderFailed(
-                f"The files of the model '{self.model}' are gone.",
+                f"The files of the model '{self.model}' are missing.",
                 "Run `obsidian-rag model add FOLDER` or `obsidian-rag model get NAME` again.",
             )
 
@@ -106,7 +142,7 @@ class OnnxEmbedder:
         vector = weighted_mean(list(vectors), [len(window.ids) for window in windows])
         return self._check_width(vector)
 
-    def _run(self, loaded: LoadedModel, window: Window) -> NDArray[np.float32]:
+    def _run(self, loaded: LoadedModel, window: "Encoding") -> NDArray[np.float32]:
         try:
             states: NDArray[np.float32] = np.asarray(loaded.run(window), dtype=np.float32)
         except Exception as error:  # onnxruntime's errors have no common base class
@@ -143,6 +179,20 @@ class OnnxEmbedder:
             return self._loaded
 
 
+class BackgroundEmbedder(OnnxEmbedder):
+    """A transformer that adds meaning vectors to an index of static ones.
+
+    It takes few windows of a text and few threads; the process that uses it runs at low priority.
+    """
+
+    provider = "transformer"
+
+    def __init__(self, folder: ModelFolder) -> None:
+        windows = folder.max_windows or _DEFAULT_MAX_WINDOWS
+        threads = min(_MAX_THREADS, os.cpu_count() or 1)
+        super().__init__(replace(folder, max_windows=windows), threads=threads)
+
+
 def make_onnx_embedder(settings: EmbeddingSettings, home: Path) -> OnnxEmbedder:
     """The embedder for an installed model or for a model folder."""
     if settings.model is None:
@@ -153,3 +203,94 @@ def make_onnx_embedder(settings: EmbeddingSettings, home: Path) -> OnnxEmbedder:
     added = home / "models" / settings.model
     folder = added if added.is_dir() else home / Path(settings.model).expanduser()
     return OnnxEmbedder(read_model_folder(folder), settings.dimensions)
+
+
+def import_onnxruntime() -> Any:
+    """Import onnxruntime with its telemetry disabled.
+
+    Raises:
+        ProviderFailed: it is not installed, or does not work on this machine.
+    """
+    os.environ.update(_TELEMETRY_OFF)
+    try:
+        import onnxruntime
+    except (ImportError, OSError) as error:
+        raise ProviderFailed(
+            "The ONNX embedder needs onnxruntime.", "Run `pip install onnxruntime`."
+        ) from error
+    return onnxruntime
+
+
+@cache
+def _has_exact_int8() -> bool:
+    """Whether the processor is known to add int8 products exactly.
+
+    Without VNNI large sums saturate: vectors would be worse and depend on the machine. Exact sums
+    cost a fifth more time there; with VNNI the option would double the time for the same vectors.
+    """
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    return re.search(r"^flags\s*:.*\bavx(?:512)?_vnni\b", flags, re.MULTILINE) is not None
+
+
+def load_model(folder: ModelFolder, threads: int | None) -> LoadedModel:
+    """Load the network and its tokenizer.
+
+    Raises:
+        ConfigInvalid: a file of the model cannot be used.
+        ProviderFailed: onnxruntime is not installed, or does not work on this machine.
+    """
+    onnxruntime = import_onnxruntime()
+    tokenizer = _tokenizer(folder)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or os.cpu_count() or 1
+    options.log_severity_level = 3
+    # On a busy machine, spinning threads took twice the time and all cores.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if not _has_exact_int8():
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    file = folder.model_file
+    try:
+        session = onnxruntime.InferenceSession(
+            str(file), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # the library raises plain Exception for a bad file
+        raise ConfigInvalid(f"{file} cannot be loaded.", "Replace the file.") from error
+    return LoadedModel(tokenizer, session, _inputs(session, folder), _output(session, folder))
+
+
+def _tokenizer(folder: ModelFolder) -> "Tokenizer":
+    from tokenizers import Tokenizer
+
+    file = folder.tokenizer_file
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises plain Exception for a bad file
+        raise ConfigInvalid(f"{file} cannot be loaded.", "Replace the file.") from error
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(folder.max_tokens, stride=0)
+    return tokenizer
+
+
+def _inputs(session: Any, folder: ModelFolder) -> dict[str, type[np.int32] | type[np.int64]]:
+    wanted = {entry.name: entry.type for entry in session.get_inputs()}
+    if unknown := sorted(set(wanted) - _INPUTS):
+        raise ConfigInvalid(
+            f"{folder.model_file} needs the unknown input '{unknown[0]}'.",
+            "Use a text embedding model.",
+        )
+    return {name: np.int32 if "int32" in kind else np.int64 for name, kind in wanted.items()}
+
+
+def _output(session: Any, folder: ModelFolder) -> str:
+    """The name of the pooled output if there is one, else of the output per token."""
+    outputs = [(str(entry.name), len(entry.shape)) for entry in session.get_outputs()]
+    if ("sentence_embedding", 2) in outputs:
+        return "sentence_embedding"
+    for rank in (3, 2):
+        for name, dimensions in outputs:
+            if dimensions == rank:
+                return name
+    raise ConfigInvalid(f"{folder.model_file} makes no vectors.", "Use a sentence-embedding model.")
