@@ -119,6 +119,7 @@ fix: $(VENV)/dev
 	$(BIN)/ruff check --fix src tests benchmarks docs plugins
 	$(BIN)/ruff format src tests benchmarks docs plugins
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/journeys.py
 	$(BIN)/python plugins/openclaw/generate.py
 
 # make bench NAME=search: one table of docs/performance.md, from this code.

@@ -175,15 +175,14 @@ def draw(journey: Journey) -> str:
     """As Mermaid: files with several functions, each below the file that called it first."""
     shown = {f for f, names in journey.functions.items() if len(names) >= _LEAST_FUNCTIONS}
     rooms: dict[str, list[str]] = {}
+    callees: dict[str, list[str]] = {}
     for file in sorted(shown):
-        rooms.setdefault(file.partition("/")[0], []).append(file)
-    lines = ["flowchart LR"]
-    for room, files in rooms.items():
-        nodes = "; ".join(f"{_node(file)}[{Path(file).stem}]" for file in files)
-        lines += [f"  subgraph {room}", f"    {nodes}", "  end"]
-    for file in sorted(shown):
+        rooms.setdefault(file.partition("/")[0], []).append(f"{_node(file)}[{Path(file).stem}]")
         if (caller := _shown_caller(journey, file, shown)) is not None:
-            lines.append(f"  {_node(caller)} --> {_node(file)}")
+            callees.setdefault(_node(caller), []).append(_node(file))
+    lines = ["flowchart LR"]
+    lines += [f"  subgraph {room}; {'; '.join(nodes)}; end" for room, nodes in rooms.items()]
+    lines += [f"  {caller} --> {' & '.join(called)}" for caller, called in callees.items()]
     return "```mermaid\n" + "\n".join(lines) + "\n```\n"
 
 
@@ -196,6 +195,12 @@ def _shown_caller(journey: Journey, file: str, shown: set[str]) -> str | None:
 
 def _node(file: str) -> str:
     return file.removesuffix(".py").replace("/", "_").replace("__init__", "init")
+
+
+def stale() -> bool:
+    """Whether a picture differs from what the code does."""
+    page = ARCHITECTURE.read_text("utf-8")
+    return with_pictures(page) != page
 
 
 def with_pictures(page: str) -> str:
@@ -211,11 +216,9 @@ def with_pictures(page: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the pictures, or compare them."""
-    page = ARCHITECTURE.read_text("utf-8")
-    drawn = with_pictures(page)
     if "--check" in arguments:
-        return int(drawn != page)
-    ARCHITECTURE.write_text(drawn, "utf-8")
+        return int(stale())
+    ARCHITECTURE.write_text(with_pictures(ARCHITECTURE.read_text("utf-8")), "utf-8")
     return 0
 
 

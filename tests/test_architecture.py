@@ -301,12 +301,6 @@ def _is_type(module: object, name: str) -> bool:
     return isinstance(getattr(module, name), type)
 
 
-# Protocols with fewer than two implementations of ours, and why.
-FOREIGN_PROTOCOLS = {
-    "embed/runtime.py:Window": "the tokenizer library's own class",
-}
-
-
 def test_a_protocol_has_two_implementations() -> None:
     members: dict[str, set[str]] = {}
     protocols: dict[str, set[str]] = {}
@@ -322,7 +316,7 @@ def test_a_protocol_has_two_implementations() -> None:
         for where, wanted in protocols.items()
         if sum(wanted <= there for there in members.values()) < 2
     }
-    assert lonely <= set(FOREIGN_PROTOCOLS) <= set(protocols)
+    assert lonely == set()
 
 
 def _members_of(node: ast.ClassDef) -> set[str]:
