@@ -102,6 +102,25 @@ def test_a_note_that_was_deleted_or_moved_is_left_out(engine: Engine, tmp_path: 
     assert [path for path, _ in listed_notes(engine, "", 10)[0]] == ["Pot.md"]
 
 
+def test_notes_in_a_folder_that_was_renamed_are_left_out(tmp_path: Path) -> None:
+    notes = {f"Notes/n{number}.md": "copper kettle" for number in range(3)}
+    with closing(indexed(tmp_path, notes)) as engine:
+        (tmp_path / "vault" / "Notes").rename(tmp_path / "vault" / "Renamed")
+        assert found(engine) == set()
+        assert listed_notes(engine, "", 10)[0] == []
+
+
+def test_a_note_that_was_made_private_is_left_out_though_many_others_are_gone(
+    tmp_path: Path,
+) -> None:
+    names = [f"{folder}/n{number}.md" for folder in "AMZ" for number in range(5)]
+    with closing(indexed(tmp_path, dict.fromkeys(names, "copper kettle"))) as engine:
+        shutil.rmtree(tmp_path / "vault" / "A")
+        shutil.rmtree(tmp_path / "vault" / "Z")
+        write(tmp_path, "M/n2.md", "---\nrag: private\n---\ncopper kettle\n")
+        assert found(engine, max_results=50) == {f"M/n{number}.md" for number in (0, 1, 3, 4)}
+
+
 def test_an_edit_that_keeps_a_note_public_keeps_it_in_the_answer(
     engine: Engine, tmp_path: Path
 ) -> None:
