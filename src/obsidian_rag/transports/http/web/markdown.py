@@ -61,6 +61,7 @@ _WHOLE_TAG = re.compile(
 _TAG_NAME = re.compile(r"<(/?)([a-z][^\s/>]*)", re.IGNORECASE)
 # A private-use character that stands for a `<` that must not start a tag.
 _LESS_THAN = "\ue0f0"
+_EMBED = re.compile(r"!\[\[")
 _SIZE = re.compile(r"(\d{1,4})(?:x\d{1,4})?")
 _ID = re.compile(r"fn(?:ref)?[\w:-]{1,80}")
 _CLASS = re.compile(r"[a-z][a-z0-9]{0,2}")
@@ -126,6 +127,8 @@ class Renderer:
 
     def html(self, text: str, links: Links, state: str, private: Sequence[PrivatePart] = ()) -> str:
         """The note as HTML; `state` must change when links may resolve differently."""
+        if _EMBED.search(text):  # it shows other notes, which may have changed since
+            return render(text, links, private)
         key = hashlib.sha256(f"{state}\0{private}\0{text}".encode("utf-8", "replace")).hexdigest()
         with self._lock:
             if (kept := self._kept.get(key)) is not None:
