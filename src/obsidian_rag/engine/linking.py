@@ -29,6 +29,7 @@ from obsidian_rag.index import (
     unlink_vault,
     vault_to_replace,
 )
+from obsidian_rag.livesync import synced_root
 from obsidian_rag.relations import forget_vault
 from obsidian_rag.store import Link
 from obsidian_rag.vault import obsidian_vaults, oddities
@@ -73,7 +74,8 @@ def add_link(
         InvalidArgument: the folder cannot be a linked vault.
         ReadOnly: `mode` asks for writing.
     """
-    link = link_vault(engine, root_path, mode, include, exclude, name)
+    synced = synced_root(engine.config)
+    link = link_vault(engine, root_path, mode, include, exclude, name, synced)
     vault = engine.vaults.one(link.link_id)
     engine.live.links_changed()
     return replace(link, warnings=oddities(vault))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from obsidian_rag.errors import InvalidArgument
 from obsidian_rag.index.health import HealthAnswer
@@ -61,8 +62,9 @@ def link_vault(
     include: Sequence[str],
     exclude: Sequence[str],
     name: str | None,
+    synced: Path | None,
 ) -> Link:
-    """Link the vault in this folder, without reading it yet.
+    """Link the vault in this folder, without reading it yet; `synced` is LiveSync's folder.
 
     Raises:
         InvalidArgument: the folder cannot be a linked vault.
@@ -71,7 +73,7 @@ def link_vault(
     """
     check_link_mode(mode)
     check_link_texts(include, exclude, name)
-    root = linkable_root(root_path, place.vaults, place.config.home)
+    root = linkable_root(root_path, place.vaults, place.config.home, synced)
     wanted = (name or root.name or "vault").strip()
     place.vaults.remember_primary()
     with place.database.transaction():

@@ -38,6 +38,7 @@ from obsidian_rag.livesync.site import (
     Options,
     settings_for_syncing,
     shares_vault,
+    synced_root,
 )
 from obsidian_rag.livesync.state import LivesyncState
 from obsidian_rag.livesync.status import livesync_status, livesync_trouble, synced_link
@@ -76,6 +77,7 @@ __all__ = [
     "shares_vault",
     "sync_once",
     "synced_link",
+    "synced_root",
     "take_held_deletions",
     "trashed_files",
     "unlock_database",

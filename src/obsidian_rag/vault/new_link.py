@@ -67,8 +67,8 @@ def check_link_texts(include: Sequence[str], exclude: Sequence[str], name: str |
         )
 
 
-def linkable_root(root_path: str, vaults: Iterable[Vault], home: Path) -> Path:
-    """The folder to link, if it overlaps neither a vault nor the data folder.
+def linkable_root(root_path: str, vaults: Iterable[Vault], home: Path, synced: Path | None) -> Path:
+    """The folder to link, if it overlaps no vault, and neither the data folder nor LiveSync's.
 
     Raises:
         InvalidArgument: it cannot be a linked vault.
@@ -101,6 +101,11 @@ def linkable_root(root_path: str, vaults: Iterable[Vault], home: Path) -> Path:
         raise InvalidArgument(
             f"'{root}' and the data folder ({home.resolve()}) lie in each other.",
             "Link another folder.",
+        )
+    if synced is not None and _do_overlap(root, synced.resolve()):
+        raise InvalidArgument(
+            f"LiveSync writes into '{synced}', and a linked vault is only read.",
+            "Link another folder, or set livesync.vaultPath to another one.",
         )
     return root
 
