@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from obsidian_rag.index.place import IndexPlace
 
-CHUNKER_VERSION = 2
+CHUNKER_VERSION = 3
 _EMBEDDER = "embedder"
 # The rules for private text, if that is kept out of the store.
 _LEFT_OUT = "left_out"
