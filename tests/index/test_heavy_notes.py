@@ -1,4 +1,4 @@
-"""One note with thousands of tags, links, headings or properties stops nothing behind it.
+"""One note with thousands of tags, links, headings, code blocks or properties stops nothing.
 
 Work is counted, not timed: calls of functions, and rows that are left in the databases.
 """
@@ -29,6 +29,7 @@ NOTES: dict[str, tuple[int, Callable[[int], str]]] = {
     "tags": (10_000, lambda n: "---\ntags:\n" + _lines("  - tag{}\n", n) + "---\ntext\n"),
     "inline tags": (10_000, lambda n: _lines("#tag{} ", n)),
     "links": (50_000, lambda n: _lines("[[Note {}]]\n", n)),
+    "code blocks": (10_000, lambda n: _lines("```\ncode{}\n```\n", n)),
     "headings": (10_000, lambda n: _lines("# Heading {0}\n\ntext {0}\n\n", n)),
     "properties": (10_000, lambda n: "---\n" + _lines("key{0}: value {0}\n", n) + "---\ntext\n"),
 }

@@ -17,7 +17,7 @@ from tests.waiting import PATIENCE_S, until
 
 from obsidian_rag import livesync
 from obsidian_rag.config import Config, load
-from obsidian_rag.engine import Engine
+from obsidian_rag.engine import Engine, add_link
 from obsidian_rag.errors import (
     Busy,
     ConfigInvalid,
@@ -218,6 +218,19 @@ def test_a_data_folder_in_the_synced_folder_is_refused(
     config = settings(couchdbUrl="http://localhost", dbName="notes", vaultPath=str(tmp_path))
     with pytest.raises(ConfigInvalid):
         place_of(config)
+
+
+def test_a_folder_that_is_synced_cannot_be_linked(
+    settings: Callable[..., Config], tmp_path: Path
+) -> None:
+    """A linked vault is only read, so LiveSync would have to stop."""
+    synced = tmp_path / "synced"
+    (synced / "Below").mkdir(parents=True)
+    address = {"couchdbUrl": "http://127.0.0.1:9", "dbName": "notes"}
+    with closing(Engine(settings(**address, vaultPath=str(synced)))) as engine:
+        for folder in (synced, synced / "Below"):
+            with pytest.raises(InvalidArgument, match="LiveSync writes into"):
+                add_link(engine, str(folder))
 
 
 def test_a_linked_vault_that_may_only_be_read_is_not_synced(

@@ -104,10 +104,51 @@ def test_a_tag_that_nothing_closes_swallows_nothing(name: str, place: str) -> No
     assert f"<{name}" not in made + closed
 
 
-def test_many_tags_that_nothing_closes_are_quick() -> None:
+@pytest.mark.parametrize("place", ["{}", "prose {} more", "- {}", "> {}"])
+@pytest.mark.parametrize(
+    "begun",
+    [
+        "<!-- begun",
+        "<div><!-- begun",
+        "<div title='begun",
+        "<?php begun",
+        "<!begun",
+        "<![CDATA[ begun",
+        "<script>begun</script",
+        "<svg><desc>",
+        "<div><math><mi>",
+    ],
+)
+def test_html_without_an_end_swallows_nothing(begun: str, place: str) -> None:
+    links = Links(lambda _: None, str, lambda _, __: None)
+    made = render(f"{place.format(begun)}\n\nafter *this*\n\n## Two\n", links)
+    assert "after <em>this</em>" in made
+    assert "<h2" in made
+
+
+@pytest.mark.parametrize("name", ["path", "text", "filter", "mi", "your-name"])
+def test_a_name_in_angle_brackets_is_shown_as_it_is_written(name: str) -> None:
+    links = Links(lambda _: None, str, lambda _, __: None)
+    made = render(f"use <{name}>one</{name}> and <{name}> here\n\nafter *this*\n", links)
+    shown = f"&lt;{name}&gt;"
+    assert f"use {shown}one&lt;/{name}&gt; and {shown} here</p>" in made
+    assert "after <em>this</em>" in made
+
+
+def test_a_comment_and_a_drawing_are_left_out_whole() -> None:
+    links = Links(lambda _: None, str, lambda _, __: None)
+    drawing = "<svg viewBox='0 0 1 1'><path d='M0 0'/><text>drawn</text></svg>"
+    made = render(f"<!-- gone\n\ngone --> \n\n{drawing}\n\na {drawing} b\n\nafter *this*\n", links)
+    assert "gone" not in made
+    assert "drawn" not in made
+    assert "after <em>this</em>" in made
+
+
+@pytest.mark.parametrize("part", ["<title>", "<style> ", "<div><!--", "<div <", "<!-- x\n\n"])
+def test_many_tags_that_nothing_closes_are_quick(part: str) -> None:
     links = Links(lambda _: None, str, lambda _, __: None)
     started = time.process_time()
-    render("<title>" * 20_000 + "\n\n" + "<style> " * 20_000, links)
+    render(part * 20_000, links)
     assert time.process_time() - started < 5
 
 

@@ -15,8 +15,10 @@ from obsidian_rag import config
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
 from obsidian_rag.tools import AGENT, OWNER, SCREENED, Caller, Scope, call, listed_notes
+from obsidian_rag.transports.http.web.note import read_note
 
 SEARCH, RELATED = "obsidian_rag_search", "obsidian_rag_related"
+SUGGEST = "obsidian_rag_suggest_relations"
 STATUS, INDEX = "obsidian_rag_status", "obsidian_rag_index"
 # Old enough for a timestamp to be trusted.
 OLD_NS = 1_700_000_000_000_000_001
@@ -96,10 +98,48 @@ def test_with_consent_a_note_that_was_made_private_is_shown_and_marked(
     assert found(engine, confirm_sensitive=True) == {"Pot.md"}
 
 
+@pytest.mark.parametrize("rag", ["private", "false"])
+def test_behind_the_privacy_screen_a_note_that_was_made_private_is_hidden(
+    engine: Engine, tmp_path: Path, rag: str
+) -> None:
+    write(tmp_path, "Shelf.md", "# Shelf\n\nSee ![[Kettle]]\n")
+    run_index(engine, Mode.SYNC)
+    assert "bent" in json.dumps(read_note(engine, {"path": "Shelf.md"}, SCREENED))
+    write(tmp_path, "Kettle.md", f"---\nrag: {rag}\n---\n# Kettle\n\ncopper, bent handle\n")
+    assert "bent" not in json.dumps(read_note(engine, {"path": "Shelf.md"}, SCREENED))
+    shown: Any = call(engine, SEARCH, {"query": "copper kettle"}, SCREENED)
+    texts = {one["source_file"]: one["chunk_text"] for one in shown["data"]["results"]}
+    assert (texts["Kettle.md"], "bent" in texts["Pot.md"]) == ("", True)
+    for tool, asked in ((RELATED, {"note": "Pot.md"}), (SUGGEST, {"note": "Pot.md"})):
+        told: Any = call(engine, tool, asked, SCREENED)["data"]
+        (kettle,) = [one for one in told["results"] if one["source_file"] == "Kettle.md"]
+        assert (kettle["withheld"], kettle["shared_terms"]) == (True, [])
+        assert "bent" not in json.dumps(kettle)
+
+
 def test_a_note_that_was_deleted_or_moved_is_left_out(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "vault" / "Kettle.md").rename(tmp_path / "vault" / "Moved.md")
     assert (found(engine), related(engine)) == ({"Pot.md"}, set())
     assert [path for path, _ in listed_notes(engine, "", 10)[0]] == ["Pot.md"]
+
+
+def test_notes_in_a_folder_that_was_renamed_are_left_out(tmp_path: Path) -> None:
+    notes = {f"Notes/n{number}.md": "copper kettle" for number in range(3)}
+    with closing(indexed(tmp_path, notes)) as engine:
+        (tmp_path / "vault" / "Notes").rename(tmp_path / "vault" / "Renamed")
+        assert found(engine) == set()
+        assert listed_notes(engine, "", 10)[0] == []
+
+
+def test_a_note_that_was_made_private_is_left_out_though_many_others_are_gone(
+    tmp_path: Path,
+) -> None:
+    names = [f"{folder}/n{number}.md" for folder in "AMZ" for number in range(5)]
+    with closing(indexed(tmp_path, dict.fromkeys(names, "copper kettle"))) as engine:
+        shutil.rmtree(tmp_path / "vault" / "A")
+        shutil.rmtree(tmp_path / "vault" / "Z")
+        write(tmp_path, "M/n2.md", "---\nrag: private\n---\ncopper kettle\n")
+        assert found(engine, max_results=50) == {f"M/n{number}.md" for number in (0, 1, 3, 4)}
 
 
 def test_an_edit_that_keeps_a_note_public_keeps_it_in_the_answer(

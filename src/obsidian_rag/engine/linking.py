@@ -24,6 +24,7 @@ from obsidian_rag.health import (
     vault_to_replace,
 )
 from obsidian_rag.index import IndexResult, Mode, Phase
+from obsidian_rag.livesync import synced_root
 from obsidian_rag.relations import forget_vault
 from obsidian_rag.store import (
     IndexState,
@@ -126,7 +127,8 @@ def add_link(
     """
     check_link_mode(mode)
     check_link_texts(include, exclude, name)
-    root = resolve_link_root(root_path, engine.vaults, engine.config.home)
+    synced = synced_root(engine.config)
+    root = resolve_link_root(root_path, engine.vaults, engine.config.home, synced)
     wanted = (name or root.name or "vault").strip()
     engine.vaults.remember_primary()
     with engine.database.transaction():

@@ -12,7 +12,7 @@ from obsidian_rag.health.assess import (
     assess_vault,
     change_of,
 )
-from obsidian_rag.health.brake import Brake
+from obsidian_rag.health.brake import Brake, made_of
 from obsidian_rag.health.checks import Finding
 from obsidian_rag.health.facts import (
     HealthFacts,
@@ -63,6 +63,7 @@ __all__ = [
     "indexer_trouble",
     "is_worth_a_try",
     "linked_facts",
+    "made_of",
     "missing_index",
     "see_vaults",
     "store_trouble",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-CHUNKER_VERSION = 2
+CHUNKER_VERSION = 3
 _EMBEDDER = "embedder"
 # The rules for private text, if that is kept out of the store.
 _LEFT_OUT = "left_out"

@@ -34,6 +34,7 @@ from obsidian_rag.livesync.site import (
     Options,
     settings_for_syncing,
     shares_vault,
+    synced_root,
 )
 from obsidian_rag.livesync.status import (
     LivesyncState,
@@ -77,6 +78,7 @@ __all__ = [
     "status_fields",
     "sync_once",
     "synced_link",
+    "synced_root",
     "take_held_deletions",
     "trashed_files",
     "unlock_database",

@@ -185,29 +185,31 @@ class _Cutter:
         if start == end:
             return
         label = self._label(section)
-        piece = self._whole(start, end, label)
-        is_small = shown_chars(piece.text, piece.layout) <= room.chars
-        if is_small and quarter_tokens(piece.text) <= room.cost:
-            yield self._chunk(section, piece)
+        whole = self._whole(start, end, label, room)
+        if whole is not None:
+            yield self._chunk(section, whole)
             return
         for piece in split(self._text, self._code, (start, end), room, label):
             yield self._chunk(section, piece)
 
-    def _whole(self, start: int, end: int, label: str) -> Piece:
-        """Those lines as one piece."""
+    def _whole(self, start: int, end: int, label: str, room: Room) -> Piece | None:
+        """Those lines as one piece, if they fit."""
         text = tidy("\n".join(self._text[start:end]))
-        if not self._code:
-            return Piece(start, end - 1, text or label, "")
+        if not self._code or len(text) > room.chars:
+            return _if_small(Piece(start, end - 1, text or label, ""), room)
         places: list[tuple[int, int]] = []
         codes: list[str] = []
-        for first, last in _code_blocks(self._code.lines, start, end):
-            lines = self._code.lines[first:last]
-            places.append(
-                (len(tidy("\n".join(self._text[start:first]))), first in self._code.openings)
-            )
-            codes.append("\n".join(line or "" for line in lines).rstrip("\n"))
+        before, at = "", start
+        lines, openings = self._code
+        for first, last in _code_blocks(lines, start, end):
+            before = _collapse(before + "".join(f"{line}\n" for line in self._text[at:first]))
+            places.append((len(before.strip()), first in openings))
+            codes.append("\n".join(line or "" for line in lines[first:last]).rstrip("\n"))
+            if len(codes) > room.chars:  # no block is empty
+                return None
+            at = first
         layout = code_layout(places, codes, has_text=bool(text))
-        return Piece(start, end - 1, text or label, "\n".join(codes), layout)
+        return _if_small(Piece(start, end - 1, text or label, "\n".join(codes), layout), room)
 
     def title_chunk(self) -> Chunk:
         """The only chunk of a note without text."""
@@ -307,6 +309,11 @@ def _code_lines(lines: Sequence[str]) -> list[str]:
     return [drop_invisible(line).rstrip() for line in lines[1:]]
 
 
+def _if_small(piece: Piece, room: Room) -> Piece | None:
+    is_short = shown_chars(piece.text, piece.layout) <= room.chars
+    return piece if is_short and quarter_tokens(piece.text) <= room.cost else None
+
+
 def _code_blocks(code: Sequence[str | None], start: int, end: int) -> Iterator[tuple[int, int]]:
     """The blocks of code between two lines: first line of each, and the line after its last."""
     first = None
@@ -336,11 +343,15 @@ def clean_lines(lines: list[str]) -> list[str]:
 
 def tidy(text: str) -> str:
     """No space before a line end, at most one blank line in a row, none at the ends."""
+    return _collapse(text).strip()
+
+
+def _collapse(text: str) -> str:
     if " \n" in text:
         text = text.replace(" \n", "\n")
     while "\n\n\n" in text:
         text = text.replace("\n\n\n", "\n\n")
-    return text.strip()
+    return text
 
 
 def _squeeze(line: str) -> str:

@@ -10,6 +10,7 @@ was renamed, shows less, never more.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -18,6 +19,7 @@ import yaml
 
 from obsidian_rag.notes.frontmatter import compose_frontmatter, split_frontmatter
 from obsidian_rag.notes.note import RagPolicy
+from obsidian_rag.notes.words import drop_invisible
 
 _NEVER = frozenset({"false", "no", "never", "off", "0"})
 _PRIVATE = frozenset({"private"})
@@ -27,8 +29,11 @@ _KNOWN = _NEVER | _PRIVATE | _INDEX
 _MENTIONS_RAG = re.compile(r"(?<![^\W_])rag(?![^\W_])|\\", re.IGNORECASE)
 _UNCLOSED = re.compile(r"\ufeff?---[ \t]*+[\r\n]")
 _UNCLOSED_CHARS = 4000
+# Lines below the key belong to its value: list items, and all indented ones if it begins there.
+_INDENTED = r"(?:#.*)?(?:\n[ \t]*+(?=\n)|\n[ \t]++.*|\n-[ \t].*)++"
 _LINE = re.compile(
-    r"^[ \t{,]*+[\"']?rag[\"']?[ \t]*+[:=][ \t]*+(.*(?:\n[ \t]*+-[ \t].*)*)",
+    r"^[ \t\[{,>*-]*+[\"']?rag[\"']?[ \t]*+[:=][ \t]*+(?:[|>][-+\d]*+[ \t]*+)?"
+    rf"({_INDENTED}|.*(?:\n[ \t]*+-[ \t].*)*)",
     re.IGNORECASE | re.MULTILINE,
 )
 _LIST_MARK = re.compile(r"\n[ \t]*+-[ \t]")
@@ -94,7 +99,7 @@ def read_policy(text: str) -> FoundPolicy:
         # A missing closing line must not publish a private note.
         is_open = _UNCLOSED.match(text) is not None
         return _judge(_find_line_values(text[:_UNCLOSED_CHARS])) if is_open else _judge([])
-    if not _MENTIONS_RAG.search(yaml_text):
+    if not _MENTIONS_RAG.search(_fold(yaml_text)):
         return _judge([])
     tree = compose_frontmatter(yaml_text)
     if tree is None:
@@ -126,13 +131,20 @@ def _judge(values: list[str]) -> FoundPolicy:
 
 
 def _split_words(value: str) -> list[str]:
-    parts = (part for part in _BETWEEN_WORDS.split(value.casefold()) if part)
+    parts = (part for part in _BETWEEN_WORDS.split(_fold(value)) if part)
     return [part.strip(_AROUND_WORDS) or part for part in parts]
+
+
+def _fold(text: str) -> str:
+    """Text in lower case and ASCII where possible: a colon may be full-width, a space invisible."""
+    if text.isascii():
+        return text.casefold()
+    return unicodedata.normalize("NFKC", drop_invisible(text)).casefold()
 
 
 def _find_line_values(text: str) -> list[str]:
     """The values of lines that look like the property, with list items below them."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = _fold(text.replace("\r\n", "\n").replace("\r", "\n"))
     found = (_LIST_MARK.sub(" ", _COMMENT.sub("", m[1])) for m in _LINE.finditer(lines))
     return [word for value in found for word in _split_words(value) if word.strip(_AROUND_WORDS)]
 
@@ -149,7 +161,7 @@ def _property_values(tree: yaml.Node) -> Iterator[str]:
             waiting += node.value  # several mappings that are merged in
         elif isinstance(node, yaml.MappingNode):
             for key, value in node.value:
-                name = str(key.value).strip().casefold() if _is_text(key) else ""
+                name = _fold(str(key.value)).strip() if _is_text(key) else ""
                 if name == "rag":
                     yield from _node_texts(value)
                 elif name == "<<":

@@ -282,9 +282,12 @@ def _find_overlap(atoms: Sequence[Atom], start: int, end: int, overlap: int) -> 
     """Where the next window begins so that it repeats at most `overlap` of this one."""
     begin = end
     cost = 0
-    while begin - 1 > start and cost + atoms[begin - 1].cost + 2 <= overlap:
+    while begin - 1 > start:
+        # Code has no tokens of its own; about four characters of text make one.
+        cost += (atoms[begin - 1].cost or len(atoms[begin - 1].code)) + 2
+        if cost > overlap:
+            break
         begin -= 1
-        cost += atoms[begin].cost + 2
     return next((i for i in range(begin, end) if atoms[i].rank), begin)
 
 

@@ -21,8 +21,8 @@ Three things can be withheld, each as a whole:
   is judged as a whole (`sections`), and hits in it are listed with file and lines only.
 
 What counts is the property in the file now (`CurrentPolicies`): before anything of a note goes to
-anybody but the owner, its file is checked with stat, and read if it has changed since it was
-indexed.
+anybody but the owner, or behind the privacy screen, its file is checked with stat, and read if it
+has changed since it was indexed.
 
 A caller may be limited to some vaults and folders. It sees nothing else, whatever it confirms:
 other notes have no influence on answers, and the installation as a whole stays hidden.
@@ -161,7 +161,7 @@ class CurrentPolicies:
 
     def left_out(self, notes: Iterable[NoteKey]) -> frozenset[NoteKey]:
         """Those of these notes, by link id and path, that the caller may not know of."""
-        if self._caller.is_owner:
+        if self._caller.is_owner and not self._caller.is_screened:
             return frozenset()
         wanted = dict.fromkeys(notes)
         unchecked: dict[str, list[str]] = {}
@@ -180,7 +180,7 @@ class CurrentPolicies:
 
     def is_private(self, note: NoteKey) -> bool:
         """Whether a checked note has become private since it was indexed."""
-        return self._seen.get(note) is RagPolicy.PRIVATE
+        return self._seen.get(note) in (RagPolicy.PRIVATE, RagPolicy.NEVER)
 
     def _is_visible(self, policy: RagPolicy | None) -> bool:
         return policy is not None and self._caller.knows_of(policy)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.errors import IndexerFailed, NoteChanged, NotFound, SecurityViolation
+from obsidian_rag.health import made_of
 from obsidian_rag.notes import (
     EVERYTHING,
     Note,
@@ -29,6 +30,7 @@ from obsidian_rag.store import (
     ChunkStore,
     FollowedDatabase,
     IndexState,
+    LinkFacts,
     Manifest,
     Queue,
     public_titles,
@@ -40,6 +42,7 @@ from obsidian_rag.vault import (
     find_files,
     is_same_file,
     read_bytes,
+    root_identity,
     walk_files,
 )
 
@@ -216,14 +219,16 @@ class NoteFiles:
         known = Manifest(self._database.now).exactly(self._vault.link_id, paths)
         found: dict[str, RagPolicy | None] = {}
         changed: list[str] = []
+        is_any_there = False
         for path in paths:
             entry = FileEntry(path, *known[path][:3]) if path in known else None
             is_same = is_same_file(self._vault.root, entry) if entry is not None else False
+            is_any_there |= entry is not None and is_same is not None
             if is_same is None or not self._is_in_scope(path):
                 found[path] = None
             elif not is_same:
                 changed.append(path)
-        if None in found.values() and self._is_away():
+        if found and not is_any_there and self._is_away():
             return {}
         found |= dict.fromkeys(changed[max(most_read, 0) :])
         return found | {path: self._policy(path) for path in changed[: max(most_read, 0)]}
@@ -238,8 +243,16 @@ class NoteFiles:
         return None
 
     def _is_away(self) -> bool:
-        """Whether a sample of known notes is missing, as when a disk is not mounted."""
-        ends = Manifest(self._database.now).ends(self._vault.link_id, _SAMPLE_NOTES_PER_END)
+        """Whether another folder is in the vault's place, as when a disk is not mounted.
+
+        A folder that was indexed and has lost its notes is not away: they were moved or deleted.
+        """
+        database = self._database.now
+        made = made_of(LinkFacts(database, self._vault.link_id).all(), None)
+        identity = root_identity(self._vault.root)
+        if identity is not None and made is not None and made.identity == identity:
+            return False
+        ends = Manifest(database).ends(self._vault.link_id, _SAMPLE_NOTES_PER_END)
         return not find_files(self._vault.root, ends)
 
     def attachment(self, name: str, source: str) -> tuple[str, bytes]:

@@ -129,8 +129,10 @@ def check_link_texts(include: Sequence[str], exclude: Sequence[str], name: str |
         )
 
 
-def resolve_link_root(root_path: str, vaults: Iterable[Vault], home: Path) -> Path:
-    """The folder to link, if it overlaps neither a vault nor the data folder.
+def resolve_link_root(
+    root_path: str, vaults: Iterable[Vault], home: Path, synced: Path | None
+) -> Path:
+    """The folder to link, if it overlaps no vault, and neither the data folder nor LiveSync's.
 
     Raises:
         InvalidArgument: it cannot be a linked vault.
@@ -162,6 +164,11 @@ def resolve_link_root(root_path: str, vaults: Iterable[Vault], home: Path) -> Pa
     if _overlap(root, home.resolve()):
         raise InvalidArgument(
             f"'{root}' overlaps the data folder ({home.resolve()}).", "Link another folder."
+        )
+    if synced is not None and _overlap(root, synced.resolve()):
+        raise InvalidArgument(
+            f"LiveSync writes into '{synced}', and a linked vault is only read.",
+            "Link another folder, or set livesync.vaultPath to another one.",
         )
     return root
 

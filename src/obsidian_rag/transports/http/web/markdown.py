@@ -10,6 +10,7 @@ import hashlib
 import html
 import re
 import threading
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, html_block
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
@@ -40,15 +43,25 @@ _FILE = "/page/file?"
 _OWN_PREFIXES = ("/note/", "/search?", _FILE, "#")
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp")
 _SOUNDS = (".mp3", ".wav", ".m4a", ".ogg", ".flac", ".opus")
-# Elements whose content is plain text: unclosed, they swallow everything that follows.
-_RAW_TEXT_ELEMENTS = (
-    "title|textarea|style|script|noscript|template|xmp|iframe|noembed|noframes|plaintext|select"
+# Blocks of HTML that a blank line does not end, and what ends them; no others are taken for HTML.
+_ENDLESS = (
+    (re.compile(r"<!--"), re.compile(r"-->")),
+    (
+        re.compile(r"<(?:script|pre|style|textarea)(?=[\s>]|$)", re.IGNORECASE),
+        re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE),
+    ),
+    (re.compile(r"<[!?]"), None),
 )
-_RAW_TEXT_TAG = re.compile(rf"<(/?)({_RAW_TEXT_ELEMENTS})\b", re.IGNORECASE)
-# Those whose Markdown block also continues to the end of the note.
-_ENDLESS = frozenset({"script", "style", "textarea"})
+# A whole comment or tag as a browser reads it, or a `<` that begins one without an end.
+_WHOLE_TAG = re.compile(
+    r"<!--(?:-?>|(?:[^<]|<(?!!--))*?--!?>)|<(?:[!?]|/(?![a-z]))[^<>]*+>"
+    r"""|</?[a-z](?:[^<>"']|"[^"<]*+"|'[^'<]*+')*+>|<(?=[!?/a-z])""",
+    re.IGNORECASE,
+)
+_TAG_NAME = re.compile(r"<(/?)([a-z][^\s/>]*)", re.IGNORECASE)
 # A private-use character that stands for a `<` that must not start a tag.
 _LESS_THAN = "\ue0f0"
+_EMBED = re.compile(r"!\[\[")
 _SIZE = re.compile(r"(\d{1,4})(?:x\d{1,4})?")
 _ID = re.compile(r"fn(?:ref)?[\w:-]{1,80}")
 _CLASS = re.compile(r"[a-z][a-z0-9]{0,2}")
@@ -66,6 +79,20 @@ _TAGS = {
     "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd", "li", "mark", "ol", "p",
     "pre", "q", "s", "samp", "section", "small", "span", "strong", "sub", "summary", "sup", "table",
     "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul", "var", "wbr",
+}  # fmt: skip
+# Left out with their content, which is not HTML. Unclosed, they would take all that follows along.
+_SWALLOWING = {
+    "iframe", "math", "noembed", "noframes", "noscript", "plaintext", "script", "select", "style",
+    "svg", "template", "textarea", "title", "xmp",
+}  # fmt: skip
+# Left out without their content. Other names are not HTML, such as the `<path>` of a command.
+_LEFT_OUT = {
+    "acronym", "address", "area", "article", "base", "bdi", "bdo", "big", "blink", "body", "button",
+    "canvas", "center", "data", "datalist", "dialog", "dir", "embed", "fieldset", "font", "footer",
+    "form", "frame", "frameset", "head", "header", "hgroup", "html", "input", "label", "legend",
+    "link", "main", "map", "marquee", "menu", "meta", "meter", "nav", "nobr", "object", "optgroup",
+    "option", "output", "param", "picture", "progress", "rb", "rp", "rt", "rtc", "ruby", "search",
+    "slot", "source", "strike", "time", "track", "tt", "video",
 }  # fmt: skip
 
 
@@ -100,6 +127,8 @@ class Renderer:
 
     def html(self, text: str, links: Links, state: str, private: Sequence[PrivatePart] = ()) -> str:
         """The note as HTML; `state` must change when links may resolve differently."""
+        if _EMBED.search(text):  # it shows other notes, which may have changed since
+            return render(text, links, private)
         key = hashlib.sha256(f"{state}\0{private}\0{text}".encode("utf-8", "replace")).hexdigest()
         with self._lock:
             if (kept := self._kept.get(key)) is not None:
@@ -118,8 +147,7 @@ def render(
 ) -> str:
     """Render the text as sanitised HTML, cut if it is too long."""
     env: dict[str, Any] = {"links": links, "is_embedded": is_embedded, "private": private}
-    shown = _mark_unclosed(text[:MOST_CHARS])
-    made = str(_parser().render(shown, env)).replace(_LESS_THAN, "&lt;")
+    made = str(_parser().render(text[:MOST_CHARS], env)).replace(_LESS_THAN, "&lt;")
     if len(made) > _MAX_HTML_CHARS:
         made = f"<pre>{html.escape(text[: MOST_CHARS // 4])}</pre>"
     return _cleaner().clean(made)
@@ -134,7 +162,8 @@ def _parser() -> MarkdownIt:
     md.use(front_matter_plugin).use(footnote_plugin)
     md.use(dollarmath_plugin, allow_space=False, double_inline=True)
     use_wiki_syntax(md)
-    md.core.ruler.push("unclosed", _show_unclosed)
+    md.block.ruler.at("html_block", _html_block, {"alt": ["paragraph", "reference", "blockquote"]})
+    md.core.ruler.push("lost_tags", _show_lost_tags)
     md.core.ruler.push("lines", _number_lines)
     md.core.ruler.push("private", _mark_private)
     for name, rule in _RULES.items():
@@ -142,37 +171,68 @@ def _parser() -> MarkdownIt:
     return md
 
 
-def _find_unclosed(text: str) -> dict[int, str]:
-    """The positions and names of tags that are never closed."""
-    found = [(tag.start(), tag[1], tag[2].lower()) for tag in _RAW_TEXT_TAG.finditer(text)]
-    last = {name: place for place, slash, name in found if slash}
-    return {place: name for place, slash, name in found if not slash and place > last.get(name, -1)}
+def _html_block(state: StateBlock, first: int, last: int, silent: bool) -> bool:
+    """A block of HTML, unless it would never end: then it is text."""
+    start = state.bMarks[first] + state.tShift[first]
+    for opening, closing in _ENDLESS:
+        if opening.match(state.src, start, state.eMarks[first]):
+            if closing is None or start > _last_place(state, closing):
+                return False
+            break
+    return html_block(state, first, last, silent)
 
 
-def _mark_unclosed(text: str) -> str:
-    """Replace the `<` of tags whose block would never end with a placeholder."""
-    letters = list(text)
-    for place, name in _find_unclosed(text).items():
-        if name in _ENDLESS:
-            letters[place] = _LESS_THAN
-    return "".join(letters)
+def _last_place(state: StateBlock, closing: re.Pattern[str]) -> int:
+    """Where this stands in the note for the last time, or -1."""
+    places = state.env.setdefault("last_places", {})
+    if closing not in places:
+        places[closing] = max((one.start() for one in closing.finditer(state.src)), default=-1)
+    return int(places[closing])
 
 
-def _show_unclosed(state: Any) -> None:
-    """Turn unclosed tags into text: a browser would swallow what follows them."""
+def _show_lost_tags(state: StateCore) -> None:
+    """Turn tags into text that would disappear, or take along what follows them."""
     for token in state.tokens:
         if token.type == "html_block":
-            letters = list(token.content)
-            for place in _find_unclosed(token.content):
+            whole = _WHOLE_TAG.sub(_mark_unfinished, token.content)
+            letters = list(whole)
+            for place in _find_lost_tags(whole):
                 letters[place] = _LESS_THAN
             token.content = "".join(letters)
         parts = [one for one in token.children or () if one.type == "html_inline"]
-        unclosed = _find_unclosed("".join(one.content for one in parts))
+        lost = _find_lost_tags("".join(one.content for one in parts))
         place = 0
         for part in parts:
-            if place in unclosed:
+            if place in lost:
                 part.type = "text"
             place += len(part.content)
+
+
+def _find_lost_tags(text: str) -> set[int]:
+    """The positions of tags that are not HTML, and of those whose content never ends."""
+    tags = [(tag.start(), tag[1], tag[2].lower()) for tag in _TAG_NAME.finditer(text)]
+    ends: dict[str, list[int]] = {}
+    for place, slash, name in tags:
+        if slash:
+            ends.setdefault(name, []).append(place)
+    lost, inside_until = set(), 0
+    for place, slash, name in tags:
+        if place < inside_until or name in _TAGS or name in _LEFT_OUT:
+            continue
+        if name not in _SWALLOWING:
+            lost.add(place)
+        elif not slash:
+            own = ends.get(name, [])
+            after = own[bisect_left(own, place) :][:1]
+            if after:
+                inside_until = after[0]
+            else:
+                lost.add(place)
+    return lost
+
+
+def _mark_unfinished(found: re.Match[str]) -> str:
+    return _LESS_THAN if found[0] == "<" else found[0]
 
 
 def _number_lines(state: Any) -> None:
