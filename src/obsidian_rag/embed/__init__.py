@@ -17,6 +17,7 @@ from obsidian_rag.embed.models import (
     ModelInfo,
     add_model,
     get_model,
+    installed_model,
     list_models,
     remove_model,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "add_model",
     "choose",
     "get_model",
+    "installed_model",
     "list_models",
     "make_embedder",
     "make_meaning_embedder",

@@ -18,7 +18,6 @@ from obsidian_rag.engine.linking import (
     sync_link,
 )
 from obsidian_rag.engine.live import Live
-from obsidian_rag.engine.models import Model, Models
 from obsidian_rag.engine.presence import announce, claim
 from obsidian_rag.engine.query import Asked, ask, known_folder
 from obsidian_rag.engine.status import report_status
@@ -32,8 +31,6 @@ __all__ = [
     "Event",
     "Job",
     "Live",
-    "Model",
-    "Models",
     "Tokens",
     "accept_replacement",
     "add_link",

@@ -63,15 +63,14 @@ def ask(engine: Engine, request: Request) -> Asked:
 
 def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | None]:
     """The answer, and the reason if vectors were not used."""
-    engine.follow_index()
+    meta = engine.follow_index()
     if IndexState(engine.database).is_empty():
         return Answer((), None, 0), None
     trouble = _known_embedder_error(engine)
     if request.signals is not Signals.WORDS and trouble is None:
         try:
-            if has_fitting_vectors(
-                engine.database.get(IndexFact.FINGERPRINT), engine.parts.fingerprint
-            ):
+            made = meta.get(IndexFact.FINGERPRINT)
+            if has_fitting_vectors(made, engine.parts.fingerprint):
                 return _search(engine, request), None
         except _VECTOR_ERRORS as error:
             trouble = error

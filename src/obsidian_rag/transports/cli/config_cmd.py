@@ -15,7 +15,7 @@ from obsidian_rag.transports.cli.output import (
     print_done,
     the_daemon,
 )
-from obsidian_rag.transports.lazy import engine
+from obsidian_rag.transports.lazy import embed
 
 _STATIC = ("builtin", "hash", "same_as_model")
 app = command_group("Show and change settings")
@@ -160,7 +160,7 @@ def _meaning_consequences(key: str, after: config.Config) -> Iterator[str]:
     meaning = after.settings.meaning
     if key == "embedding.provider" and after.settings.embedding.provider not in _STATIC:
         yield "Meaning vectors are not used with this provider: it makes its own vectors."
-    if key == "meaning.model" and engine.Models(after).find(meaning.model) is None:
+    if key == "meaning.model" and embed.installed_model(meaning.model, after.home) is None:
         yield f"The model {meaning.model} is not installed; see `obsidian-rag model --help`."
     elif key == "meaning.model":
         yield (
