@@ -19,12 +19,12 @@ from obsidian_rag.engine.linking import (
 )
 from obsidian_rag.engine.live import Live
 from obsidian_rag.engine.presence import announce, claim
-from obsidian_rag.engine.query import Asked, ask, known_folder
+from obsidian_rag.engine.query import AskResult, ask, known_folder
 from obsidian_rag.engine.status import report_status
 from obsidian_rag.engine.tokens import Tokens
 
 __all__ = [
-    "Asked",
+    "AskResult",
     "Bus",
     "Daemon",
     "Engine",

@@ -25,7 +25,7 @@ _VECTOR_ERRORS = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskResult:
     """An answer, and the health at that time."""
 
     answer: Answer
@@ -39,7 +39,7 @@ class Asked:
         return self.health.error
 
 
-def ask(engine: Engine, request: Request) -> Asked:
+def ask(engine: Engine, request: Request) -> AskResult:
     """Answer a query with what works: without vectors if they are unavailable.
 
     Raises:
@@ -58,7 +58,7 @@ def ask(engine: Engine, request: Request) -> Asked:
         facts = replace(facts, settings=trouble)
     elif trouble is not None:
         facts = replace(facts, embedder=trouble)
-    return Asked(answer, assess(facts), embedder_choice(engine.config).notice)
+    return AskResult(answer, assess(facts), embedder_choice(engine.config).notice)
 
 
 def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | None]:
@@ -85,7 +85,7 @@ def _known_embedder_error(engine: Engine) -> ObsidianRagError | None:
         return engine.sending.trouble
     trouble = engine.live.known.embedder
     if trouble is not None:
-        engine.live.look_soon()
+        engine.live.probe_soon()
     return trouble
 
 

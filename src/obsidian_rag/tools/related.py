@@ -35,7 +35,7 @@ from obsidian_rag.tools.citation import (
     find_note,
     obsidian_link,
     vault_fields,
-    withheld,
+    withheld_error,
 )
 from obsidian_rag.tools.dispatch import Found, Params, tool
 from obsidian_rag.tools.guard import (
@@ -47,7 +47,7 @@ from obsidian_rag.tools.guard import (
     Verdict,
     guard_settings,
 )
-from obsidian_rag.tools.sections import NoteSections, joined, sections_of_rows
+from obsidian_rag.tools.sections import NoteSections, combine, sections_of_rows
 from obsidian_rag.vault import Vault
 
 
@@ -294,7 +294,7 @@ def _answer(engine: Engine, caller: Caller, ask: Callable[..., RelatedAnswer]) -
         "sensitive_detected": any(result["sensitive_categories"] for result in results),
         "untrusted": True,
     }
-    return Found(data, withheld(message) if count and not caller.is_screened else None)
+    return Found(data, withheld_error(message) if count and not caller.is_screened else None)
 
 
 class _ShownNote:
@@ -339,7 +339,7 @@ class _ShownNote:
         ]
         if is_private or self._one.found.card.is_private:
             verdicts.insert(0, Verdict((PRIVATE,), True))
-        return joined(verdicts)
+        return combine(verdicts)
 
     def fields(self, vault: Vault) -> dict[str, Any]:
         """The note as JSON."""

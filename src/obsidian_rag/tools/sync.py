@@ -141,7 +141,7 @@ def _rows(ours: str, theirs: str) -> Iterator[dict[str, object]]:
     " note seems old or missing, or before relying on an edit reaching other devices.",
     NoParams,
     is_read_only=True,
-    tells_health=True,
+    reports_health=True,
     is_of_installation=True,
 )
 def sync_status(engine: Engine, _: NoParams, caller: Caller) -> Found:
@@ -152,7 +152,7 @@ def sync_status(engine: Engine, _: NoParams, caller: Caller) -> Found:
     ours = engine.live.livesync()
     found = livesync_status(engine.config, engine.database, ours)
     if found.trouble is not None:
-        engine.live.look_soon()  # the caller may have just fixed it
+        engine.live.probe_soon()  # the caller may have just fixed it
     data = asdict(replace(found, trouble=None))
     data["not_synced"] = [
         {key: value for key, value in one.items() if caller.is_owner or key != "paths"}
