@@ -522,7 +522,7 @@ def discard(home: Path, name: str = FILE) -> None:
         except OSError as error:
             raise ReadOnly(
                 f"{file} is damaged and cannot be removed ({error.strerror}).",
-                "Give yourself the right to write there, then run `obsidian-rag sync`.",
+                "Make the folder writable, then run `obsidian-rag sync`.",
             ) from error
 
 

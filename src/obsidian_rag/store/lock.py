@@ -31,7 +31,7 @@ def hold_lock(
         raise busy() from None
     except OSError as error:
         raise ReadOnly(
-            f"The data folder {file.parent} may not be written ({error.strerror}).", suggestion
+            f"The data folder {file.parent} is not writable ({error.strerror}).", suggestion
         ) from error
     try:
         yield
@@ -55,7 +55,7 @@ def writer_lock(home: Path, task: str, wait_s: float = 0.0) -> Iterator[None]:
             "Wait for it to finish, or stop it, then run the command again.",
         )
 
-    suggestion = "Searching works. To index, give yourself the right to write there."
+    suggestion = "Make it writable to index; searching still works."
     with hold_lock(home / "writer.lock", wait_s, busy, suggestion):
         try:
             with contextlib.suppress(OSError):  # on a full disk the lock still holds

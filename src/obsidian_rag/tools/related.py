@@ -395,7 +395,7 @@ class _ShownNote:
 
     def _reasons(self) -> Iterator[str]:
         """The reasons, without words from text that the caller may not see."""
-        quoting = ("rare words", "same tags", "linked by way") if self._is_careful else ()
+        quoting = ("rare words", "same tags", "linked via") if self._is_careful else ()
         for reason in self._one.found.reasons:
             if not reason.startswith(quoting):
                 yield reason
@@ -407,7 +407,7 @@ class _ShownNote:
             yield "rare words in common: " + ", ".join(self._one.found.shared_terms)
         if len(self._one.found.path) > _DIRECT_PATH:
             between = self._one.found.path[1:-1]
-            yield "linked by way of " + " and ".join(self._step(step) for step in between)
+            yield "linked via " + " and ".join(self._step(step) for step in between)
 
     def _passage(self, row: FoundRow) -> dict[str, Any]:
         view = self._view if row is self._one.passage else self._source
