@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from obsidian_rag.config import load
 from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import Mode
-from obsidian_rag.index.run import IndexRun, Workplace
+from obsidian_rag.index.run import IndexRun, RunParts
 from obsidian_rag.notes import chunk_note, embedding_text, parse_note
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -179,7 +179,7 @@ def bare_index(home: Path, root: Path) -> float:
     engine = Engine(load({"vault_path": str(root)}, {"OBSIDIAN_RAG_HOME": str(home)}))
     with closing(engine):
         place = replace(
-            Workplace.of(engine.parts, engine.vaults.remember_primary(), None),
+            RunParts.of(engine.parts, engine.vaults.remember_primary(), None),
             embedder=NoEmbedder(),
         )
         run = IndexRun(place, lambda _: None, lambda: False)

@@ -36,7 +36,7 @@ from obsidian_rag.relations import (
 )
 from obsidian_rag.relations.explain import explain
 from obsidian_rag.relations.memory_index import MemoryIndex
-from obsidian_rag.relations.packed import Kind
+from obsidian_rag.relations.packed import VectorKind
 from obsidian_rag.relations.rows import Rows, open_rows
 from obsidian_rag.relations.score import related, weights_of
 from obsidian_rag.relations.signals import kind_of, note_source
@@ -134,7 +134,7 @@ def take_up(vault: Vault, notes: RelationsWriter, paths: list[str] | None) -> No
     if paths is None:
         paths = [one.rel_path for one in vault.scan().files]
     read_for_relations(vault, ChunkLimits(), notes, paths)
-    notes.settle()
+    notes.update_templates()
 
 
 def give_vectors(rows: Rows) -> None:
@@ -143,7 +143,7 @@ def give_vectors(rows: Rows) -> None:
     paths = list(rows.contents(LINK))
     matrix = chance.standard_normal((len(paths), WIDTH)).astype(np.float32)
     rows.expect_meanings_of(MODEL)
-    for kind in Kind:
+    for kind in VectorKind:
         with rows.changing():
             rows.put_vectors(
                 LINK,

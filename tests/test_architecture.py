@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "health",
         "engine",
     },
-    "transports": {"data_folder", "tools", "engine", "livesync", "autostart"},
+    "transports": {"data_folder", "tools", "engine", "livesync", "autostart", "embed"},
     "__init__": set(),
     "__main__": {"transports"},
 }

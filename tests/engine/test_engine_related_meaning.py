@@ -10,7 +10,7 @@ from obsidian_rag.engine import Engine, run_index
 from obsidian_rag.index import MeaningPass, Mode
 from obsidian_rag.index.meaning import add_meaning
 from obsidian_rag.relations import links_found, related_notes, relations_state
-from obsidian_rag.relations.packed import Kind
+from obsidian_rag.relations.packed import VectorKind
 from obsidian_rag.store import embedded_chunks
 
 MakeVault = Callable[[Mapping[str, str | bytes]], Path]
@@ -35,7 +35,7 @@ def state(engine: Engine) -> tuple[object, object]:
     return found.get("vectors"), found.get("with_meaning")
 
 
-def kinds(engine: Engine) -> tuple[Kind, Kind]:
+def kinds(engine: Engine) -> tuple[VectorKind, VectorKind]:
     """By what a note and a text are compared."""
     note = related_notes(engine.relations, note="n00.md").kind
     return note, related_notes(engine.relations, text=words(1)).kind
@@ -48,7 +48,7 @@ def scores(engine: Engine) -> list[tuple[str, float]]:
 
 def test_the_pass_changes_related_notes_over_and_status_tells(made: Engine) -> None:
     assert state(made) == ("static", 0)
-    assert kinds(made) == (Kind.STATIC, Kind.STATIC)
+    assert kinds(made) == (VectorKind.STATIC, VectorKind.STATIC)
     looks = sum(1 for _ in embedded_chunks(made.chunks))
     stops = iter([False] * (looks + 8))
     MeaningPass(made.parts, lambda _: None).run(lambda: next(stops, True))
@@ -57,10 +57,10 @@ def test_the_pass_changes_related_notes_over_and_status_tells(made: Engine) -> N
     assert isinstance(with_meaning, int)
     assert 0 < with_meaning < 20
     assert related_notes(made.relations, note="n00.md").in_use.meant == with_meaning
-    assert kinds(made) == (Kind.STATIC, Kind.STATIC)
+    assert kinds(made) == (VectorKind.STATIC, VectorKind.STATIC)
     add_all(made)
     assert state(made) == ("meaning", 20)
-    assert kinds(made) == (Kind.MEANING, Kind.MEANING)
+    assert kinds(made) == (VectorKind.MEANING, VectorKind.MEANING)
     assert links_found(made.relations, 10, lambda *_: None).links == 0
 
 
@@ -70,10 +70,10 @@ def test_a_changed_and_a_new_note_follow_with_the_next_pass(made: Engine) -> Non
     (made.config.vault_root / "new.md").write_text(f"# New\n\n{words(78)}\n")
     run_index(made, Mode.SYNC)
     assert state(made) == ("meaning", 20)
-    assert related_notes(made.relations, note="new.md").kind is Kind.STATIC
+    assert related_notes(made.relations, note="new.md").kind is VectorKind.STATIC
     add_all(made)
     assert state(made) == ("meaning", 21)
-    assert related_notes(made.relations, note="new.md").kind is Kind.MEANING
+    assert related_notes(made.relations, note="new.md").kind is VectorKind.MEANING
 
 
 def test_without_its_transformer_notes_are_compared_by_static_vectors(
@@ -81,7 +81,7 @@ def test_without_its_transformer_notes_are_compared_by_static_vectors(
 ) -> None:
     add_all(made)
     off = engine(made.config.vault_root, {"meaning.enabled": False})
-    assert kinds(off) == (Kind.STATIC, Kind.STATIC)
+    assert kinds(off) == (VectorKind.STATIC, VectorKind.STATIC)
     assert state(off) == (None, None)
 
 
@@ -101,5 +101,5 @@ def test_indexes_that_are_made_again_have_their_meaning_vectors_at_once(
         run_index(made, Mode.SYNC)
         assert state(made) == ("meaning", 20)
     assert scores(made) == before
-    assert kinds(made) == (Kind.MEANING, Kind.MEANING)
+    assert kinds(made) == (VectorKind.MEANING, VectorKind.MEANING)
     assert state(made) == ("meaning", 20)

@@ -76,7 +76,7 @@ def test_a_job_that_nobody_remembers_does_not_stop_automatic_sync(
         assert is_embedding.wait(PATIENCE_S)
         own = jobs.active
         assert own is not None
-        scheduler.look_soon()
+        scheduler.probe_soon()
         assert is_looking.wait(PATIENCE_S)
         let_embed.set()
         assert jobs.wait(own.id, PATIENCE_S).is_over

@@ -10,7 +10,7 @@ from tests.embed.embedding_doubles import Answer, FakeOllama, error, fake_ollama
 from obsidian_rag.embed.hashing import HashEmbedder
 from obsidian_rag.errors import ObsidianRagError, OllamaUnreachable
 from obsidian_rag.index import Mode
-from obsidian_rag.index.run import IndexRun, Workplace
+from obsidian_rag.index.run import IndexRun, RunParts
 
 if TYPE_CHECKING:
     from tests.index.conftest import World
@@ -107,7 +107,7 @@ def test_comments_are_never_sent_abroad_and_are_found_all_the_same(world: "World
     embedder = Abroad()
     engine = world.engine()
     place = replace(
-        Workplace.of(engine.parts, engine.vaults.remember_primary(), None), embedder=embedder
+        RunParts.of(engine.parts, engine.vaults.remember_primary(), None), embedder=embedder
     )
     IndexRun(place, lambda _: None, lambda: False).run(Mode.SYNC)
     engine.close()
@@ -134,7 +134,7 @@ def test_sensitive_passages_and_private_notes_are_never_sent_abroad(world: "Worl
     embedder = Abroad()
     engine = world.engine()
     place = replace(
-        Workplace.of(engine.parts, engine.vaults.remember_primary(), None), embedder=embedder
+        RunParts.of(engine.parts, engine.vaults.remember_primary(), None), embedder=embedder
     )
     IndexRun(place, lambda _: None, lambda: False).run(Mode.SYNC)
     engine.close()

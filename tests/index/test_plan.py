@@ -1,4 +1,4 @@
-from obsidian_rag.index.plan import UNSETTLED, changes, compare, settled_mtime
+from obsidian_rag.index.plan import UNTRUSTED, changes, compare, trusted_mtime
 from obsidian_rag.store import ChangeType, KnownFile
 from obsidian_rag.vault import FileEntry
 
@@ -59,8 +59,8 @@ def test_two_copies_of_one_vanished_note_are_one_rename_and_one_new_note() -> No
 
 def test_an_mtime_too_close_to_the_moment_of_reading_is_not_trusted() -> None:
     second = 1_000_000_000
-    assert settled_mtime(5 * second + 1, 6 * second) == 5 * second + 1
-    assert settled_mtime(5 * second + 1, 5 * second + 2) == UNSETTLED
+    assert trusted_mtime(5 * second + 1, 6 * second) == 5 * second + 1
+    assert trusted_mtime(5 * second + 1, 5 * second + 2) == UNTRUSTED
     # A whole second means a coarse clock: FAT keeps two.
-    assert settled_mtime(5 * second, 6 * second) == UNSETTLED
-    assert settled_mtime(5 * second, 8 * second) == 5 * second
+    assert trusted_mtime(5 * second, 6 * second) == UNTRUSTED
+    assert trusted_mtime(5 * second, 8 * second) == 5 * second

@@ -10,7 +10,7 @@ from obsidian_rag.embed.hashing import HashEmbedder
 from obsidian_rag.index import Listener, Mode
 from obsidian_rag.index.limits import Guarded
 from obsidian_rag.index.relate import relate_paths
-from obsidian_rag.index.run import IndexRun, Workplace
+from obsidian_rag.index.run import IndexRun, RunParts
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.rows import Rows, format_of, open_rows
@@ -101,7 +101,7 @@ class RelatedVault:
             closing(Database(self.home / "state.db")) as database,
             closing(WordsAlone(self.home, self.settings)) as notes,
         ):
-            place = Workplace(
+            place = RunParts(
                 database=database,
                 chunks=ChunkStore(str(self.home / "vectors.lance")),
                 embedder=HashEmbedder(8),

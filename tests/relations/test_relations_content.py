@@ -8,7 +8,7 @@ import pytest
 from obsidian_rag.notes import Relation, parse_note
 from obsidian_rag.relations.content import Content, read_content
 from obsidian_rag.relations.templates import NoteLines, note_lines
-from obsidian_rag.relations.words import Speller
+from obsidian_rag.relations.words import Vocabulary
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 OTHER = "f47ac10b-58cc-4372-a567-0e02b2c3d479"
@@ -21,9 +21,9 @@ def content(
     max_chars: int | None = None,
 ) -> tuple[Content, list[str]]:
     """The content of a note, and its stream as terms."""
-    speller = Speller()
-    found = read_content(parse_note(path, text), speller, max_chars)
-    return found, [speller.terms[number] for number in found.stream]
+    vocabulary = Vocabulary()
+    found = read_content(parse_note(path, text), vocabulary, max_chars)
+    return found, [vocabulary.terms[number] for number in found.stream]
 
 
 def said(terms: list[str]) -> list[str]:
@@ -125,13 +125,13 @@ def test_only_so_many_characters_are_read_if_the_setting_says_so() -> None:
 
 
 def test_names_are_the_title_the_file_and_the_aliases_each_once() -> None:
-    speller = Speller()
+    vocabulary = Vocabulary()
     note = parse_note(
         "Notes/rain_garden-plan.md",
         "---\naliases: [Rain garden plan, The Bog, of the]\n---\n# Water\n",
     )
-    phrases = read_content(note, speller, None).phrases
-    assert [[speller.terms[term] for term in phrase] for phrase in phrases] == [
+    phrases = read_content(note, vocabulary, None).phrases
+    assert [[vocabulary.terms[term] for term in phrase] for phrase in phrases] == [
         ["water"],
         ["rain", "garden", "plan"],
         ["bog"],

@@ -74,8 +74,8 @@ def test_notes_that_share_only_common_words_say_so(tmp_path: Path) -> None:
     ("target", "titles", "reason"),
     [
         ("b.md", ["a", "b"], "linked directly"),
-        ("c.md", ["a", "b", "c"], "linked by way of b"),
-        ("d.md", ["a", "b", "c", "d"], "linked by way of b and c"),
+        ("c.md", ["a", "b", "c"], "linked via b"),
+        ("d.md", ["a", "b", "c", "d"], "linked via b and c"),
     ],
 )
 def test_the_way_through_the_graph_is_told(
@@ -96,9 +96,9 @@ def test_common_neighbours_a_name_and_a_meaning_are_reasons(tmp_path: Path) -> N
         "hub.md": "",
     }
     found = explained(indexed(tmp_path, notes), "a.md")
-    assert "tied to the same notes" in found["Zuv Kof.md"].reasons
-    assert "one names the other" in found["Zuv Kof.md"].reasons
-    assert "alike in meaning" not in found["Zuv Kof.md"].reasons
+    assert "linked to the same notes" in found["Zuv Kof.md"].reasons
+    assert "one mentions the other" in found["Zuv Kof.md"].reasons
+    assert "similar in meaning" not in found["Zuv Kof.md"].reasons
 
 
 def test_the_lines_are_where_the_shared_words_stand_closest(tmp_path: Path) -> None:

@@ -3,14 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from obsidian_rag.relations.layout import Positions, Ties, groups, lay_out
+from obsidian_rag.relations.layout import Edges, Positions, groups, lay_out
 
 
-def ties_of(count: int, pairs: list[tuple[int, int]]) -> Ties:
-    return Ties(count, np.array(pairs, dtype=np.int64).reshape(-1, 2), np.ones(len(pairs)))
+def ties_of(count: int, pairs: list[tuple[int, int]]) -> Edges:
+    return Edges(count, np.array(pairs, dtype=np.int64).reshape(-1, 2), np.ones(len(pairs)))
 
 
-def clusters(count: int, size: int, seed: int = 7) -> Ties:
+def clusters(count: int, size: int, seed: int = 7) -> Edges:
     """Groups of notes with many links inside, and one link from each group to the next."""
     random = np.random.default_rng(seed)
     pairs = set()

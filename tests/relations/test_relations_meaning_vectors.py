@@ -11,7 +11,7 @@ from tests.relations.related_vault import DEFAULT, RelatedVault, indexed, link_o
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.notes import Chunk, embedding_text
 from obsidian_rag.relations.memory_index import MemoryIndex
-from obsidian_rag.relations.packed import Kind
+from obsidian_rag.relations.packed import VectorKind
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.relations.score import MEANING_WEIGHTS, related, weights_of
 from obsidian_rag.relations.signals import (
@@ -63,7 +63,7 @@ def meant(vault: RelatedVault) -> dict[str, list[float]]:
     with vault.rows() as rows:
         found = rows.database.rows("SELECT path, meaning FROM note WHERE meaning IS NOT NULL")
     return {
-        str(path): Kind.MEANING.unpack(bytes(data)).astype(float).round(2).tolist()  # type: ignore[call-overload]
+        str(path): VectorKind.MEANING.unpack(bytes(data)).astype(float).round(2).tolist()  # type: ignore[call-overload]
         for path, data in found
     }
 
@@ -140,8 +140,8 @@ def test_the_vectors_of_another_model_go(
     assert meant(vault) == {}
 
 
-def give(rows: Rows, kind: Kind, vectors: dict[str, NDArray[np.float64]]) -> None:
-    if kind is Kind.MEANING:
+def give(rows: Rows, kind: VectorKind, vectors: dict[str, NDArray[np.float64]]) -> None:
+    if kind is VectorKind.MEANING:
         rows.expect_meanings_of(MODEL)
     with rows.changing():
         rows.put_vectors(
@@ -156,8 +156,8 @@ def many(tmp_path: Path, have: int) -> RelatedVault:
     static, better = chance.standard_normal((2, 20, 8))
     static[1], better[2] = static[0] + 0.1, better[0] + 0.1
     with vault.rows() as rows:
-        give(rows, Kind.STATIC, dict(zip(NAMES, static, strict=True)))
-        give(rows, Kind.MEANING, dict(zip(NAMES[:have], better[:have], strict=True)))
+        give(rows, VectorKind.STATIC, dict(zip(NAMES, static, strict=True)))
+        give(rows, VectorKind.MEANING, dict(zip(NAMES[:have], better[:have], strict=True)))
     return vault
 
 
@@ -170,21 +170,21 @@ def first(loaded: MemoryIndex, path: str) -> str:
 @pytest.mark.parametrize(
     ("have", "model", "kind"),
     [
-        (18, MODEL, Kind.STATIC),
-        (19, MODEL, Kind.MEANING),
-        (20, MODEL, Kind.MEANING),
-        (20, "another transformer", Kind.STATIC),
-        (20, None, Kind.STATIC),
+        (18, MODEL, VectorKind.STATIC),
+        (19, MODEL, VectorKind.MEANING),
+        (20, MODEL, VectorKind.MEANING),
+        (20, "another transformer", VectorKind.STATIC),
+        (20, None, VectorKind.STATIC),
     ],
 )
 def test_the_vault_changes_over_as_a_whole(
-    tmp_path: Path, have: int, model: str | None, kind: Kind
+    tmp_path: Path, have: int, model: str | None, kind: VectorKind
 ) -> None:
     vault = many(tmp_path, have)
     with vault.rows() as rows:
         loaded = MemoryIndex(rows, use_links=True, meanings_of=model)
         assert loaded.vectors_in_use.kind is kind
-        assert first(loaded, NAMES[0]) == (NAMES[1] if kind is Kind.STATIC else NAMES[2])
+        assert first(loaded, NAMES[0]) == (NAMES[1] if kind is VectorKind.STATIC else NAMES[2])
         assert first(loaded.by_static_vectors(), NAMES[0]) == NAMES[1]
 
 
@@ -193,7 +193,7 @@ def test_a_follower_changes_over_too(tmp_path: Path) -> None:
     with vault.rows() as rows, vault.rows() as others:
         loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
         assert first(loaded, NAMES[0]) == NAMES[1]
-        give(others, Kind.MEANING, {NAMES[18]: np.arange(8.0)})
+        give(others, VectorKind.MEANING, {NAMES[18]: np.arange(8.0)})
         loaded.follow()
         assert loaded.vectors_in_use == VectorsInUse(19, 20)
         assert first(loaded, NAMES[0]) == NAMES[2]
@@ -207,13 +207,13 @@ def test_a_note_that_has_only_a_static_vector_is_compared_by_that(tmp_path: Path
     with vault.rows() as rows:
         loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
         late, early = (slots(loaded)[NAMES[at]] for at in (19, 0))
-        assert kind_of(loaded, note_source(loaded, late)) is Kind.STATIC
+        assert kind_of(loaded, note_source(loaded, late)) is VectorKind.STATIC
         static = loaded.by_static_vectors()
         asked = note_source(loaded, late)
         assert meaning(loaded, asked).tolist() == meaning(static, asked).tolist()
         # As a target: against the best, as the others are.
         asked = note_source(loaded, early)
-        assert kind_of(loaded, asked) is Kind.MEANING
+        assert kind_of(loaded, asked) is VectorKind.MEANING
         beside = meaning(static, asked)
         beside[early] = 0
         assert meaning(loaded, asked)[late] == pytest.approx(beside[late] / beside.max())
@@ -225,31 +225,31 @@ def test_a_text_is_compared_by_the_kind_of_its_vector(tmp_path: Path) -> None:
     with vault.rows() as rows:
         loaded = MemoryIndex(rows, use_links=True, meanings_of=MODEL)
 
-        def asked(kind: Kind) -> Source:
+        def asked(kind: VectorKind) -> Source:
             known = loaded.vectors(kind)
             assert known is not None
             return text_source(loaded, "zuv", vector=known.of(0), vector_kind=kind)
 
-        for kind in Kind:
+        for kind in VectorKind:
             assert kind_of(loaded, asked(kind)) is kind
             assert int(meaning(loaded, asked(kind)).argmax()) == 0
             second = int(meaning(loaded, asked(kind)).argsort()[-2])
-            assert loaded.cards[second].path == NAMES[1 if kind is Kind.STATIC else 2]
+            assert loaded.cards[second].path == NAMES[1 if kind is VectorKind.STATIC else 2]
 
 
 def test_weights_depend_on_the_vectors_unless_the_user_chose_them() -> None:
-    assert weights_of(DEFAULT, Kind.MEANING) == MEANING_WEIGHTS
+    assert weights_of(DEFAULT, VectorKind.MEANING) == MEANING_WEIGHTS
     chosen = DEFAULT.model_copy(update={"vector_weight": 0.07})
-    assert {weights_of(chosen, kind)[Signal.VECTOR] for kind in Kind} == {0.07}
+    assert {weights_of(chosen, kind)[Signal.VECTOR] for kind in VectorKind} == {0.07}
 
 
 def test_vectors_are_kept_small_and_exact_enough() -> None:
     vector = np.random.default_rng(1).standard_normal(384)
-    data = Kind.MEANING.pack(vector)
+    data = VectorKind.MEANING.pack(vector)
     assert data is not None and len(data) == 384
-    assert float(Kind.MEANING.unpack(data) @ vector) / np.linalg.norm(vector) > 0.9995
-    assert all(kind.pack(np.zeros(3)) is None for kind in Kind)
-    assert len(Kind.MEANING.unpack(b"")) == 0
+    assert float(VectorKind.MEANING.unpack(data) @ vector) / np.linalg.norm(vector) > 0.9995
+    assert all(kind.pack(np.zeros(3)) is None for kind in VectorKind)
+    assert len(VectorKind.MEANING.unpack(b"")) == 0
 
 
 def test_bytes_that_are_no_vector_are_damage(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.relations.related_vault import DEFAULT, SEED, RelatedVault, indexed, 
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations.explain import explain
 from obsidian_rag.relations.memory_index import MemoryIndex
-from obsidian_rag.relations.packed import Kind
+from obsidian_rag.relations.packed import VectorKind
 from obsidian_rag.relations.rows import discard, format_of, open_rows
 from obsidian_rag.relations.score import related, weights_of
 from obsidian_rag.relations.signals import note_source
@@ -246,7 +246,7 @@ def test_the_first_vectors_are_followed_and_none_are_not_looked_for_again(tmp_pa
         vault.write({"a.md": "mip"})
         vault.update()
         follower.follow()
-        assert vars(follower)["_vectors"] == {Kind.STATIC: None}
+        assert vars(follower)["_vectors"] == {VectorKind.STATIC: None}
         put(vault, a=[1, 0])
         follower.follow()
         assert vectors_of(follower) == {"a.md": [1, 0], "b.md": None}

@@ -11,7 +11,7 @@ from tests.relations.related_vault import RelatedVault, indexed, link_of
 
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.relations.rows import FILE, Rows, discard, find_rows, format_of, open_rows
-from obsidian_rag.relations.words import Speller
+from obsidian_rag.relations.words import Vocabulary
 
 NOTES = {
     "Pond.md": "---\ntags: [water, garden]\nsummary: Still water\n---\n# Pond\nsedge sedge frog\n",
@@ -32,8 +32,8 @@ def number(rows: Rows, path: str) -> int:
 
 
 def terms_of(rows: Rows, text: str) -> list[int]:
-    speller = Speller()
-    found: list[int] = rows.numbers_of(speller, speller.name(text)).tolist()
+    vocabulary = Vocabulary()
+    found: list[int] = rows.numbers_of(vocabulary, vocabulary.name(text)).tolist()
     return found
 
 

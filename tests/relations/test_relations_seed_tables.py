@@ -44,8 +44,8 @@ from obsidian_rag.relations.memory_index import MemoryIndex
 from obsidian_rag.relations.note_edit import add_relation
 from obsidian_rag.relations.rows import FILE, Rows, discard
 from obsidian_rag.relations.score import related, seed_scale, weights_of
-from obsidian_rag.relations.signals import Signal, Touched, note_source, text_source
-from obsidian_rag.relations.words import Speller, letter_groups
+from obsidian_rag.relations.signals import Signal, SourcePostings, note_source, text_source
+from obsidian_rag.relations.words import Vocabulary, ngrams
 from obsidian_rag.store import Database
 
 A = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
@@ -71,8 +71,8 @@ def stored(rows: Rows, path: str, columns: str) -> tuple[object, ...]:
 
 
 def number(rows: Rows, term: str) -> int:
-    speller = Speller()
-    (found,) = rows.numbers_of(speller, speller.name(term)).tolist()
+    vocabulary = Vocabulary()
+    (found,) = rows.numbers_of(vocabulary, vocabulary.name(term)).tolist()
     return int(found)
 
 
@@ -92,7 +92,7 @@ def test_uuid_index_maps_an_id_to_path_title_type_tags_and_modification_time(
         ) or (None,)
     assert (path, title, kind) == ("Sedge.md", "Fox sedge", "knowledge")
     assert json.loads(str(tags)) == ["water", "plant"]
-    # A time of just now is not trusted yet; see `settled_mtime`.
+    # A time of just now is not trusted yet; see `trusted_mtime`.
     assert modified in (0, (vault.root / "Sedge.md").stat().st_mtime_ns)
 
 
@@ -125,7 +125,7 @@ def test_ngram_index_matches_titles_and_summaries_by_groups_of_three_letters(
     with vault.rows() as rows:
         one = int(str(stored(rows, "Sedge.md", "number")[0]))
         title, summary = stored(rows, "Sedge.md", "title, summary")
-        groups = set(letter_groups(f"{title} {summary}", 3))
+        groups = set(ngrams(f"{title} {summary}", 3))
         assert {"fox", "sed", "dge", "gra", "wet"} <= groups
         assert {len(letters) for letters in groups} == {3}
         assert rows.alike(link_of(rows), "fox segde", 3, 1)[0][0] == one
@@ -165,11 +165,11 @@ def test_scoring_step_1_tokenizes_without_markdown_and_stopwords_and_stems(
 def raw(loaded: MemoryIndex, path: str) -> dict[Signal, dict[str, float]]:
     """The four signals of the seed for one note, not yet normalised."""
     source = note_source(loaded, slots(loaded)[path])
-    touched = Touched(loaded, source)
+    postings = SourcePostings(loaded, source)
     found = {
-        Signal.BM25: touched.bm25(is_damped=False),
+        Signal.BM25: postings.bm25(is_damped=False),
         Signal.TAGS: signals.tags(loaded, source.tags),
-        Signal.TERMS: touched.shared_terms(),
+        Signal.TERMS: postings.shared_terms(),
         Signal.GRAPH: signals.proximity(loaded, source),
     }
     return {
@@ -368,7 +368,7 @@ def test_setting_ngram_size_is_three_and_may_be_two_to_five(tmp_path: Path, size
     assert RelationsSettings().ngram_size == 3
     vault = indexed(tmp_path, NOTES, SEED.model_copy(update={"ngram_size": size}))
     with vault.rows() as rows:
-        assert {len(group) for group in letter_groups("Fox sedgw", size)} == {size}
+        assert {len(group) for group in ngrams("Fox sedgw", size)} == {size}
         assert rows.alike(link_of(rows), "Fox sedgw", size, 1) != []
 
 
@@ -468,9 +468,9 @@ def test_a_vault_with_the_word_constructor_is_scored_like_any_other(tmp_path: Pa
         "b.md": "constructor constructor hasown",
         "c.md": "valueof proto isprototypeof",
     }
-    speller = Speller()
+    vocabulary = Vocabulary()
     notes = {
-        path: SeedNote(tuple(speller.terms[term] for term in speller.name(text)), frozenset())
+        path: SeedNote(tuple(vocabulary.terms[term] for term in vocabulary.name(text)), frozenset())
         for path, text in texts.items()
     }
     vault = indexed(tmp_path, texts, SEED)

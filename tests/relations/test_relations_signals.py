@@ -10,7 +10,14 @@ from tests.relations.seed_scoring import SeedNote, bm25, idf
 
 from obsidian_rag.relations import signals
 from obsidian_rag.relations.memory_index import MemoryIndex
-from obsidian_rag.relations.signals import K1, Scores, Source, Touched, note_source, text_source
+from obsidian_rag.relations.signals import (
+    K1,
+    Scores,
+    Source,
+    SourcePostings,
+    note_source,
+    text_source,
+)
 from obsidian_rag.search.keywords import B
 
 # Four notes of made-up words, which no stemmer changes: 3, 2, 5 and 0 terms.
@@ -57,7 +64,9 @@ def test_bm25_is_the_seeds_formula(tmp_path: Path) -> None:
         return count * 2.5 / (count + 1.5 * (0.25 + 0.75 * length / 2.75))
 
     with indexed(tmp_path, NOTES).loaded() as loaded:
-        found = by_path(loaded, Touched(loaded, source(loaded, "a.md")).bm25(is_damped=False))
+        found = by_path(
+            loaded, SourcePostings(loaded, source(loaded, "a.md")).bm25(is_damped=False)
+        )
     assert found == pytest.approx(
         {
             "a.md": 2 * zuv * part(2, 3) + kof * part(1, 3),
@@ -70,9 +79,9 @@ def test_bm25_is_the_seeds_formula(tmp_path: Path) -> None:
 
 def test_a_term_that_the_source_repeats_counts_less_each_time_when_damped(tmp_path: Path) -> None:
     with indexed(tmp_path, NOTES).loaded() as loaded:
-        touched = Touched(loaded, source(loaded, "a.md"))
-        plain = by_path(loaded, touched.bm25(is_damped=False))
-        damped = by_path(loaded, touched.bm25(is_damped=True))
+        postings = SourcePostings(loaded, source(loaded, "a.md"))
+        plain = by_path(loaded, postings.bm25(is_damped=False))
+        damped = by_path(loaded, postings.bm25(is_damped=True))
     assert damped["b.md"] == pytest.approx(plain["b.md"] / 2 * (2 * 2.5 / (2 + 1.5)))
     assert damped["c.md"] == pytest.approx(plain["c.md"])
 
@@ -80,21 +89,23 @@ def test_a_term_that_the_source_repeats_counts_less_each_time_when_damped(tmp_pa
 def test_bm25_agrees_with_plain_loops(tmp_path: Path) -> None:
     notes = {path: SeedNote(tuple(text.split()), frozenset()) for path, text in NOTES.items()}
     with indexed(tmp_path, NOTES).loaded() as loaded:
-        found = by_path(loaded, Touched(loaded, source(loaded, "c.md")).bm25(is_damped=False))
+        found = by_path(
+            loaded, SourcePostings(loaded, source(loaded, "c.md")).bm25(is_damped=False)
+        )
     asked = NOTES["c.md"].split()
     assert found == pytest.approx({path: bm25(notes, asked, path) for path in NOTES})
 
 
 def test_bm25_of_a_vault_of_empty_notes_is_nothing(tmp_path: Path) -> None:
     with indexed(tmp_path, {"a.md": "", "b.md": "\n"}).loaded() as loaded:
-        found = Touched(loaded, source(loaded, "a.md")).bm25(is_damped=False)
+        found = SourcePostings(loaded, source(loaded, "a.md")).bm25(is_damped=False)
         assert found.tolist() == [0, 0]
         assert loaded.average == 1
 
 
 def test_shared_terms_are_jaccard_of_the_vocabularies(tmp_path: Path) -> None:
     with indexed(tmp_path, NOTES).loaded() as loaded:
-        found = by_path(loaded, Touched(loaded, source(loaded, "a.md")).shared_terms())
+        found = by_path(loaded, SourcePostings(loaded, source(loaded, "a.md")).shared_terms())
     # {zuv, kof} beside itself, {zuv, mip}, {kof, mip, tiq} and nothing.
     assert found == pytest.approx({"a.md": 1, "b.md": 1 / 3, "c.md": 1 / 4, "d.md": 0})
 
@@ -144,7 +155,7 @@ def test_cosine_of_damped_counts_times_idf(tmp_path: Path) -> None:
         return dot / sqrt(sum(value**2 for value in other.values())) if other else 0
 
     with indexed(tmp_path, NOTES).loaded() as loaded:
-        found = by_path(loaded, Touched(loaded, source(loaded, "a.md")).cosine())
+        found = by_path(loaded, SourcePostings(loaded, source(loaded, "a.md")).cosine())
     assert found == pytest.approx({path: cosine(vector("a.md"), vector(path)) for path in NOTES})
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tests.relations.related_vault import RelatedVault, indexed, link_of
 
 from obsidian_rag.notes import Chunk
-from obsidian_rag.relations.vectors import Meanings, refresh_vectors
+from obsidian_rag.relations.vectors import NoteVectors, refresh_vectors
 from obsidian_rag.store import ChunkRow, ChunkStore, NoteRow
 
 NOTES = {"a.md": "zuv", "b.md": "kof", "empty.md": ""}
@@ -149,7 +149,7 @@ def test_meanings_are_kept_with_an_error_too_small_to_matter() -> None:
     chance = np.random.default_rng(1)
     rows = (chance.standard_normal((5000, 64)) + 1).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    made = Meanings(5000, 64)
+    made = NoteVectors(5000, 64)
     for slot, row in enumerate(rows):
         made.put(slot, row)
     found = made.alike(rows[7])
@@ -158,7 +158,7 @@ def test_meanings_are_kept_with_an_error_too_small_to_matter() -> None:
 
 
 def test_a_slot_without_meaning_is_like_nothing_and_does_not_count() -> None:
-    made = Meanings(2, 2)
+    made = NoteVectors(2, 2)
     made.put(0, vector(1, 0))
     made.grow(4)
     made.put(3, vector(0, 1))
@@ -171,7 +171,7 @@ def test_a_slot_without_meaning_is_like_nothing_and_does_not_count() -> None:
 
 
 def test_what_was_put_or_grown_since_counts_at_once() -> None:
-    made = Meanings(2, 2)
+    made = NoteVectors(2, 2)
     made.put(0, vector(1, 0))
     made.put(1, vector(0, 1))
     assert made.alike(vector(1, 0)).tolist() == pytest.approx([1, 0])
@@ -181,8 +181,8 @@ def test_what_was_put_or_grown_since_counts_at_once() -> None:
 
 
 def test_no_meanings_at_all() -> None:
-    assert Meanings(3, 2).alike(vector(1, 0)).tolist() == [0, 0, 0]
-    made = Meanings(1, 2)
+    assert NoteVectors(3, 2).alike(vector(1, 0)).tolist() == [0, 0, 0]
+    made = NoteVectors(1, 2)
     made.put(0, vector(0, 0))
     assert made.of(0) is None
     assert made.alike(vector(1, 0)).tolist() == [0]

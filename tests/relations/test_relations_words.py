@@ -8,9 +8,9 @@ from obsidian_rag.notes import folded
 from obsidian_rag.relations.words import (
     _TOKEN,
     _TYPOGRAPHY,
-    Speller,
+    Vocabulary,
     is_english,
-    letter_groups,
+    ngrams,
     prose,
 )
 
@@ -19,8 +19,8 @@ GERMAN = "Der Regen und die Bäume sind nicht das Gleiche wie die Straße nach S
 
 def terms(text: str) -> list[str]:
     """The terms that a text says, without mute words and ends of lines."""
-    speller = Speller()
-    return [speller.terms[number] for number in speller.name(text)]
+    vocabulary = Vocabulary()
+    return [vocabulary.terms[number] for number in vocabulary.name(text)]
 
 
 def heard(markdown: str) -> list[str]:
@@ -44,8 +44,8 @@ def test_stopwords_and_single_letters_are_mute() -> None:
 
 
 def test_mute_words_and_ends_of_lines_keep_their_places() -> None:
-    speller = Speller()
-    read = [speller.terms[number] for number in speller.read("the pond\n\nand sedge")]
+    vocabulary = Vocabulary()
+    read = [vocabulary.terms[number] for number in vocabulary.read("the pond\n\nand sedge")]
     assert read == ["", "pond", "\n", "\n", "", "sedg"]
 
 
@@ -112,10 +112,10 @@ def test_a_text_is_english_unless_common_words_of_another_language_prevail(
 
 
 def test_a_term_is_shown_as_the_first_word_that_was_read_as_it() -> None:
-    speller = Speller()
-    first, second = speller.name("gardening gardens")
+    vocabulary = Vocabulary()
+    first, second = vocabulary.name("gardening gardens")
     assert first == second
-    assert (speller.terms[first], speller.words[first]) == ("garden", "gardening")
+    assert (vocabulary.terms[first], vocabulary.words[first]) == ("garden", "gardening")
 
 
 @pytest.mark.parametrize(
@@ -167,9 +167,9 @@ def test_prose_has_the_lines_of_its_markdown(markdown: str) -> None:
 
 @given(st.text(max_size=60))
 def test_no_term_is_blank_or_changes_when_it_is_read_with_other_texts(text: str) -> None:
-    speller = Speller()
-    speller.read("something else, first")
-    found = [speller.terms[number] for number in speller.name(text)]
+    vocabulary = Vocabulary()
+    vocabulary.read("something else, first")
+    found = [vocabulary.terms[number] for number in vocabulary.name(text)]
     assert found == terms(text)
     assert all(term.strip() for term in found)
 
@@ -183,16 +183,16 @@ def test_no_term_is_blank_or_changes_when_it_is_read_with_other_texts(text: str)
         (5, ["ponds"]),
     ],
 )
-def test_letter_groups_of_two_to_five_letters(size: int, expected: list[str]) -> None:
-    assert letter_groups("Ponds", size) == expected
+def test_ngrams_of_two_to_five_letters(size: int, expected: list[str]) -> None:
+    assert ngrams("Ponds", size) == expected
 
 
-def test_letter_groups_ignore_case_accents_and_the_kind_of_blank() -> None:
-    assert letter_groups("Bög \t\n hut", 3) == letter_groups("BOG HUT", 3)
-    assert letter_groups("aaaa", 3) == ["aaa"]
-    assert letter_groups("ab", 3) == ["ab"]
-    assert letter_groups(" \n ", 3) == []
-    assert letter_groups("京都の旅", 3) == ["京都の", "都の旅"]
+def test_ngrams_ignore_case_accents_and_the_kind_of_blank() -> None:
+    assert ngrams("Bög \t\n hut", 3) == ngrams("BOG HUT", 3)
+    assert ngrams("aaaa", 3) == ["aaa"]
+    assert ngrams("ab", 3) == ["ab"]
+    assert ngrams(" \n ", 3) == []
+    assert ngrams("京都の旅", 3) == ["京都の", "都の旅"]
 
 
 def test_signs_that_are_left_out_first_hold_no_word() -> None:
@@ -203,5 +203,5 @@ def test_signs_that_are_left_out_first_hold_no_word() -> None:
 
 def test_plain_text_and_any_other_is_cut_alike() -> None:
     plain = "It's 2 o'clock_sharp:\n\tSee [A-1](x) (B2), \x1c\x0b end.\n\nLast"
-    speller = Speller()
-    assert speller.read(plain).tolist() == speller.read(f"{plain} ἀ").tolist()[:-1]
+    vocabulary = Vocabulary()
+    assert vocabulary.read(plain).tolist() == vocabulary.read(f"{plain} ἀ").tolist()[:-1]

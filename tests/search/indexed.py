@@ -6,7 +6,7 @@ from pathlib import Path
 
 from obsidian_rag import config
 from obsidian_rag.engine import Engine, ask, run_index
-from obsidian_rag.engine.query import Asked
+from obsidian_rag.engine.query import AskResult
 from obsidian_rag.index import Mode
 from obsidian_rag.search import Filters, Hit, Request, Signals
 
@@ -43,7 +43,7 @@ def asked(
     signals: Signals = Signals.HYBRID,
     use_dates: bool = True,
     group_by_note: bool = False,
-) -> Asked:
+) -> AskResult:
     request = Request(
         question, limit, filters or Filters(), signals, group_by_note, use_dates, TODAY
     )

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from obsidian_rag.errors import Busy, ReadOnly
-from obsidian_rag.store import MeaningStore, packed_ids, text_digest
+from obsidian_rag.store import MeaningStore, pack_ids, text_digest
 
 WIDTH = 384
 RECORD = 36 + 384
@@ -99,10 +99,10 @@ def test_forgotten_vectors_are_gone_and_their_room_is_given_back(home: Path) -> 
     store, named, vectors = filled(home, 400)
     reader = MeaningStore(home / "meaning", "onnx:tiny")
     assert reader.count() == 400
-    assert store.keep_only([packed_ids([chunk_id for chunk_id, _ in named[99:]])]) == 99
+    assert store.keep_only([pack_ids([chunk_id for chunk_id, _ in named[99:]])]) == 99
     assert reader.count() == 301
     assert store.file.stat().st_size == HEADER + 400 * RECORD
-    assert store.keep_only([packed_ids([chunk_id for chunk_id, _ in named[100:]])]) == 1
+    assert store.keep_only([pack_ids([chunk_id for chunk_id, _ in named[100:]])]) == 1
     assert store.file.stat().st_size == HEADER + 300 * RECORD
     assert reader.count() == store.count() == 300
     assert list(reader.nearest(vectors[200], 1)) == [named[200][0]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.store.test_store_meaning import HEADER, RECORD, Vectors, rows, unit_vectors
 
-from obsidian_rag.store import MeaningStore, packed_ids
+from obsidian_rag.store import MeaningStore, pack_ids
 
 PARTS = (1, 4, 2, 1, 5)
 
@@ -41,7 +41,7 @@ def test_a_chunk_counts_once_and_its_vector_is_that_of_the_whole(home: Path) -> 
     store, named, vectors = filled(home)
     assert store.count() == len(PARTS)
     assert not store.lacking(named).any()
-    assert store.has(packed_ids([chunk_id for chunk_id, _ in named])).all()
+    assert store.has(pack_ids([chunk_id for chunk_id, _ in named])).all()
     for (chunk_id, _), some in zip(named, vectors, strict=True):
         assert float(store.vectors([chunk_id])[chunk_id] @ some[0]) > 0.999
 
@@ -51,9 +51,9 @@ def test_parts_go_with_their_chunk(home: Path) -> None:
     store.put([named[1]], [unit_vectors(1, seed=99)])
     assert store.similarities(vectors[1][2], [named[1][0]])[named[1][0]] < 0.5
     others = [chunk_id for chunk_id, _ in named if chunk_id != named[4][0]]
-    assert store.keep_only([packed_ids(others)]) == 1
+    assert store.keep_only([pack_ids(others)]) == 1
     assert store.similarities(vectors[4][2], [named[4][0]]) == {}
-    kept = packed_ids([named[2][0]])
+    kept = pack_ids([named[2][0]])
     assert store.keep_only([kept]) == 3
     assert list(store.nearest(vectors[2][1], 10)) == [named[2][0]]
     assert store.similarities(vectors[2][1], [named[2][0]])[named[2][0]] > 0.999

@@ -119,7 +119,7 @@ def test_the_living_node_tells_of_itself_and_its_trouble_degrades(
         bus,
         Jobs(one.config, bus),
         Health(bus),
-        look_soon=lambda: asked.append(None),
+        probe_soon=lambda: asked.append(None),
         livesync=lambda: state,
     )
     data, envelope = status(one)

@@ -203,7 +203,7 @@ def test_characters_that_steer_a_terminal_do_not_reach_it(
     assert cli("sync").code == 0
     for arguments in (("related", "Rain garden"), ("suggest", "Rain garden")):
         done = cli(*arguments)
-        assert "linked by way of Bad" in done.out
+        assert "linked via Bad" in done.out
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", done.out + done.err)
 
 

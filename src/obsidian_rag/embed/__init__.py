@@ -16,6 +16,7 @@ from obsidian_rag.embed.models import (
     ModelInfo,
     add_model,
     get_model,
+    installed_model,
     list_models,
     remove_model,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "add_model",
     "choose",
     "get_model",
+    "installed_model",
     "list_models",
     "make_embedder",
     "make_meaning_embedder",

@@ -18,22 +18,19 @@ from obsidian_rag.engine.linking import (
     sync_link,
 )
 from obsidian_rag.engine.live import Live
-from obsidian_rag.engine.models import Model, Models
 from obsidian_rag.engine.presence import announce, claim
-from obsidian_rag.engine.query import Asked, ask, known_folder
+from obsidian_rag.engine.query import AskResult, ask, known_folder
 from obsidian_rag.engine.status import report_status
 from obsidian_rag.engine.tokens import Tokens
 
 __all__ = [
-    "Asked",
+    "AskResult",
     "Bus",
     "Daemon",
     "Engine",
     "Event",
     "Job",
     "Live",
-    "Model",
-    "Models",
     "Tokens",
     "accept_replacement",
     "add_link",

@@ -56,7 +56,7 @@ class Daemon:
             Health(bus),
             is_watching=lambda: self._is_indexing_edits and self.watcher.is_watching,
             watch_trouble=lambda: self.watcher.trouble if self._is_indexing_edits else None,
-            look_soon=self._look_soon,
+            probe_soon=self._probe_soon,
             links_changed=self._follow_links,
             livesync=lambda: self._livesync.state if self._livesync else None,
             vault_map=self._map,
@@ -211,8 +211,8 @@ class Daemon:
             reason = trouble.message if trouble is not None else "Everything works."
             self.live.bus.publish(EventKind.LIVESYNC, {"code": code, "reason": reason})
 
-    def _look_soon(self) -> None:
-        self._scheduler.look_soon()
+    def _probe_soon(self) -> None:
+        self._scheduler.probe_soon()
         if self._livesync is not None:
             self._livesync.look_soon()
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obsidian_rag.config import Config, SettingsFile
@@ -37,7 +37,7 @@ class Engine:
         self.vaults = Vaults(lambda: self.parts)
         self._kept_relations = KeptIndex()
         # The version of the index at the last question.
-        self._seen_version: str | None = None
+        self._seen_version: tuple[str | None, str | None] | None = None
         self._lock = threading.RLock()
 
     @contextlib.contextmanager
@@ -149,20 +149,24 @@ class Engine:
         """Close a database whose file another process has replaced or the user has removed."""
         self.parts.file.follow()
 
-    def follow_index(self) -> None:
+    def follow_index(self) -> Mapping[str, str]:
         """Pick up what other processes have written since the last question.
+
+        Returns the facts in the database.
 
         Raises:
             IndexNotFound: there is no index, or it was removed.
         """
         self.follow_database()
-        if not self.chunks.exists() or IndexFact.FINGERPRINT not in (meta := self.database.facts()):
+        meta = self.database.facts() if self.chunks.exists() else {}
+        if IndexFact.FINGERPRINT not in meta:
             raise no_index()
         # Compaction changes no rows, but it changes word scores.
-        version = f"{meta.get(IndexFact.VERSION)} {meta.get(IndexFact.MAINTAINED)}"
+        version = (meta.get(IndexFact.VERSION), meta.get(IndexFact.MAINTAINED))
         if self._seen_version != version:
             self.chunks.close()
             self._seen_version = version
+        return meta
 
     def close(self) -> None:
         """Close files and connections."""

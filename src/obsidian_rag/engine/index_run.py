@@ -30,8 +30,8 @@ from obsidian_rag.index import (
     Mode,
     Progress,
     Rebuild,
+    RunParts,
     Stop,
-    Workplace,
     finish_promotion,
     is_rebuild_due,
     meaning_after_run,
@@ -46,7 +46,7 @@ from obsidian_rag.store import (
     Queue,
     make_private,
     now,
-    repaired,
+    repair,
     verify_table,
     writer_lock,
 )
@@ -74,12 +74,12 @@ def carry_out(engine: Engine, order: RunOrder, listener: Listener, stop: Stop) -
         started = now()
         try:
             make_private(home)
-            repaired_now = _repair(engine) if mode is Mode.REINDEX else ""
+            repair_message = _repair(engine) if mode is Mode.REINDEX else ""
             root = engine.vaults.one(order.link_id).root
             result = _run(engine, order, listener, stop)
             took = round((time.monotonic() - begun) * 1000)
             taken_over = engine.database.get(TAKEN_OVER) or ""
-            notes = (repaired_now, taken_over, result.repair)
+            notes = (repair_message, taken_over, result.repair)
             result = replace(result, duration_ms=took, repair=" ".join(filter(None, notes)))
             status = "cancelled" if result.tally.is_cancelled else "complete"
             record_outcome(
@@ -207,9 +207,9 @@ class _Runs:
     ) -> IndexResult:
         """Index one vault, or some files of it."""
         finish_promotion(self.engine.database, self.engine.chunks)
-        place = Workplace.of(self.engine.parts, vault, self.relations)
+        parts = RunParts.of(self.engine.parts, vault, self.relations)
         stop = _stop_when_paused(self.engine.database, vault, self.stop)
-        run = IndexRun(place, self.listener, stop, accepts_removals=self.accepts_removals)
+        run = IndexRun(parts, self.listener, stop, accepts_removals=self.accepts_removals)
         if is_resumed and Queue(self.engine.database).is_waiting(vault.link_id):
             return run.go_on()
         return run.run(mode, paths)
@@ -235,9 +235,9 @@ class _Runs:
     def rebuild(self, mode: Mode) -> IndexResult:
         """Build a second index of all vaults and swap it in."""
         vaults = list(self.engine.vaults)
-        place = Workplace.of(self.engine.parts, vaults[0], self.relations)
+        parts = RunParts.of(self.engine.parts, vaults[0], self.relations)
         rebuild = Rebuild(
-            place, vaults, self.listener, self.stop, accepts_removals=self.accepts_removals
+            parts, vaults, self.listener, self.stop, accepts_removals=self.accepts_removals
         )
         return rebuild.run(mode)
 
@@ -248,7 +248,7 @@ def _stop_when_paused(database: Database, vault: Vault, stop: Stop) -> Stop:
         return stop
     links, look_at, is_over = Links(database), 0.0, False
 
-    def is_to_end() -> bool:
+    def must_end() -> bool:
         nonlocal look_at, is_over
         if stop():
             return True
@@ -258,11 +258,11 @@ def _stop_when_paused(database: Database, vault: Vault, stop: Stop) -> Stop:
             is_over = link is None or link.is_paused or not link.enabled
         return is_over
 
-    return is_to_end
+    return must_end
 
 
 def _repair(engine: Engine) -> str:
-    return repaired(engine.config.database, lambda: engine.database, engine.close)
+    return repair(engine.config.database, lambda: engine.database, engine.close)
 
 
 def _to_domain_error(error: ObsidianRagError | OSError) -> ObsidianRagError:

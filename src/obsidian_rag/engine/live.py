@@ -23,7 +23,7 @@ class Live:
     health: "Health"
     is_watching: Callable[[], bool] = lambda: False
     watch_trouble: Callable[[], str | None] = lambda: None
-    look_soon: Callable[[], None] = lambda: None
+    probe_soon: Callable[[], None] = lambda: None
     # A vault was linked, removed, paused or resumed.
     links_changed: Callable[[], None] = lambda: None
     # None if LiveSync is off.
@@ -78,7 +78,7 @@ class Offline:
     def note_all(self, facts: "HealthFacts") -> None:
         """Does nothing: a command keeps no health."""
 
-    def look_soon(self) -> None:
+    def probe_soon(self) -> None:
         """Does nothing: the next command probes."""
 
     def links_changed(self) -> None:

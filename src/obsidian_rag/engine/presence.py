@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from obsidian_rag import __version__
 from obsidian_rag.config import DAEMON_LOCK, Config, write_atomically
 from obsidian_rag.errors import Busy
-from obsidian_rag.store import held_lock, now
+from obsidian_rag.store import hold_lock, now
 
 # A check whether a daemon runs holds the lock for a moment.
 _LOCK_TIMEOUT_S = 1.0
@@ -53,7 +53,7 @@ def claim(config: Config) -> Iterator[None]:
         )
 
     suggestion = "Commands that only read work without a daemon."
-    with held_lock(config.home / DAEMON_LOCK, _LOCK_TIMEOUT_S, busy, suggestion):
+    with hold_lock(config.home / DAEMON_LOCK, _LOCK_TIMEOUT_S, busy, suggestion):
         try:
             config.daemon_file.unlink(missing_ok=True)
             yield

@@ -25,7 +25,7 @@ _VECTOR_ERRORS = (EmbeddingMismatch, OllamaUnreachable, ProviderFailed)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskResult:
     """An answer, and the health at that time."""
 
     answer: Answer
@@ -39,7 +39,7 @@ class Asked:
         return self.health.error
 
 
-def ask(engine: Engine, request: Request) -> Asked:
+def ask(engine: Engine, request: Request) -> AskResult:
     """Answer a query with what works: without vectors if they are unavailable.
 
     Raises:
@@ -59,20 +59,19 @@ def ask(engine: Engine, request: Request) -> Asked:
         health = assess(replace(facts_of(engine), settings=trouble))
     else:
         health = assess(replace(facts_of(engine), embedder=trouble))
-    return Asked(answer, health, embedder_choice(engine.config).notice)
+    return AskResult(answer, health, embedder_choice(engine.config).notice)
 
 
 def _ask(engine: Engine, request: Request) -> tuple[Answer, ObsidianRagError | None]:
     """The answer, and the reason if vectors were not used."""
-    engine.follow_index()
+    meta = engine.follow_index()
     if IndexState(engine.database).is_empty():
         return Answer((), None, 0), None
     trouble = _known_embedder_error(engine)
     if request.signals is not Signals.WORDS and trouble is None:
         try:
-            if has_fitting_vectors(
-                engine.database.facts().get(IndexFact.FINGERPRINT), engine.parts.fingerprint
-            ):
+            made = meta.get(IndexFact.FINGERPRINT)
+            if has_fitting_vectors(made, engine.parts.fingerprint):
                 return _search(engine, request), None
         except _VECTOR_ERRORS as error:
             trouble = error
@@ -87,7 +86,7 @@ def _known_embedder_error(engine: Engine) -> ObsidianRagError | None:
         return engine.sending.trouble
     trouble = engine.live.known.embedder
     if trouble is not None:
-        engine.live.look_soon()
+        engine.live.probe_soon()
     return trouble
 
 

@@ -1,6 +1,6 @@
 """Decides when to sync and when to probe: one thread, fed by the watcher, the jobs and the clock.
 
-Threads: `changed`, `look_soon` and bus events may come from any thread and only set state; all
+Threads: `changed`, `probe_soon` and bus events may come from any thread and only set state; all
 decisions are made in `run`. A changeset is kept until a job has processed it, so a sync that could
 not run (vault gone, embedder down, another process writing) stays pending and is never lost. A
 primary vault that was never indexed is left alone: the first index is the user's decision, and so
@@ -94,7 +94,7 @@ class Scheduler:
             self._vault_at = 0.0
         self._woken.set()
 
-    def look_soon(self) -> None:
+    def probe_soon(self) -> None:
         """Probe the health soon: something may have changed."""
         with self._lock:
             self._probe_at = min(self._probe_at, self._probed_at + _MIN_PROBE_INTERVAL_S)

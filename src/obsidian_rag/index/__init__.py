@@ -30,7 +30,7 @@ from obsidian_rag.index.relate import (
     relate_anew,
     relate_now,
 )
-from obsidian_rag.index.run import IndexRun, Workplace, finish_promotion
+from obsidian_rag.index.run import IndexRun, RunParts, finish_promotion
 from obsidian_rag.index.sending import Sending
 from obsidian_rag.index.upkeep import Upkeep
 
@@ -49,11 +49,11 @@ __all__ = [
     "Phase",
     "Progress",
     "Rebuild",
+    "RunParts",
     "Sending",
     "Stop",
     "Transformer",
     "Upkeep",
-    "Workplace",
     "changed_files",
     "check_fingerprint",
     "check_width",

@@ -29,7 +29,7 @@ from obsidian_rag.store import (
     MeaningStore,
     chunk_places,
     embedded_chunks,
-    packed_ids,
+    pack_ids,
     stored_vectors,
     text_digest,
 )
@@ -431,7 +431,7 @@ class _Batch:
 
 
 def _ids(places: Sequence[ChunkPlace]) -> "NDArray[np.uint64]":
-    return packed_ids([place.chunk_id for place in places])
+    return pack_ids([place.chunk_id for place in places])
 
 
 def _iso_time(nanoseconds: int | None) -> str:

@@ -16,7 +16,7 @@ from obsidian_rag.index.fingerprint import other_width
 from obsidian_rag.index.limits import Guarded
 from obsidian_rag.index.prepare import Group, LeftOut, NewChunk, Prepared, Preparer, Unchanged
 from obsidian_rag.index.progress import Failure, Listener, Phase, Progress, Stop, Tally
-from obsidian_rag.index.reader import Source
+from obsidian_rag.index.reader import VaultSource
 from obsidian_rag.relations import RelatedChanges, RelationsWriter
 from obsidian_rag.store import (
     MOST_ATTEMPTS,
@@ -55,7 +55,7 @@ class Pipeline:
 
     def __init__(
         self,
-        source: Source,
+        source: VaultSource,
         target: "Target",
         embedder: Embedder,
         guarded: Guarded,

@@ -12,7 +12,7 @@ from obsidian_rag.vault import FileEntry, Vault
 # tick every 4 to 10 ms; FAT and HFS+ keep whole or even seconds.
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
-UNSETTLED = 0
+UNTRUSTED = 0
 # Large batches start with the first files (the newest of a new vault), then a sample from the
 # whole vault, so that text shared by many notes is known early.
 _FIRST_FILES = 256
@@ -106,14 +106,14 @@ def _group_vanished(
     return by_id, by_content
 
 
-def settled_mtime(mtime_ns: int, read_at_ns: int) -> int:
-    """The mtime to remember, or UNSETTLED when the file was written just before it was read.
+def trusted_mtime(mtime_ns: int, read_at_ns: int) -> int:
+    """The mtime to remember, or UNTRUSTED when the file was written just before it was read.
 
     An unsettled file is read again by the next run, because a change within the same tick of the
     clock would look like no change at all.
     """
     tick = _COARSE_TICK_NS if mtime_ns % 1_000_000_000 == 0 else _TICK_NS
-    return mtime_ns if read_at_ns - mtime_ns > tick else UNSETTLED
+    return mtime_ns if read_at_ns - mtime_ns > tick else UNTRUSTED
 
 
 def changed_files(vaults: Iterable[Vault], database: Database, seconds: float) -> tuple[int, bool]:
@@ -141,7 +141,7 @@ def _count_changed(vault: Vault, database: Database, deadline: float) -> tuple[i
     updated = sum(
         1
         for entry in difference.updated
-        if known[entry.rel_path].mtime_ns != UNSETTLED
+        if known[entry.rel_path].mtime_ns != UNTRUSTED
         or known[entry.rel_path].size_bytes != entry.size_bytes
     )
     vanished = len(difference.vanished) if found.is_complete else 0

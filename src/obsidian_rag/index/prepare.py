@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from obsidian_rag.index.limits import Guarded
-from obsidian_rag.index.plan import settled_mtime
+from obsidian_rag.index.plan import trusted_mtime
 from obsidian_rag.index.progress import Stop
-from obsidian_rag.index.reader import Read, Request, Source, Wanted, read_files
+from obsidian_rag.index.reader import Read, Request, VaultSource, Wanted, read_files
 from obsidian_rag.notes import Chunk, RagPolicy, embedding_text
 from obsidian_rag.relations import RelatedChanges, RelationsWriter
 from obsidian_rag.store import (
@@ -40,7 +40,7 @@ _FAILURES = {
     "not_utf8": "it is not UTF-8, and its encoding could not be detected",
     "binary": "it is not text",
 }
-PASSING = {"unreadable": "it cannot be read", "changing": "it is being written to"}
+TEMPORARY = {"unreadable": "it cannot be read", "changing": "it is being written to"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Preparer:
 
     def __init__(
         self,
-        source: Source,
+        source: VaultSource,
         indexed_hashes: Mapping[str, str | None],
         old_chunks: Callable[[list[str]], dict[str, list[StoredChunk]]],
         guarded: Guarded,
@@ -207,7 +207,7 @@ class Preparer:
             return
         if change.old_path is not None:
             related.renamed.append((change.old_path, change.rel_path))
-        sort_in(related, found, is_admitted=self._relations.admits(change.rel_path))
+        add_outcome(related, found, is_admitted=self._relations.admits(change.rel_path))
 
     def _match(self, read: list[tuple[Change, Read]]) -> list[Prepared]:
         origins = [
@@ -243,13 +243,15 @@ class Preparer:
             parse_error=_warning_text(found, len(found.chunks or ()) - len(chunks)),
             policy=found.policy,
         )
-        return Prepared(change, row, chunks, state, _settle_mtime(found.entry), found.properties)
+        return Prepared(
+            change, row, chunks, state, _with_trusted_mtime(found.entry), found.properties
+        )
 
 
-def sort_in(related: RelatedChanges, found: Read | SkippedFile, *, is_admitted: bool) -> None:
+def add_outcome(related: RelatedChanges, found: Read | SkippedFile, *, is_admitted: bool) -> None:
     """Add a file to the notes or the removals; what cannot be read now is left unchanged."""
     if isinstance(found, SkippedFile):
-        if found.reason not in PASSING:
+        if found.reason not in TEMPORARY:
             related.removed.append(found.rel_path)
     elif found.related is not None:
         related.notes.append(found.related)
@@ -262,7 +264,7 @@ def may_have_rows(change: Change) -> bool:
     return change.change_type is not ChangeType.CREATE or change.attempts > 0
 
 
-def may_pass(state: FileState) -> bool:
+def is_temporary(state: FileState) -> bool:
     """Whether a file failed for a reason that may be temporary."""
     return state.status is EmbeddingStatus.FAILED and state.reason not in _FAILURES
 
@@ -291,7 +293,7 @@ def _classify(change: Change, found: Read | SkippedFile) -> Read | Settled:
         return _classify_skipped(change, found.reason)
     if found.chunks is not None:
         return found
-    entry = _settle_mtime(found.entry)
+    entry = _with_trusted_mtime(found.entry)
     if found.policy is RagPolicy.NEVER:
         state = FileState(
             found.path,
@@ -312,11 +314,11 @@ def _classify_skipped(change: Change, reason: str) -> Settled:
     path = change.rel_path
     if reason == "missing":
         return Gone(change)
-    if reason in PASSING or reason in _FAILURES:
-        because = PASSING.get(reason) or _FAILURES[reason]
+    if reason in TEMPORARY or reason in _FAILURES:
+        because = TEMPORARY.get(reason) or _FAILURES[reason]
         state = FileState(path, EmbeddingStatus.FAILED, reason=reason)
         message = f"{path} was not indexed: {because}."
-        return LeftOut(change, state, message=message, is_passing=reason in PASSING)
+        return LeftOut(change, state, message=message, is_passing=reason in TEMPORARY)
     return LeftOut(change, FileState(path, EmbeddingStatus.SKIPPED, reason=reason))
 
 
@@ -324,8 +326,8 @@ def _loses_rows(item: Settled) -> bool:
     return isinstance(item, Gone) or (isinstance(item, LeftOut) and not item.is_passing)
 
 
-def _settle_mtime(entry: FileEntry) -> FileEntry:
-    return entry._replace(mtime_ns=settled_mtime(entry.mtime_ns, time.time_ns()))
+def _with_trusted_mtime(entry: FileEntry) -> FileEntry:
+    return entry._replace(mtime_ns=trusted_mtime(entry.mtime_ns, time.time_ns()))
 
 
 def _iso(mtime_ns: int) -> str:

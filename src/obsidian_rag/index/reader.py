@@ -35,7 +35,7 @@ _MAX_ANSWERS_AHEAD = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class VaultSource:
     """One vault and how its notes are read."""
 
     link_id: str
@@ -92,7 +92,7 @@ class Read:
 class NoteReader:
     """Reads files of one vault."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: VaultSource) -> None:
         self._source = source
         self._make_content = source.make_content() if source.make_content is not None else None
 
@@ -152,7 +152,7 @@ def _warning_text(parse_error: str | None, encoding: str | None) -> str | None:
     return "; ".join(filter(None, (parse_error, read_as))) or None
 
 
-def read_files(source: Source, requests: list[Request]) -> Iterator[Read | SkippedFile]:
+def read_files(source: VaultSource, requests: list[Request]) -> Iterator[Read | SkippedFile]:
     """Read files in order, in reader processes if there are many."""
     if len(requests) < WORTH_A_PROCESS:
         yield from map(NoteReader(source).read, requests)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from obsidian_rag.index.fingerprint import is_outdated
 from obsidian_rag.index.parts import Parts
-from obsidian_rag.index.plan import changes, compare, settled_mtime, spread
+from obsidian_rag.index.plan import changes, compare, spread, trusted_mtime
 from obsidian_rag.index.progress import (
     Cancelled,
     IndexResult,
@@ -22,7 +22,7 @@ from obsidian_rag.index.progress import (
     Tally,
 )
 from obsidian_rag.index.relate import doubt_relations
-from obsidian_rag.index.run import IndexRun, Workplace, finish_promotion
+from obsidian_rag.index.run import IndexRun, RunParts, finish_promotion
 from obsidian_rag.index.target import Target
 from obsidian_rag.store import (
     REBUILD,
@@ -43,7 +43,7 @@ _REBUILT_MESSAGE = "The index was made by another version of obsidian-rag and wa
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _VaultRebuild:
     """One vault of a rebuild: its run, its scan and when that began."""
 
     vault: Vault
@@ -65,21 +65,21 @@ class Rebuild:
 
     def __init__(
         self,
-        place: Workplace,
+        parts: RunParts,
         vaults: Sequence[Vault],
         listener: Listener,
         stop: Stop,
         *,
         accepts_removals: bool = False,
     ) -> None:
-        self._place = place
+        self._parts = parts
         self._vaults = vaults
         self._listener = listener
         self._stop = stop
         self._accepts_removals = accepts_removals
-        self._state = IndexState(place.database)
-        self._built = IndexState(place.database, REBUILD)
-        self._successor = place.chunks.successor()
+        self._state = IndexState(parts.database)
+        self._built = IndexState(parts.database, REBUILD)
+        self._successor = parts.chunks.successor()
         self._tally = Tally()
 
     def run(self, mode: Mode) -> IndexResult:
@@ -90,9 +90,9 @@ class Rebuild:
             IndexIncomplete: the index belongs to another vault; it is unchanged.
             ObsidianRagError: the embedder or the store failed; the next run continues.
         """
-        finish_promotion(self._place.database, self._place.chunks)
-        made = self._place.database.get(IndexFact.FINGERPRINT)
-        is_outdated_now = is_outdated(made, self._place.fingerprint)
+        finish_promotion(self._parts.database, self._parts.chunks)
+        made = self._parts.database.get(IndexFact.FINGERPRINT)
+        is_outdated_now = is_outdated(made, self._parts.fingerprint)
         try:
             self._build()
         except Cancelled:
@@ -101,39 +101,39 @@ class Rebuild:
         return IndexResult(mode, *self._state.totals(), self._tally, repair=repair)
 
     def _build(self) -> None:
-        wanted = self._place.fingerprint
-        parts = [self._scan_vault(vault) for vault in self._vaults]
+        wanted = self._parts.fingerprint
+        vaults = [self._scan_vault(vault) for vault in self._vaults]
         is_resumed = self._prepare_table(wanted)
-        if (relating := parts[0].run.relating) is not None:
-            relating.begin(wanted, is_rebuild=True)
-        for part in parts:
-            target = Target(self._place.database, self._successor, part.vault.link_id)
-            part.run.process(target, self._list_work(part, is_resumed=is_resumed))
-            self._tally.add(part.run.tally)
+        if (relations_update := vaults[0].run.relations_update) is not None:
+            relations_update.begin(wanted, is_rebuild=True)
+        for one in vaults:
+            target = Target(self._parts.database, self._successor, one.vault.link_id)
+            one.run.process(target, self._list_work(one, is_resumed=is_resumed))
+            self._tally.add(one.run.tally)
             if self._tally.is_cancelled:
                 return
         self._listener(Progress(Phase.OPTIMISING, 0, 0))
         self._successor.maintain(window_s=0)
-        self._adopt(parts, wanted)
-        for part in parts:
-            skipped = part.run.tally.skipped
-            part.run.note_skips(part.found)
-            self._tally.skipped += part.run.tally.skipped - skipped
-            part.run.finish()
+        self._adopt(vaults, wanted)
+        for one in vaults:
+            skipped = one.run.tally.skipped
+            one.run.note_skips(one.found)
+            self._tally.skipped += one.run.tally.skipped - skipped
+            one.run.finish()
 
-    def _scan_vault(self, vault: Vault) -> _Part:
+    def _scan_vault(self, vault: Vault) -> _VaultRebuild:
         begun = time.time_ns()
-        place = replace(self._place, vault=vault)
-        run = IndexRun(place, self._listener, self._stop, accepts_removals=self._accepts_removals)
+        parts = replace(self._parts, vault=vault)
+        run = IndexRun(parts, self._listener, self._stop, accepts_removals=self._accepts_removals)
         found = run.scan()
-        known = Manifest(self._place.database).known(vault.link_id)
+        known = Manifest(self._parts.database).known(vault.link_id)
         difference = compare(found.files, known, found.unreadable_folders)
         run.brake.allow(found, known, changes(difference, known, lambda _: None))
-        return _Part(vault, run, found, begun)
+        return _VaultRebuild(vault, run, found, begun)
 
     def _prepare_table(self, wanted: str) -> bool:
         """Prepare the new table; returns whether it resumes an interrupted build."""
-        database, successor = self._place.database, self._successor
+        database, successor = self._parts.database, self._successor
         if (
             database.get(IndexFact.REBUILDING) == wanted
             and successor.exists()
@@ -145,16 +145,16 @@ class Rebuild:
         with database.transaction():
             self._built.clear()
             database.put(IndexFact.REBUILDING, wanted)
-        self._place.embedder.probe()
-        successor.create(self._place.embedder.dimensions)
+        self._parts.embedder.probe()
+        successor.create(self._parts.embedder.dimensions)
         return False
 
-    def _list_work(self, part: _Part, *, is_resumed: bool) -> Sequence[Change]:
-        link_id = part.vault.link_id
+    def _list_work(self, one: _VaultRebuild, *, is_resumed: bool) -> Sequence[Change]:
+        link_id = one.vault.link_id
         done = self._built.hashes(link_id)
         # An interrupted build may have stored rows that it did not record.
         half_done = self._successor.paths(link_id) - done.keys() if is_resumed else set()
-        seen = {entry.rel_path for entry in part.found.files}
+        seen = {entry.rel_path for entry in one.found.files}
         work = [
             Change(
                 path,
@@ -166,13 +166,13 @@ class Rebuild:
         work += [Change(path, ChangeType.DELETE) for path in {*done, *half_done} - seen]
         return spread(work)
 
-    def _adopt(self, parts: list[_Part], wanted: str) -> None:
+    def _adopt(self, vaults: list[_VaultRebuild], wanted: str) -> None:
         """Switch to the new index: SQLite first, in one transaction, then the files."""
-        database = self._place.database
+        database = self._parts.database
         with database.transaction():
             doubt_relations(database)
-            for part in parts:
-                self._record_files(part)
+            for one in vaults:
+                self._record_files(one)
             self._state.adopt(self._built)
             Properties(database).forget_others()
             database.put(IndexFact.FINGERPRINT, wanted)
@@ -181,29 +181,29 @@ class Rebuild:
             database.put(IndexFact.MAINTAINED, str(time.time()))
             database.add_to(IndexFact.VERSION, 1)
             database.put(IndexFact.PROMOTING, "1")
-        finish_promotion(database, self._place.chunks)
+        finish_promotion(database, self._parts.chunks)
 
-    def _record_files(self, part: _Part) -> None:
+    def _record_files(self, one: _VaultRebuild) -> None:
         """Record a vault's files, and queue those that could not be read."""
-        database, link_id = self._place.database, part.vault.link_id
+        database, link_id = self._parts.database, one.vault.link_id
         manifest, queue = Manifest(database), Queue(database)
         hashes = self._built.hashes(link_id)
         files = [
-            entry._replace(mtime_ns=settled_mtime(entry.mtime_ns, part.begun_ns))
-            for entry in part.found.files
+            entry._replace(mtime_ns=trusted_mtime(entry.mtime_ns, one.begun_ns))
+            for entry in one.found.files
         ]
         manifest.clear(link_id)
         manifest.record(link_id, files)
         manifest.confirm(link_id, ((*entry, hashes.get(entry.rel_path)) for entry in files))
         queue.clear(link_id)
-        queue.add(link_id, _retry_changes(part))
-        part.run.note_newest(part.found.files, is_whole=True)
+        queue.add(link_id, _retry_changes(one))
+        one.run.note_newest(one.found.files, is_whole=True)
         Links(database).scanned(link_id, None)
-        part.run.brake.adopt()
+        one.run.brake.adopt()
         LinkFacts(database, link_id).put(LinkFact.FIRST_UNFINISHED, None)
 
 
-def _retry_changes(part: _Part) -> list[Change]:
+def _retry_changes(one: _VaultRebuild) -> list[Change]:
     """Changes that retry the files which could not be read."""
-    errors = part.run.tally.errors
+    errors = one.run.tally.errors
     return [Change(one.file, ChangeType.UPDATE) for one in errors if one.is_passing]

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from obsidian_rag.index.parts import Parts
 from obsidian_rag.index.plan import spread
-from obsidian_rag.index.prepare import PASSING, may_pass, sort_in
+from obsidian_rag.index.prepare import TEMPORARY, add_outcome, is_temporary
 from obsidian_rag.index.progress import Listener, Phase, Progress, Stop
-from obsidian_rag.index.reader import Request, Source, Wanted, read_files
+from obsidian_rag.index.reader import Request, VaultSource, Wanted, read_files
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations import (
     RelatedChanges,
@@ -48,7 +48,7 @@ MAX_NOTES_AT_ONCE = 50
 _MAX_ROUNDS = 3
 
 
-class Relating:
+class RelationsUpdate:
     """The part of a run that updates related notes."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Relating:
             agreed = self._facts.get(LinkFact.RELATED_MARK)
             if self._is_doubted or agreed != (writer.mark or ""):
                 self._compare(listener, stop)
-            writer.settle()
+            writer.update_templates()
             again = writer.stale(self._link_id)
             self._read(again, listener, stop)
             if stop():
@@ -104,7 +104,7 @@ class Relating:
         held = writer.contents(link_id)
         indexed = self._state.hashes(link_id, is_searchable=True)
         # Notes that are unreadable for now keep their relations.
-        kept = {state.rel_path for state in self._state.troubled(link_id) if may_pass(state)}
+        kept = {state.rel_path for state in self._state.troubled(link_id) if is_temporary(state)}
         gone = [
             path
             for path in held
@@ -151,12 +151,12 @@ def read_for_relations(
     held = writer.contents(link_id, paths)
     requests = [Request(path, for_relations=Wanted(held.get(path))) for path in paths]
     changes, postponed = RelatedChanges(), list[str]()
-    reads = read_files(Source.of(vault, limits, writer), requests)
+    reads = read_files(VaultSource.of(vault, limits, writer), requests)
     for number, (path, found) in enumerate(zip(paths, reads, strict=False), start=1):
-        if isinstance(found, SkippedFile) and found.reason in {"missing", *PASSING}:
+        if isinstance(found, SkippedFile) and found.reason in {"missing", *TEMPORARY}:
             postponed.append(path)
         else:
-            sort_in(changes, found, is_admitted=True)
+            add_outcome(changes, found, is_admitted=True)
         if number % _BATCH_FILES == 0 or number == len(paths):
             writer.write(link_id, changes)
             changes = RelatedChanges()
@@ -172,9 +172,9 @@ def relate_anew(parts: Parts, vaults: Iterable[Vault]) -> None:
     with parts.relations_writer() as writer:
         for vault in vaults if made is not None else ():
             if vault.link_id:
-                relating = Relating(parts.database, vault, parts.limits, writer)
-                relating.begin(made or "")
-                relating.finish(parts.chunks, lambda _: None, lambda: False)
+                relations_update = RelationsUpdate(parts.database, vault, parts.limits, writer)
+                relations_update.begin(made or "")
+                relations_update.finish(parts.chunks, lambda _: None, lambda: False)
 
 
 def relate_now(parts: Parts, vault: Vault, paths: Sequence[str]) -> tuple[int, int] | None:
@@ -235,7 +235,7 @@ def differing_relations(parts: Parts, vaults: Sequence[Vault]) -> list[str]:
         for vault in vaults:
             paths = [one.rel_path for one in vault.scan().files if clean.admits(one.rel_path)]
             read_for_relations(vault, parts.limits, clean, paths)
-        clean.settle()
+        clean.update_templates()
         for vault in vaults:
             # Notes whose context was not kept are read again.
             while stale := clean.stale(vault.link_id):

@@ -28,8 +28,8 @@ from obsidian_rag.index.progress import (
     Stop,
     Tally,
 )
-from obsidian_rag.index.reader import Source
-from obsidian_rag.index.relate import Relating, doubt_relations
+from obsidian_rag.index.reader import VaultSource
+from obsidian_rag.index.relate import RelationsUpdate, doubt_relations
 from obsidian_rag.index.target import LiveTarget, Target
 from obsidian_rag.notes import ChunkLimits
 from obsidian_rag.relations import RelationsWriter
@@ -77,7 +77,7 @@ _QUEUE_PAGE_FILES = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class RunParts:
     """Everything an index run works with."""
 
     database: Database
@@ -122,30 +122,30 @@ class IndexRun:
     """One run over one vault, which has a link id."""
 
     def __init__(
-        self, place: Workplace, listener: Listener, stop: Stop, *, accepts_removals: bool = False
+        self, parts: RunParts, listener: Listener, stop: Stop, *, accepts_removals: bool = False
     ) -> None:
         """`accepts_removals`: the user confirmed that missing notes were deleted."""
-        self._place = place
-        self._vault = place.vault
-        self._link_id = place.vault.link_id
+        self._parts = parts
+        self._vault = parts.vault
+        self._link_id = parts.vault.link_id
         self._listener = listener
         self._stop = stop
         self.tally = Tally()
         self._published_at_s = 0.0
         self._next_refresh_check = 0
-        self._state = IndexState(place.database)
-        self._manifest = Manifest(place.database)
-        self._queue = Queue(place.database)
-        self._links = Links(place.database)
-        self._facts = LinkFacts(place.database, self._link_id)
-        self.brake = Brake(place.database, place.vault, accepts_removals=accepts_removals)
+        self._state = IndexState(parts.database)
+        self._manifest = Manifest(parts.database)
+        self._queue = Queue(parts.database)
+        self._links = Links(parts.database)
+        self._facts = LinkFacts(parts.database, self._link_id)
+        self.brake = Brake(parts.database, parts.vault, accepts_removals=accepts_removals)
         self._is_first_unfinished = LinkFact.FIRST_UNFINISHED in self.brake.known_facts
-        self.relating = (
-            Relating(place.database, place.vault, place.limits, place.relations)
-            if place.relations is not None
+        self.relations_update = (
+            RelationsUpdate(parts.database, parts.vault, parts.limits, parts.relations)
+            if parts.relations is not None
             else None
         )
-        self._source = Source.of(place.vault, place.limits, place.relations)
+        self._source = VaultSource.of(parts.vault, parts.limits, parts.relations)
 
     def run(self, mode: Mode, paths: Sequence[str] | None = None) -> IndexResult:
         """Bring the index up to date with the vault, or only with these `paths`.
@@ -158,16 +158,16 @@ class IndexRun:
             ObsidianRagError: the embedder or the store failed; finished work is kept.
         """
         try:
-            self._update(self._place.fingerprint, paths, mode)
+            self._update(self._parts.fingerprint, paths, mode)
         except Cancelled:
             self.tally.is_cancelled = True
         return IndexResult(mode, *self._state.totals(), self.tally)
 
     def go_on(self) -> IndexResult:
         """Finish the queue of a preempted run, without scanning the vault again."""
-        if self.relating is not None:
-            made = self._place.database.get(IndexFact.FINGERPRINT) or ""
-            self.relating.begin(made, is_whole=False)
+        if self.relations_update is not None:
+            made = self._parts.database.get(IndexFact.FINGERPRINT) or ""
+            self.relations_update.begin(made, is_whole=False)
         try:
             self._process_queue()
             self._compact_if_due(is_first=False, is_thorough=False)
@@ -177,35 +177,35 @@ class IndexRun:
         return IndexResult(Mode.SYNC, *self._state.totals(), self.tally)
 
     def _update(self, wanted: str, paths: Sequence[str] | None, mode: Mode) -> None:
-        database = self._place.database
+        database = self._parts.database
         is_thorough = mode is Mode.FULL
         is_first = self._state.is_empty(self._link_id)
         is_empty = is_first and self._state.is_empty()
         made = database.get(IndexFact.FINGERPRINT)
-        is_afresh = not self._place.chunks.exists() or (is_empty and made != wanted)
+        is_afresh = not self._parts.chunks.exists() or (is_empty and made != wanted)
         is_unfinished = is_afresh or self._is_first_unfinished
         if is_first or is_unfinished or self.brake.needs_full_scan:
             paths = None
         if not is_afresh:
             check_fingerprint(made, wanted)
-        look = self._take_snapshot(paths)
+        snapshot = self._take_snapshot(paths)
         if is_afresh:
             self._start_over(wanted)
             self._is_first_unfinished = True
-            look = self._compare(look.found, {}, is_whole=True)
-        self.tally.unchanged = look.unchanged
-        work = _newest_first(look) if is_unfinished else look.work
+            snapshot = self._compare(snapshot.found, {}, is_whole=True)
+        self.tally.unchanged = snapshot.unchanged
+        work = _newest_first(snapshot) if is_unfinished else snapshot.work
         if is_thorough:
-            work = [*work, *self._find_altered(look)]
-        look = replace(look, work=spread(work))
-        if self.relating is not None:
+            work = [*work, *self._find_altered(snapshot)]
+        snapshot = replace(snapshot, work=spread(work))
+        if self.relations_update is not None:
             is_rebuild = mode is Mode.REINDEX
-            self.relating.begin(
-                wanted, is_rebuild=is_rebuild, is_whole=look.is_whole, is_doubted=is_thorough
+            self.relations_update.begin(
+                wanted, is_rebuild=is_rebuild, is_whole=snapshot.is_whole, is_doubted=is_thorough
             )
-        self._enqueue(look)
-        self._process_queue(with_failed=look.is_whole)
-        self.note_skips(look.found, is_whole=look.is_whole)
+        self._enqueue(snapshot)
+        self._process_queue(with_failed=snapshot.is_whole)
+        self.note_skips(snapshot.found, is_whole=snapshot.is_whole)
         self._compact_if_due(is_first=is_empty, is_thorough=is_thorough)
         self._complete()
 
@@ -216,7 +216,7 @@ class IndexRun:
         self.finish()
 
     def _process_queue(self, *, with_failed: bool = True) -> None:
-        target = LiveTarget(self._place.database, self._place.chunks, self._link_id)
+        target = LiveTarget(self._parts.database, self._parts.chunks, self._link_id)
         done = total = 0
         for page in self._queue.pages(self._link_id, _QUEUE_PAGE_FILES, with_failed=with_failed):
             if done == 0:
@@ -230,18 +230,18 @@ class IndexRun:
 
     def finish(self) -> None:
         """Bring the related notes up to date with the index."""
-        if self.relating is None:
+        if self.relations_update is None:
             return
         if not self.tally.is_cancelled:
-            self.relating.finish(self._place.chunks, self._listener, self._stop)
+            self.relations_update.finish(self._parts.chunks, self._listener, self._stop)
         if self.tally.touched:
             self._listener(Progress(Phase.RELATING, self.tally.touched, self.tally.touched))
 
     def _start_over(self, wanted: str) -> None:
         """Create an empty chunk table; nothing of any vault is indexed any more."""
-        self._place.embedder.probe()
-        dimensions = self._place.embedder.dimensions
-        database = self._place.database
+        self._parts.embedder.probe()
+        dimensions = self._parts.embedder.dimensions
+        database = self._parts.database
         with database.transaction():
             self._state.clear()
             doubt_relations(database)
@@ -252,7 +252,7 @@ class IndexRun:
             database.put(IndexFact.REBUILDING, None)
             database.put(IndexFact.MAINTAINED, None)
             database.put(IndexFact.FINGERPRINT, wanted)
-        self._place.chunks.create(dimensions)
+        self._parts.chunks.create(dimensions)
 
     def _take_snapshot(self, paths: Sequence[str] | None) -> _Snapshot:
         """Compare the files on disk with the manifest, for the vault or for some paths."""
@@ -262,12 +262,12 @@ class IndexRun:
             found = self._walk(
                 lambda: scan_paths(self._vault.root, self._vault.rules, {*paths, *known})
             )
-            look = self._compare(found, known, is_whole=False) if found.is_complete else None
-            if look is not None and not self.brake.is_doubtful(look.work):
-                return look
-        look = self._compare(self.scan(), self._manifest.known(link_id), is_whole=True)
-        self.brake.allow(look.found, look.known, look.work)
-        return look
+            snapshot = self._compare(found, known, is_whole=False) if found.is_complete else None
+            if snapshot is not None and not self.brake.is_doubtful(snapshot.work):
+                return snapshot
+        snapshot = self._compare(self.scan(), self._manifest.known(link_id), is_whole=True)
+        self.brake.allow(snapshot.found, snapshot.known, snapshot.work)
+        return snapshot
 
     def _compare(self, found: Scan, known: dict[str, KnownFile], *, is_whole: bool) -> _Snapshot:
         difference = compare(found.files, known, found.unreadable_folders)
@@ -307,11 +307,13 @@ class IndexRun:
             return None
         return content_hash(file.data) if isinstance(file, NoteFile) else None
 
-    def _find_altered(self, look: _Snapshot) -> list[Change]:
+    def _find_altered(self, snapshot: _Snapshot) -> list[Change]:
         """Files whose content differs from the index although their metadata does not."""
         hashes = self._state.hashes(self._link_id)
-        planned = {change.rel_path for change in look.work}
-        doubted = [entry.rel_path for entry in look.found.files if entry.rel_path not in planned]
+        planned = {change.rel_path for change in snapshot.work}
+        doubted = [
+            entry.rel_path for entry in snapshot.found.files if entry.rel_path not in planned
+        ]
         altered = []
         for number, path in enumerate(doubted, start=1):
             if self._stop():
@@ -324,15 +326,15 @@ class IndexRun:
         self.tally.unchanged -= len(altered)
         return altered
 
-    def _enqueue(self, look: _Snapshot) -> None:
+    def _enqueue(self, snapshot: _Snapshot) -> None:
         """Record in one transaction the files seen and the work to do."""
-        link_id, work = self._link_id, look.work
-        entries = {entry.rel_path: entry for entry in look.found.files} if work else {}
-        with self._place.database.transaction():
+        link_id, work = self._link_id, snapshot.work
+        entries = {entry.rel_path: entry for entry in snapshot.found.files} if work else {}
+        with self._parts.database.transaction():
             self._links.scanned(link_id, None)
-            if look.is_whole:
+            if snapshot.is_whole:
                 self.brake.adopt()
-            self.note_newest(look.found.files, is_whole=look.is_whole)
+            self.note_newest(snapshot.found.files, is_whole=snapshot.is_whole)
             present = [entries[c.rel_path] for c in work if c.rel_path in entries]
             self._manifest.record(link_id, present)
             self._manifest.forget(
@@ -364,7 +366,7 @@ class IndexRun:
         }
         if recorded == skipped:
             return
-        with self._place.database.transaction():
+        with self._parts.database.transaction():
             self._state.remove(link_id, recorded.keys() - skipped.keys())
             self._state.put(
                 link_id,
@@ -384,17 +386,17 @@ class IndexRun:
         )
         present = [one.rel_path for one in work if one.change_type is not ChangeType.DELETE]
         if present:
-            self._place.embedder.probe()
-        if self._place.relations is not None:
-            self._place.relations.before_reading(self._vault, present)
+            self._parts.embedder.probe()
+        if self._parts.relations is not None:
+            self._parts.relations.before_reading(self._vault, present)
         pipeline = Pipeline(
             self._source,
             target,
-            self._place.embedder,
-            self._place.guarded,
+            self._parts.embedder,
+            self._parts.guarded,
             self.tally,
             self._check_missing,
-            self._place.relations,
+            self._parts.relations,
             lambda: self._announce(target, pipeline),
             lambda: self._refresh_if_due(target),
         )
@@ -416,19 +418,19 @@ class IndexRun:
 
     def _announce(self, target: Target, pipeline: Pipeline) -> None:
         """Called inside the transaction that clears a group's queue rows."""
-        relations = self._place.relations
+        relations = self._parts.relations
         if relations is not None and relations.is_lost:
             # Nothing else records that they lack this group.
-            doubt_relations(self._place.database)
+            doubt_relations(self._parts.database)
         self._publish(target, pipeline)
 
     def _refresh_if_due(self, target: Target) -> None:
         if isinstance(target, LiveTarget) and self._stored_chunks >= self._next_refresh_check:
             self._next_refresh_check = self._stored_chunks + _REFRESH_CHECK_CHUNKS
-            if not self._stop() and is_refresh_due(*unindexed(self._place.chunks)):
-                compact(self._place.database, self._place.chunks)
+            if not self._stop() and is_refresh_due(*unindexed(self._parts.chunks)):
+                compact(self._parts.database, self._parts.chunks)
                 self._published_at_s = 0.0
-                self._place.database.add_to(IndexFact.VERSION, 1)
+                self._parts.database.add_to(IndexFact.VERSION, 1)
 
     def _publish(self, target: Target, pipeline: Pipeline) -> None:
         """Show other processes what is stored so far, at intervals and at the end."""
@@ -439,13 +441,13 @@ class IndexRun:
             and now - self._published_at_s >= _PUBLISH_INTERVAL_S
         ):
             self._published_at_s, pipeline.commits = now, 0
-            with self._place.database.transaction():
-                self._place.database.add_to(IndexFact.COMMITS, commits)
-                self._place.database.add_to(IndexFact.VERSION, 1)
+            with self._parts.database.transaction():
+                self._parts.database.add_to(IndexFact.COMMITS, commits)
+                self._parts.database.add_to(IndexFact.VERSION, 1)
 
     def _compact_if_due(self, *, is_first: bool, is_thorough: bool) -> None:
         """Compact the store when it pays; a year of small edits must not bloat it."""
-        database, facts = self._place.database, self._place.database.facts()
+        database, facts = self._parts.database, self._parts.database.facts()
         commits = int(_stored_float(facts.get(IndexFact.COMMITS)))
         maintained = facts.get(IndexFact.MAINTAINED)
         age = time.time() - _stored_float(maintained)
@@ -459,7 +461,7 @@ class IndexRun:
         if is_never or (is_due and not self.tally.is_cancelled):
             self._listener(Progress(Phase.OPTIMISING, 0, 0))
             window_s = 0 if is_first else READER_WINDOW_S
-            compact(database, self._place.chunks, window_s=window_s)
+            compact(database, self._parts.chunks, window_s=window_s)
 
 
 def is_refresh_due(waiting: int, indexed: int) -> bool:
@@ -468,10 +470,10 @@ def is_refresh_due(waiting: int, indexed: int) -> bool:
     return waiting >= min(most, max(_REFRESH_CHECK_CHUNKS, indexed))
 
 
-def _newest_first(look: _Snapshot) -> list[Change]:
+def _newest_first(snapshot: _Snapshot) -> list[Change]:
     """Changes by mtime, newest first: users search for those notes first."""
-    written = {entry.rel_path: entry.mtime_ns for entry in look.found.files}
-    return sorted(look.work, key=lambda change: -written.get(change.rel_path, 0))
+    written = {entry.rel_path: entry.mtime_ns for entry in snapshot.found.files}
+    return sorted(snapshot.work, key=lambda change: -written.get(change.rel_path, 0))
 
 
 def _stored_float(text: str | None) -> float:

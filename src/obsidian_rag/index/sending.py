@@ -16,7 +16,7 @@ from obsidian_rag.index.embedding import embedder_choice
 from obsidian_rag.index.fingerprint import check_fingerprint
 from obsidian_rag.index.parts import Parts
 from obsidian_rag.index.progress import Mode
-from obsidian_rag.index.reader import NoteReader, Read, Request, Source, Wanted
+from obsidian_rag.index.reader import NoteReader, Read, Request, VaultSource, Wanted
 from obsidian_rag.notes import QUARTERS, RagPolicy, quarter_tokens
 from obsidian_rag.store import IndexFact, IndexState
 from obsidian_rag.vault import FileEntry, Vault
@@ -111,7 +111,7 @@ class Sending:
 
     def _count_tokens(self, vault: Vault, file: FileEntry) -> float:
         guarded = self._parts.guarded
-        reader = NoteReader(Source.of(vault, self._parts.limits, None))
+        reader = NoteReader(VaultSource.of(vault, self._parts.limits, None))
         found = reader.read(Request(file.rel_path, for_chunks=Wanted(None)))
         if not isinstance(found, Read):
             return 0.0

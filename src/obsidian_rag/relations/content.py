@@ -20,7 +20,7 @@ from obsidian_rag.notes import (
     read_summary,
 )
 from obsidian_rag.relations.templates import NoteLines, note_lines
-from obsidian_rag.relations.words import LINE_END, Speller, prose
+from obsidian_rag.relations.words import LINE_END, Vocabulary, prose
 
 _MAX_SUMMARY_CHARS = 500
 _MAX_PHRASE_TERMS = 12
@@ -30,8 +30,8 @@ _MAX_PHRASE_TERMS = 12
 class Content:
     """The indexed content of one note.
 
-    `stream` and `phrases` (its names) are terms as the speller numbers them; `stream` begins with
-    the first of `lines`. Both include template lines.
+    `stream` and `phrases` (its names) are terms as the vocabulary numbers them; `stream` begins
+    with the first of `lines`. Both include template lines.
     """
 
     path: str
@@ -50,9 +50,9 @@ class Content:
 
 
 class Terms(NamedTuple):
-    """The terms new to a speller since the last such list, and a word for each."""
+    """The terms new to a vocabulary since the last such list, and a word for each."""
 
-    speller: str
+    vocabulary: str
     terms: list[str]
     words: list[str]
 
@@ -71,14 +71,14 @@ class Draft(NamedTuple):
 
 
 def read_content(
-    note: Note, speller: Speller, max_chars: int | None, *, with_lines: bool = True
+    note: Note, vocabulary: Vocabulary, max_chars: int | None, *, with_lines: bool = True
 ) -> Content:
     """The content of a note; without `with_lines`, only the first line's number is kept."""
     first, body = body_lines(note)
     text = LINE_END.join(body)
     found = read_id(note.frontmatter)
     names = dict.fromkeys((note.title, _file_name(note.path), *note.aliases))
-    phrases = (tuple(speller.name(name)[:_MAX_PHRASE_TERMS]) for name in names)
+    phrases = (tuple(vocabulary.name(name)[:_MAX_PHRASE_TERMS]) for name in names)
     return Content(
         path=note.path,
         title=note.title,
@@ -90,7 +90,7 @@ def read_content(
         related=read_related(note.frontmatter),
         is_daily=parse_date(note.path, {}) is not None,
         is_private=note.policy is RagPolicy.PRIVATE,
-        stream=speller.read(prose(text[:max_chars] if max_chars else text)),
+        stream=vocabulary.read(prose(text[:max_chars] if max_chars else text)),
         phrases=tuple(dict.fromkeys(phrase for phrase in phrases if phrase)),
         lines=note_lines(first, body if with_lines else ()),
     )

@@ -108,13 +108,13 @@ def _reasons(
     if len(path) == 2:
         reasons_found.append("linked directly")
     elif path:
-        reasons_found.append("linked by way of " + " and ".join(card.title for card in path[1:-1]))
+        reasons_found.append("linked via " + " and ".join(card.title for card in path[1:-1]))
     if one.parts.get(Signal.NEIGHBOURS, 0) > 0 and len(path) != 3:
-        reasons_found.append("tied to the same notes")
+        reasons_found.append("linked to the same notes")
     if one.parts.get(Signal.TITLE, 0) >= _MIN_TITLE_SIGNAL:
-        reasons_found.append("one names the other")
+        reasons_found.append("one mentions the other")
     if one.parts.get(Signal.VECTOR, 0) >= _MIN_VECTOR_SIGNAL:
-        reasons_found.append("alike in meaning")
+        reasons_found.append("similar in meaning")
     return reasons_found or ["words in common"]
 
 

@@ -28,7 +28,7 @@ _MIN_FORCED_NOTES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
+class Edges:
     """Which notes are tied, as pairs of numbers below `count`, and how strongly."""
 
     count: int
@@ -40,7 +40,7 @@ class Ties:
         return np.bincount(self.pairs.ravel(), minlength=self.count)
 
 
-def groups(ties: Ties) -> NDArray[np.int64]:
+def groups(ties: Edges) -> NDArray[np.int64]:
     """A label per note that connected notes share: the lowest number among them."""
     label = np.arange(ties.count)
     if not len(ties.pairs):
@@ -57,7 +57,7 @@ def groups(ties: Ties) -> NDArray[np.int64]:
 
 
 def lay_out(
-    ties: Ties, start: Positions | None = None, *, steps: int | None = None, seed: int = 1
+    ties: Edges, start: Positions | None = None, *, steps: int | None = None, seed: int = 1
 ) -> Positions:
     """A position for each note; their spacing does not depend on their number.
 
@@ -85,17 +85,17 @@ def lay_out(
     return placed
 
 
-def _subgraph(ties: Ties, notes: NDArray[np.int64]) -> Ties:
+def _subgraph(ties: Edges, notes: NDArray[np.int64]) -> Edges:
     """The ties within a group, renumbered."""
     number = np.full(ties.count, -1)
     number[notes] = np.arange(len(notes))
     pairs = number[ties.pairs]
     inside = pairs[:, 0] >= 0
-    return Ties(len(notes), pairs[inside], ties.weights[inside])
+    return Edges(len(notes), pairs[inside], ties.weights[inside])
 
 
 def _apply_forces(
-    ties: Ties, start: Positions | None, steps: int | None, random: np.random.Generator
+    ties: Edges, start: Positions | None, steps: int | None, random: np.random.Generator
 ) -> Positions:
     """Lay out a connected group by forces, from a random start or an earlier layout."""
     width = _SPACING * np.sqrt(ties.count)
@@ -120,7 +120,7 @@ def _apply_forces(
 
 
 def _start_positions(
-    ties: Ties, start: Positions | None, known: NDArray[np.bool_], random: np.random.Generator
+    ties: Edges, start: Positions | None, known: NDArray[np.bool_], random: np.random.Generator
 ) -> Positions:
     """The start positions: earlier ones, or beside a neighbour; else a disc in note order.
 
@@ -140,7 +140,7 @@ def _start_positions(
     return np.where(known[:, None], places, near + jitter)
 
 
-def _attraction(places: Positions, ties: Ties) -> Positions:
+def _attraction(places: Positions, ties: Edges) -> Positions:
     left, right = ties.pairs[:, 0], ties.pairs[:, 1]
     way = places[right] - places[left]
     distance = np.sqrt((way**2).sum(axis=1)) + 1e-9

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from obsidian_rag.config import write_atomically
 from obsidian_rag.errors import ObsidianRagError
-from obsidian_rag.relations.layout import Positions, Ties, groups, lay_out
+from obsidian_rag.relations.layout import Edges, Positions, groups, lay_out
 from obsidian_rag.relations.memory_index import Card, MemoryIndex
 from obsidian_rag.relations.query import RelationParts, memory_index, related_notes
 
@@ -81,7 +81,7 @@ class NoteGraph:
         if known:
             nowhere = (np.nan, np.nan)
             start = np.array([known.get(note.key, nowhere) for note in self.notes])
-        return lay_out(Ties(len(self.notes), self.pairs, weights), start, steps=steps)
+        return lay_out(Edges(len(self.notes), self.pairs, weights), start, steps=steps)
 
 
 def vault_graph(parts: RelationParts) -> NoteGraph:
@@ -164,7 +164,7 @@ def _graph(loaded: MemoryIndex, slots: Sequence[int]) -> NoteGraph:
 def _with_likeness(graph: NoteGraph, directions: NDArray[np.float32]) -> NoteGraph:
     """The graph, with notes of small groups tied to those they resemble."""
     count = len(graph.notes)
-    label = groups(Ties(count, graph.pairs, np.ones(len(graph.pairs))))
+    label = groups(Edges(count, graph.pairs, np.ones(len(graph.pairs))))
     loose = np.nonzero(np.bincount(label, minlength=count)[label] < _MIN_GROUP_NOTES)[0]
     more: list[tuple[int, int]] = []
     for start in range(0, len(loose), _NOTES_PER_BATCH):

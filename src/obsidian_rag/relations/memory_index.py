@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from obsidian_rag.notes import Scope
 from obsidian_rag.relations.graph import Graph, Ties
-from obsidian_rag.relations.packed import Kind, exact, phrases_in
+from obsidian_rag.relations.packed import VectorKind, exact, phrases_in
 from obsidian_rag.relations.rows import Rows
-from obsidian_rag.relations.vectors import Meanings, VectorsInUse
+from obsidian_rag.relations.vectors import NoteVectors, VectorsInUse
 from obsidian_rag.store import file_identity
 
 Ints = NDArray[np.int32]
@@ -249,7 +249,7 @@ class MemoryIndex:
             terms, names = self._add_rows(found)
             self.terms, self.name_terms = Postings(terms), Postings(names)
         self.frequency = np.bincount(terms.terms, minlength=1)
-        self._vectors: dict[Kind, Meanings | None] = {}
+        self._vectors: dict[VectorKind, NoteVectors | None] = {}
         self.__dict__.pop("graph", None)
         self._clear_cached()
 
@@ -438,29 +438,31 @@ class MemoryIndex:
         """The vectors that notes are compared by."""
         return VectorsInUse.of(self.rows, self._meanings_of)
 
-    def vectors(self, kind: Kind) -> Meanings | None:
+    def vectors(self, kind: VectorKind) -> NoteVectors | None:
         """The vectors of one kind by slot; None if there are none."""
         if kind not in self._vectors:
             self._vectors[kind] = self._load_vectors(kind)
         return self._vectors[kind]
 
     @property
-    def meanings(self) -> Meanings | None:
+    def meanings(self) -> NoteVectors | None:
         """The vectors by which notes are compared; None if there are none."""
         return self.vectors(self.vectors_in_use.kind)
 
-    def _load_vectors(self, kind: Kind) -> Meanings | None:
+    def _load_vectors(self, kind: VectorKind) -> NoteVectors | None:
         found = self._vectors_since(kind, -1)
         width = max((len(vector) for _, vector in found), default=0)
         if not width:
             return None
-        made = Meanings(self.size, width)
+        made = NoteVectors(self.size, width)
         for slot, vector in found:
             # A replaced model leaves vectors of another width until they are rebuilt.
             made.put(slot, vector if len(vector) == width else None)
         return made
 
-    def _vectors_since(self, kind: Kind, change: int) -> list[tuple[int, NDArray[np.float32]]]:
+    def _vectors_since(
+        self, kind: VectorKind, change: int
+    ) -> list[tuple[int, NDArray[np.float32]]]:
         found = self.rows.database.rows(
             f"SELECT number, {kind} FROM note WHERE change > ?", (change,)
         )
@@ -476,7 +478,7 @@ class MemoryIndex:
                 if slot is not None
             ]
 
-    def _follow_vectors(self, kind: Kind, since: int) -> None:
+    def _follow_vectors(self, kind: VectorKind, since: int) -> None:
         found = self._vectors_since(kind, since)
         known = self._vectors[kind]
         width = known.width if known is not None else 0

@@ -15,7 +15,7 @@ from obsidian_rag.errors import IndexCorrupted
 _INT8_MAX = 127
 
 
-class Kind(StrEnum):
+class VectorKind(StrEnum):
     """What kind of model made a vector; the value is its column."""
 
     STATIC = "vector"
@@ -24,14 +24,14 @@ class Kind(StrEnum):
     @property
     def word(self) -> str:
         """The word shown to users."""
-        return "static" if self is Kind.STATIC else "meaning"
+        return "static" if self is VectorKind.STATIC else "meaning"
 
     def pack(self, vector: NDArray[np.floating]) -> bytes | None:
         """The bytes of the normalised vector; None if it has no direction."""
         length = float(np.linalg.norm(vector))
         if not 0 < length < np.inf:
             return None
-        if self is Kind.STATIC:
+        if self is VectorKind.STATIC:
             halves: NDArray[np.float16] = (vector / length).astype(np.float16)
             return halves.tobytes()
         # One byte per number is precise enough for a direction; the length is one anyway.
@@ -45,7 +45,7 @@ class Kind(StrEnum):
         Raises:
             ValueError: these bytes are not a vector.
         """
-        if self is Kind.STATIC or not data:
+        if self is VectorKind.STATIC or not data:
             vector = np.frombuffer(data, np.float16).astype(np.float32)
         else:
             vector = np.frombuffer(data, np.int8).astype(np.float32)
@@ -96,7 +96,7 @@ class Places:
     lines: NDArray[np.int32]
 
 
-def counted(sequence: NDArray[T]) -> tuple[NDArray[T], NDArray[np.intp]]:
+def count_distinct(sequence: NDArray[T]) -> tuple[NDArray[T], NDArray[np.intp]]:
     """The distinct numbers, sorted, and their counts.
 
     `np.unique` does the same but is slower.
@@ -108,14 +108,14 @@ def counted(sequence: NDArray[T]) -> tuple[NDArray[T], NDArray[np.intp]]:
     return ordered[starts], np.append(starts[1:], len(ordered)) - starts
 
 
-def packed(terms: NDArray[np.int32], lines: NDArray[np.int32]) -> bytes:
+def pack(terms: NDArray[np.int32], lines: NDArray[np.int32]) -> bytes:
     """The terms of a note and their lines, compressed."""
     steps = lines.copy()
     steps[1:] -= lines[:-1]
     return zlib.compress(terms.tobytes() + steps.tobytes(), 1)
 
 
-def unpacked(data: bytes) -> Places:
+def unpack(data: bytes) -> Places:
     """The inverse of `packed`."""
     both = np.frombuffer(zlib.decompress(data), dtype=np.int32)
     terms, steps = both[: len(both) // 2], both[len(both) // 2 :]

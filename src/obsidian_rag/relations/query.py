@@ -27,7 +27,7 @@ from obsidian_rag.notes import EVERYTHING, Scope, parse_note
 from obsidian_rag.relations.explain import Explained, explain
 from obsidian_rag.relations.heldout import LinksFound, evaluate_links
 from obsidian_rag.relations.memory_index import Card, MemoryIndex
-from obsidian_rag.relations.packed import Kind
+from obsidian_rag.relations.packed import VectorKind
 from obsidian_rag.relations.rows import discard, find_rows, format_of
 from obsidian_rag.relations.score import is_hiding, related, weights_of
 from obsidian_rag.relations.signals import Source, kind_of, note_source, text_source, words_in
@@ -130,7 +130,7 @@ class RelatedAnswer:
     hidden: int
     compared: int
     # The kind of vectors used for this comparison, and how many of each kind exist.
-    kind: Kind = Kind.STATIC
+    kind: VectorKind = VectorKind.STATIC
     in_use: VectorsInUse = VectorsInUse()
     is_private: bool = False
     text: tuple[FoundRow, ...] = ()
@@ -326,7 +326,7 @@ def _source(
     note: NoteKey | None,
     text: str,
     tags: Sequence[str],
-    vector: tuple[NDArray[np.float32], Kind] | None,
+    vector: tuple[NDArray[np.float32], VectorKind] | None,
 ) -> Source:
     if note is not None:
         slot = loaded.by_path.get(note)
@@ -336,7 +336,7 @@ def _source(
                 "Run `obsidian-rag sync`; notes in relations.excluded_folders stay out.",
             )
         return note_source(loaded, slot, tags, _words(parts.vault(note[0]), note[1]))
-    made, kind = vector or (None, Kind.STATIC)
+    made, kind = vector or (None, VectorKind.STATIC)
     source = text_source(loaded, text, tags, made, vector_kind=kind)
     if not len(source.sequence) and not source.tags:
         raise InvalidArgument("No note has any of these words.", "Use other words, or name a note.")
@@ -425,19 +425,19 @@ def relations_state(parts: RelationParts) -> dict[str, object] | None:
     return None
 
 
-def _text_vector(parts: RelationParts, text: str) -> tuple[NDArray[np.float32], Kind] | None:
+def _text_vector(parts: RelationParts, text: str) -> tuple[NDArray[np.float32], VectorKind] | None:
     """The vector of a text, of the kind notes are compared by; None if only words can be used.
 
     Falls back to static vectors if the transformer fails.
     """
     if parts.settings.profile == "seed":
         return None
-    if memory_index(parts).vectors_in_use.kind is Kind.MEANING:
+    if memory_index(parts).vectors_in_use.kind is VectorKind.MEANING:
         meant = parts.meaning_vector(text)
         if meant is not None:
-            return meant, Kind.MEANING
+            return meant, VectorKind.MEANING
     with contextlib.suppress(OllamaUnreachable, ProviderFailed, EmbeddingMismatch):
-        return parts.query_vector(text), Kind.STATIC
+        return parts.query_vector(text), VectorKind.STATIC
     return None
 
 

@@ -17,15 +17,22 @@ from numpy.typing import NDArray
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.errors import IndexCorrupted, ReadOnly
 from obsidian_rag.relations.content import Draft, Terms
-from obsidian_rag.relations.packed import BETWEEN_PHRASES, Kind, Places, counted, packed, unpacked
+from obsidian_rag.relations.packed import (
+    BETWEEN_PHRASES,
+    Places,
+    VectorKind,
+    count_distinct,
+    pack,
+    unpack,
+)
 from obsidian_rag.relations.templates import AMONG, Lines, NoteLines, Templates
 from obsidian_rag.relations.words import (
     LINE_END,
     MUTE,
     NEXT_LINE,
-    Speller,
-    letter_groups,
-    shared_groups,
+    Vocabulary,
+    count_shared_ngrams,
+    ngrams,
 )
 from obsidian_rag.store import Database, Schema, now
 
@@ -38,8 +45,8 @@ _CHANGE = "change"
 _UPDATED = "updated_at"
 MARK = "mark"
 # The last change for which the steps over all notes were done.
-_SETTLED = "settled"
-MADE_BY = {Kind.STATIC: "vectors_of", Kind.MEANING: "meanings_of"}
+_COMPLETED = "settled"
+MADE_BY = {VectorKind.STATIC: "vectors_of", VectorKind.MEANING: "meanings_of"}
 _MAX_GROUPS = 500
 _NOTES_PER_BATCH = 500
 _UNKNOWN = -1
@@ -68,7 +75,7 @@ class Rows:
         self.known_facts = known_facts or {}
         self.templates = Templates(database)
         self._change = 0
-        # By speller: the number of each of its terms.
+        # By vocabulary: the number of each of its terms.
         self._tables: dict[str, NDArray[np.int32]] = {}
         # By link id: the number of each vault.
         self._vaults: dict[str, int] = {}
@@ -110,15 +117,15 @@ class Rows:
     def mark(self, value: str | None) -> None:
         self.database.put(MARK, value)
 
-    def was_unsettled(self) -> bool:
+    def was_incomplete(self) -> bool:
         """Whether the steps over all notes were out of date when the file was opened."""
-        return self.known_facts.get(_CHANGE) != self.known_facts.get(_SETTLED)
+        return self.known_facts.get(_CHANGE) != self.known_facts.get(_COMPLETED)
 
-    def settled(self) -> None:
+    def mark_complete(self) -> None:
         """Record that the steps over all notes are done for the present state."""
         self.database.run(
             "INSERT OR REPLACE INTO meta (key, value) SELECT ?, value FROM meta WHERE key = ?",
-            (_SETTLED, _CHANGE),
+            (_COMPLETED, _CHANGE),
         )
 
     def vault_number(self, link_id: str, *, is_added: bool = False) -> int:
@@ -200,7 +207,7 @@ class Rows:
 
     def _row(self, draft: Draft, templates: Lines, with_places: bool) -> tuple[object, ...]:
         content = draft.content
-        table = self._tables[draft.fresh.speller]
+        table = self._tables[draft.fresh.vocabulary]
         is_term = content.stream > NEXT_LINE
         steps = np.cumsum(content.stream == NEXT_LINE, dtype=np.int32)
         places = Places(table[content.stream[is_term]], content.lines.first + steps[is_term])
@@ -223,7 +230,7 @@ class Rows:
             _json([asdict(one) for one in content.related]),
             *counts,
             np.array(phrases, dtype=np.int32).tobytes(),
-            packed(places.terms, places.lines) if with_places else None,
+            pack(places.terms, places.lines) if with_places else None,
             *((draft.vector, draft.vector_hash) if counts[0] else (None, None)),
         )
 
@@ -239,7 +246,7 @@ class Rows:
         )
         self.templates.remove(number)
 
-    def settle(self) -> None:
+    def update_templates(self) -> None:
         """Find out which lines come from templates, and recount the notes that contain them.
 
         Notes without stored positions become stale.
@@ -281,7 +288,7 @@ class Rows:
         self,
         link_id: str,
         vectors: Iterable[tuple[str, str, bytes | None]],
-        kind: Kind = Kind.STATIC,
+        kind: VectorKind = VectorKind.STATIC,
     ) -> None:
         """Write vectors of a vault's notes: path, content hash, and the bytes if any."""
         vault = self.vault_number(link_id)
@@ -290,37 +297,37 @@ class Rows:
             ((of, data, self._change, vault, path) for path, of, data in vectors),
         )
 
-    def vectors_made_by(self, kind: Kind) -> str:
+    def vectors_made_by(self, kind: VectorKind) -> str:
         """What made the vectors of a kind; empty if there are none."""
         return self.database.get(MADE_BY[kind]) or ""
 
     def expect_vectors_of(self, made_by: str) -> None:
         """Mark vectors made by anything else as outdated; they are kept until replaced."""
-        if self.vectors_made_by(Kind.STATIC) != made_by:
+        if self.vectors_made_by(VectorKind.STATIC) != made_by:
             with self.database.transaction():
                 self.database.run("UPDATE note SET vector_hash = NULL")
-                self.database.put(MADE_BY[Kind.STATIC], made_by)
-                self.database.put(_SETTLED, None)
+                self.database.put(MADE_BY[VectorKind.STATIC], made_by)
+                self.database.put(_COMPLETED, None)
 
     def expect_meanings_of(self, made_by: str) -> None:
         """Delete meaning vectors of another model: for hours they would mix with the new ones."""
-        if self.vectors_made_by(Kind.MEANING) != made_by:
+        if self.vectors_made_by(VectorKind.MEANING) != made_by:
             with self.changing():
                 self.database.run(
                     "UPDATE note SET meaning = NULL, meaning_hash = NULL, change = ?"
                     " WHERE meaning_hash IS NOT NULL",
                     (self._change,),
                 )
-                self.database.put(MADE_BY[Kind.MEANING], made_by)
+                self.database.put(MADE_BY[VectorKind.MEANING], made_by)
 
-    def with_vector(self, kind: Kind) -> int:
+    def with_vector(self, kind: VectorKind) -> int:
         """How many notes have a vector of this kind."""
         row = self.database.row(
             f"SELECT count(*) FROM note WHERE is_gone = 0 AND {kind} IS NOT NULL"
         )
         return cast("int", row[0]) if row else 0
 
-    def without_vector(self, link_id: str, kind: Kind = Kind.STATIC) -> dict[str, str]:
+    def without_vector(self, link_id: str, kind: VectorKind = VectorKind.STATIC) -> dict[str, str]:
         """A vault's notes whose vector is missing or outdated, with their content hashes."""
         found = self.database.rows(
             "SELECT path, content_hash FROM note WHERE vault = ?"
@@ -337,15 +344,15 @@ class Rows:
         )
         with self.database.decoding():
             lines, templates = self.templates.lines_of(numbers), self.templates.array()
-            kept = {cast("int", number): unpacked(cast("bytes", data)) for number, data in found}
+            kept = {cast("int", number): unpack(cast("bytes", data)) for number, data in found}
             return {
                 number: _without_templates(places, lines[number], templates)
                 for number, places in kept.items()
             }
 
-    def numbers_of(self, speller: Speller, read: Sequence[int]) -> NDArray[np.int32]:
-        """The numbers of the terms that a speller read, in order, without unknown terms."""
-        terms = speller.terms[_FIRST_TERM:]
+    def numbers_of(self, vocabulary: Vocabulary, read: Sequence[int]) -> NDArray[np.int32]:
+        """The numbers of the terms that a vocabulary read, in order, without unknown terms."""
+        terms = vocabulary.terms[_FIRST_TERM:]
         known = self._find_numbers(terms)
         table = [MUTE, NEXT_LINE, *(known.get(term, _UNKNOWN) for term in terms)]
         found = (table[number] for number in read)
@@ -353,12 +360,12 @@ class Rows:
 
     def _add_terms(self, fresh_terms: Iterable[Terms]) -> None:
         """Number the terms new in these lists."""
-        by_speller: dict[str, tuple[list[str], list[str]]] = {}
-        for speller, terms, words in fresh_terms:
-            all_terms, all_words = by_speller.setdefault(speller, ([], []))
+        by_vocabulary: dict[str, tuple[list[str], list[str]]] = {}
+        for vocabulary, terms, words in fresh_terms:
+            all_terms, all_words = by_vocabulary.setdefault(vocabulary, ([], []))
             all_terms += terms
             all_words += words
-        for speller, (terms, words) in by_speller.items():
+        for vocabulary, (terms, words) in by_vocabulary.items():
             known = self._find_numbers(terms) | {"": MUTE, LINE_END: NEXT_LINE}
             added = {
                 term: word for term, word in zip(terms, words, strict=True) if term not in known
@@ -366,8 +373,8 @@ class Rows:
             if added:
                 known |= self._insert_terms(added)
             numbers = np.array([known[term] for term in terms], dtype=np.int32)
-            table = self._tables.get(speller, np.empty(0, dtype=np.int32))
-            self._tables[speller] = np.append(table, numbers)
+            table = self._tables.get(vocabulary, np.empty(0, dtype=np.int32))
+            self._tables[vocabulary] = np.append(table, numbers)
 
     def _insert_terms(self, added: Mapping[str, str]) -> dict[str, int]:
         """Write new terms, each with one of its words; returns their numbers."""
@@ -400,7 +407,7 @@ class Rows:
         self, link_id: str, text: str, ngram_size: int, limit: int
     ) -> list[tuple[int, float]]:
         """A vault's notes whose title or summary shares n-grams with a text, best first."""
-        groups = letter_groups(text, ngram_size)[:_MAX_GROUPS]
+        groups = ngrams(text, ngram_size)[:_MAX_GROUPS]
         if not groups:
             return []
         found = self.database.rows(
@@ -409,7 +416,7 @@ class Rows:
         )
         scored = []
         for number, path, title, summary in found:
-            shared = shared_groups(groups, f"{title} {summary}", ngram_size)
+            shared = count_shared_ngrams(groups, f"{title} {summary}", ngram_size)
             if shared:
                 scored.append((-shared, str(path), cast("int", number)))
         return [(number, -shared / len(groups)) for shared, _, number in sorted(scored)[:limit]]
@@ -439,7 +446,7 @@ def _without_templates(places: Places, lines: NoteLines, templates: Lines) -> Pl
 
 def _count_terms(terms: NDArray[np.int32]) -> tuple[int, bytes, bytes]:
     """The number of terms, the distinct terms, and the count of each."""
-    different, counts = counted(terms)
+    different, counts = count_distinct(terms)
     many = np.minimum(counts, 0xFFFF).astype(np.uint16)
     return len(terms), different.tobytes(), many.tobytes()
 
@@ -515,7 +522,7 @@ def discard(home: Path, name: str = FILE) -> None:
         except OSError as error:
             raise ReadOnly(
                 f"{file} is damaged and cannot be removed ({error.strerror}).",
-                "Give yourself the right to write there, then run `obsidian-rag sync`.",
+                "Make the folder writable, then run `obsidian-rag sync`.",
             ) from error
 
 

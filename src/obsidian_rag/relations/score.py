@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from obsidian_rag.config import RelationsSettings
 from obsidian_rag.relations import signals
 from obsidian_rag.relations.memory_index import MemoryIndex
-from obsidian_rag.relations.packed import Kind
-from obsidian_rag.relations.signals import Scores, Signal, Source, Touched
+from obsidian_rag.relations.packed import VectorKind
+from obsidian_rag.relations.signals import Scores, Signal, Source, SourcePostings
 
 SEED_WEIGHTS = {Signal.BM25: 0.40, Signal.TAGS: 0.20, Signal.TERMS: 0.20, Signal.GRAPH: 0.20}
 # Chosen with `obsidian-rag eval --links`; docs/concepts/related.md has the numbers.
@@ -39,7 +39,9 @@ class Scored:
     parts: Mapping[Signal, float]
 
 
-def weights_of(settings: RelationsSettings, kind: Kind = Kind.STATIC) -> dict[Signal, float]:
+def weights_of(
+    settings: RelationsSettings, kind: VectorKind = VectorKind.STATIC
+) -> dict[Signal, float]:
     """The weight of each signal: the user's, else the profile's for this kind of vectors."""
     chosen = {
         Signal.BM25: settings.bm25_weight,
@@ -49,7 +51,7 @@ def weights_of(settings: RelationsSettings, kind: Kind = Kind.STATIC) -> dict[Si
     }
     usual = SEED_WEIGHTS
     if settings.profile == "default":
-        usual = MEANING_WEIGHTS if kind is Kind.MEANING else DEFAULT_WEIGHTS
+        usual = MEANING_WEIGHTS if kind is VectorKind.MEANING else DEFAULT_WEIGHTS
         chosen |= {
             Signal.COSINE: settings.cosine_weight,
             Signal.NEIGHBOURS: settings.neighbour_weight,
@@ -119,13 +121,13 @@ def _best(loaded: MemoryIndex, found: NDArray[np.int64], total: Scores, limit: i
 def _signals(
     loaded: MemoryIndex, source: Source, weights: Mapping[Signal, float], *, is_seed: bool
 ) -> dict[Signal, Scores]:
-    touched = Touched(loaded, source)
+    postings = SourcePostings(loaded, source)
     makers: dict[Signal, Callable[[], Scores]] = {
-        Signal.BM25: lambda: touched.bm25(is_damped=not is_seed),
+        Signal.BM25: lambda: postings.bm25(is_damped=not is_seed),
         Signal.TAGS: lambda: signals.tags(loaded, source.tags),
-        Signal.TERMS: touched.shared_terms,
+        Signal.TERMS: postings.shared_terms,
         Signal.GRAPH: lambda: signals.proximity(loaded, source),
-        Signal.COSINE: touched.cosine,
+        Signal.COSINE: postings.cosine,
         Signal.NEIGHBOURS: lambda: signals.neighbours(loaded, source),
         Signal.TITLE: lambda: signals.names(loaded, source),
         Signal.VECTOR: lambda: signals.meaning(loaded, source),

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from obsidian_rag.notes import Note, body_lines
 from obsidian_rag.relations.memory_index import Ints, MemoryIndex
-from obsidian_rag.relations.packed import Kind, exact
-from obsidian_rag.relations.words import LINE_END, NEXT_LINE, Speller, prose
+from obsidian_rag.relations.packed import VectorKind, exact
+from obsidian_rag.relations.words import LINE_END, NEXT_LINE, Vocabulary, prose
 from obsidian_rag.search import bm25, length_damping
 
 K1 = 1.5
@@ -47,7 +47,7 @@ class Source:
     without: int | None = None
     # For display: the word the source uses for a term.
     words: Mapping[str, str] = field(default_factory=dict)
-    vector_kind: Kind = Kind.STATIC
+    vector_kind: VectorKind = VectorKind.STATIC
 
     @property
     def terms(self) -> tuple[Ints, NDArray[np.int64]]:
@@ -71,26 +71,26 @@ def text_source(
     tags: Iterable[str] = (),
     vector: NDArray[np.float32] | None = None,
     *,
-    vector_kind: Kind = Kind.STATIC,
+    vector_kind: VectorKind = VectorKind.STATIC,
     slot: int | None = None,
     without: int | None = None,
 ) -> Source:
     """A text as source; with `slot`, it stands in for the text of that note."""
-    speller = Speller()
-    sequence = loaded.rows.numbers_of(speller, speller.name(prose(text)))
+    vocabulary = Vocabulary()
+    sequence = loaded.rows.numbers_of(vocabulary, vocabulary.name(prose(text)))
     # Ignore words found only in removed notes, or in notes the caller may not see.
     sequence = sequence[(sequence <= NEXT_LINE) | loaded.in_use(sequence)]
     own = loaded.cards[slot].tags if slot is not None else ()
-    words = dict(zip(speller.terms, speller.words, strict=True))
+    words = dict(zip(vocabulary.terms, vocabulary.words, strict=True))
     every = frozenset((*own, *_normalise(tags)))
     return Source(sequence, every, slot, vector, without, words, vector_kind)
 
 
 def words_in(note: Note) -> dict[str, str]:
     """For each term of a note the first word that yields it."""
-    speller = Speller()
-    speller.read(prose(LINE_END.join(body_lines(note)[1])))
-    return dict(zip(speller.terms, speller.words, strict=True))
+    vocabulary = Vocabulary()
+    vocabulary.read(prose(LINE_END.join(body_lines(note)[1])))
+    return dict(zip(vocabulary.terms, vocabulary.words, strict=True))
 
 
 def _unordered_terms(loaded: MemoryIndex, number: int) -> NDArray[np.int32]:
@@ -110,7 +110,7 @@ def _normalise(tags: Iterable[str]) -> Iterable[str]:
     return (tag.strip().lstrip("#").lower() for tag in tags if tag.strip().lstrip("#"))
 
 
-class Touched:
+class SourcePostings:
     """All postings of the source's terms."""
 
     def __init__(self, loaded: MemoryIndex, source: Source) -> None:
@@ -190,29 +190,33 @@ def names(loaded: MemoryIndex, source: Source) -> Scores:
     )
 
 
-def kind_of(loaded: MemoryIndex, source: Source) -> Kind:
+def kind_of(loaded: MemoryIndex, source: Source) -> VectorKind:
     """The kind of vectors to compare by: static ones if the note has no other."""
     if source.vector is not None:
         return source.vector_kind
-    known = loaded.vectors(Kind.MEANING) if loaded.vectors_in_use.kind is Kind.MEANING else None
+    known = (
+        loaded.vectors(VectorKind.MEANING)
+        if loaded.vectors_in_use.kind is VectorKind.MEANING
+        else None
+    )
     if known is None or source.slot is None or known.of(source.slot) is None:
-        return Kind.STATIC
-    return Kind.MEANING
+        return VectorKind.STATIC
+    return VectorKind.MEANING
 
 
 def meaning(loaded: MemoryIndex, source: Source) -> Scores:
     """Cosine of the vectors, centred on the average note."""
     kind = kind_of(loaded, source)
     found = _similarity(loaded, source, kind)
-    if kind is Kind.STATIC or source.slot is None or not loaded.vectors_in_use.is_mixed:
+    if kind is VectorKind.STATIC or source.slot is None or not loaded.vectors_in_use.is_mixed:
         return found
     # Notes with only a static vector so far are compared by it; each kind is scaled to its best.
-    is_late = _with_vector(loaded, Kind.STATIC) & ~_with_vector(loaded, Kind.MEANING)
-    static = _similarity(loaded, source, Kind.STATIC)
+    is_late = _with_vector(loaded, VectorKind.STATIC) & ~_with_vector(loaded, VectorKind.MEANING)
+    static = _similarity(loaded, source, VectorKind.STATIC)
     return np.where(is_late, to_one(static, source.slot), to_one(found, source.slot))
 
 
-def _similarity(loaded: MemoryIndex, source: Source, kind: Kind) -> Scores:
+def _similarity(loaded: MemoryIndex, source: Source, kind: VectorKind) -> Scores:
     known = loaded.vectors(kind)
     if known is None:
         return np.zeros(loaded.size)
@@ -224,7 +228,7 @@ def _similarity(loaded: MemoryIndex, source: Source, kind: Kind) -> Scores:
     return known.alike(vector.astype(np.float32))
 
 
-def _with_vector(loaded: MemoryIndex, kind: Kind) -> NDArray[np.bool_]:
+def _with_vector(loaded: MemoryIndex, kind: VectorKind) -> NDArray[np.bool_]:
     known = loaded.vectors(kind)
     return known.is_known & loaded.is_alive if known is not None else np.zeros(loaded.size, bool)
 

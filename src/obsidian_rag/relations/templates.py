@@ -16,7 +16,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from obsidian_rag.relations.packed import counted
+from obsidian_rag.relations.packed import count_distinct
 from obsidian_rag.store import Database
 
 Lines = NDArray[np.uint32]
@@ -172,8 +172,9 @@ class Templates:
 
     def _recount_all(self, bound: int) -> None:
         _, owners, found = self._load_lines()
-        each, _ = counted(owners.astype(np.uint64) << np.uint64(32) | found.astype(np.uint64))
-        lines, notes = counted(each.astype(np.uint32))
+        pairs = owners.astype(np.uint64) << np.uint64(32) | found.astype(np.uint64)
+        each, _ = count_distinct(pairs)
+        lines, notes = count_distinct(each.astype(np.uint32))
         is_many = notes >= bound
         self._database.run("DELETE FROM line_count")
         self._database.run_many(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obsidian_rag.errors import IndexNotFound
-from obsidian_rag.relations.packed import Kind, exact_factors
+from obsidian_rag.relations.packed import VectorKind, exact_factors
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.store import ChunkStore, MeaningStore, StoredChunk, embedded_chunks, text_digest
 
@@ -21,7 +21,7 @@ _MIN_SQUARE = 1e-12
 _SCALE_STEPS = 2.0**30
 
 
-class Meanings:
+class NoteVectors:
     """Vectors of one width; a slot without one has a scale of zero."""
 
     def __init__(self, size: int, width: int) -> None:
@@ -129,23 +129,23 @@ class VectorsInUse:
     @classmethod
     def of(cls, rows: Rows, model: str | None) -> "VectorsInUse":
         """Count the vectors in these rows; meaning vectors of another model do not count."""
-        static = rows.with_vector(Kind.STATIC)
-        is_ours = model is not None and rows.vectors_made_by(Kind.MEANING) == model
-        return cls(rows.with_vector(Kind.MEANING) if is_ours else 0, static)
+        static = rows.with_vector(VectorKind.STATIC)
+        is_ours = model is not None and rows.vectors_made_by(VectorKind.MEANING) == model
+        return cls(rows.with_vector(VectorKind.MEANING) if is_ours else 0, static)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> VectorKind:
         """Meaning vectors once nearly all notes have one.
 
         The whole vault switches at once, so that scores do not change from minute to minute.
         """
         is_enough = self.meant > 0 and self.meant >= _MIN_MEANING_SHARE * self.static
-        return Kind.MEANING if is_enough else Kind.STATIC
+        return VectorKind.MEANING if is_enough else VectorKind.STATIC
 
     @property
     def is_mixed(self) -> bool:
         """Whether some notes have only a static vector while others are compared by meaning."""
-        return self.kind is Kind.MEANING and self.meant < self.static
+        return self.kind is VectorKind.MEANING and self.meant < self.static
 
 
 def refresh_vectors(
@@ -166,7 +166,7 @@ def refresh_vectors(
         return {path: static_vector(_passages(stored.get(path, []))) for path in paths}
 
     wanted = rows.without_vector(link_id)
-    return _refresh(rows, link_id, Kind.STATIC, wanted, make, indexed=indexed, stop=stop)
+    return _refresh(rows, link_id, VectorKind.STATIC, wanted, make, indexed=indexed, stop=stop)
 
 
 def refresh_meaning_vectors(
@@ -188,16 +188,16 @@ def refresh_meaning_vectors(
         return _meaning_means(chunks, link_id, store, few)
 
     rows.expect_meanings_of(store.fingerprint)
-    wanted = rows.without_vector(link_id, Kind.MEANING)
+    wanted = rows.without_vector(link_id, VectorKind.MEANING)
     if paths is not None:
         wanted = {path: wanted[path] for path in paths if path in wanted}
-    return _refresh(rows, link_id, Kind.MEANING, wanted, make, indexed=indexed, stop=stop)
+    return _refresh(rows, link_id, VectorKind.MEANING, wanted, make, indexed=indexed, stop=stop)
 
 
 def _refresh(
     rows: Rows,
     link_id: str,
-    kind: Kind,
+    kind: VectorKind,
     wanted: Mapping[str, str],
     make: Callable[[Sequence[str]], Mapping[str, bytes | None]],
     *,
@@ -241,7 +241,7 @@ def _meaning_means(
     vectors = store.vectors(present)
     # Sorted by text, so that the mean does not depend on the row order.
     return {
-        path: _mean([vectors[chunk_id] for _, chunk_id in sorted(some)], Kind.MEANING)
+        path: _mean([vectors[chunk_id] for _, chunk_id in sorted(some)], VectorKind.MEANING)
         for path, some in found.items()
         if all(chunk_id in vectors for _, chunk_id in some)
     }
@@ -253,12 +253,12 @@ def static_vector(passages: Iterable[tuple[str, NDArray[np.float32]]]) -> bytes 
     The result does not depend on their order.
     """
     ordered = sorted(passages, key=lambda one: (one[0], one[1].tobytes()))
-    return _mean([vector for _, vector in ordered], Kind.STATIC)
+    return _mean([vector for _, vector in ordered], VectorKind.STATIC)
 
 
 def _passages(stored: Iterable[StoredChunk]) -> Iterator[tuple[str, NDArray[np.float32]]]:
     return ((one.content_hash, one.vector) for one in stored)
 
 
-def _mean(vectors: Sequence[NDArray[np.float32]], kind: Kind) -> bytes | None:
+def _mean(vectors: Sequence[NDArray[np.float32]], kind: VectorKind) -> bytes | None:
     return kind.pack(np.mean(vectors, axis=0, dtype=np.float64)) if vectors else None

@@ -84,7 +84,7 @@ def prose(text: str) -> str:
     return _ADDRESS.sub(" ", text) if "://" in text else text
 
 
-class Speller:
+class Vocabulary:
     """Turns words into numbered terms; one per run, because most words repeat."""
 
     def __init__(self) -> None:
@@ -120,9 +120,9 @@ class Speller:
 class _TermNumbers(dict[str, int]):
     """Maps a word to the number of its term; filled on first use."""
 
-    def __init__(self, speller: Speller, stemmer: Any) -> None:
+    def __init__(self, vocabulary: Vocabulary, stemmer: Any) -> None:
         super().__init__({LINE_END: NEXT_LINE, _LINE_MARK: NEXT_LINE})
-        self._speller = speller
+        self._vocabulary = vocabulary
         self._stemmer = stemmer
 
     def __missing__(self, word: str) -> int:
@@ -131,7 +131,7 @@ class _TermNumbers(dict[str, int]):
             term = ""
         elif self._stemmer is not None and word.isascii():
             term = self._stemmer.stemWord(word)
-        self[word] = self._speller.number(term, word)
+        self[word] = self._vocabulary.number(term, word)
         return self[word]
 
 
@@ -143,7 +143,7 @@ def is_english(words: Sequence[str]) -> bool:
     return sum(map(_STOP_WORDS.__contains__, words)) >= foreign
 
 
-def letter_groups(text: str, size: int) -> list[str]:
+def ngrams(text: str, size: int) -> list[str]:
     """The distinct character n-grams of a title or summary; blanks count as one space."""
     plain = " ".join(folded(text).split())
     if len(plain) <= size:
@@ -151,7 +151,7 @@ def letter_groups(text: str, size: int) -> list[str]:
     return list(dict.fromkeys(plain[at : at + size] for at in range(len(plain) - size + 1)))
 
 
-def shared_groups(groups: Sequence[str], text: str, size: int) -> int:
+def count_shared_ngrams(groups: Sequence[str], text: str, size: int) -> int:
     """How many of these n-grams occur in a text."""
     plain = " ".join(folded(text).split())
     if len(plain) <= size:

@@ -17,7 +17,7 @@ from obsidian_rag.errors import IndexCorrupted, ObsidianRagError
 from obsidian_rag.notes import Note, RagPolicy, read_id
 from obsidian_rag.relations.content import Content, Draft, Terms, is_admitted, read_content
 from obsidian_rag.relations.note_edit import add_id, read_head
-from obsidian_rag.relations.packed import Kind
+from obsidian_rag.relations.packed import VectorKind
 from obsidian_rag.relations.rows import (
     MADE_BY,
     MARK,
@@ -35,7 +35,7 @@ from obsidian_rag.relations.vectors import (
     refresh_vectors,
     static_vector,
 )
-from obsidian_rag.relations.words import Speller
+from obsidian_rag.relations.words import Vocabulary
 from obsidian_rag.store import ChunkStore, MeaningStore, now
 from obsidian_rag.vault import Vault, VaultMode
 
@@ -82,16 +82,16 @@ class ContentReader:
     def __init__(self, max_chars: int | None, with_lines: bool) -> None:
         self._max_chars = max_chars
         self._with_lines = with_lines
-        self._speller = Speller()
+        self._vocabulary = Vocabulary()
         self._name = uuid.uuid4().hex
         self._terms_sent = 0
 
     def __call__(self, note: Note) -> tuple[Content, Terms]:
         """The content of a note, and the terms that were new in it."""
-        speller, sent = self._speller, self._terms_sent
-        content = read_content(note, speller, self._max_chars, with_lines=self._with_lines)
-        self._terms_sent = len(speller.terms)
-        return content, Terms(self._name, speller.terms[sent:], speller.words[sent:])
+        vocabulary, sent = self._vocabulary, self._terms_sent
+        content = read_content(note, vocabulary, self._max_chars, with_lines=self._with_lines)
+        self._terms_sent = len(vocabulary.terms)
+        return content, Terms(self._name, vocabulary.terms[sent:], vocabulary.words[sent:])
 
 
 class RelationsWriter:
@@ -109,7 +109,7 @@ class RelationsWriter:
         self._is_sampled = False
         self._mark: str | None = None
         # Whether notes were written since the steps over all notes were last done.
-        self._is_unsettled = False
+        self._is_incomplete = False
         self.is_lost = False
         self.written = 0
         self.removed = 0
@@ -153,8 +153,8 @@ class RelationsWriter:
                 _check_soundness(self.rows)
             except IndexCorrupted:
                 self.start_over()
-        if self.rows.known_facts.get(MADE_BY[Kind.STATIC]) != fingerprint:
-            self._is_unsettled = True
+        if self.rows.known_facts.get(MADE_BY[VectorKind.STATIC]) != fingerprint:
+            self._is_incomplete = True
             self.rows.expect_vectors_of(fingerprint)
 
     def open_existing(self) -> bool:
@@ -168,7 +168,7 @@ class RelationsWriter:
         make = begin_anew if self._is_rebuild else open_rows
         self._rows = make(self._home, format_of(self._settings))
         self._mark = self._rows.known_facts.get(MARK)
-        self._is_unsettled = self._rows.was_unsettled()
+        self._is_incomplete = self._rows.was_incomplete()
 
     def start_over(self) -> None:
         """Discard damaged indexes and start empty."""
@@ -228,7 +228,7 @@ class RelationsWriter:
             self._write(link_id, changes)
         if self.written >= _SAMPLE_NOTES and not self._is_sampled:
             self._is_sampled = True
-            self.settle()
+            self.update_templates()
 
     def _write(self, link_id: str, changes: RelatedChanges) -> None:
         rows, settings = self.rows, self._settings
@@ -247,15 +247,15 @@ class RelationsWriter:
             [_draft(note) for note in changes.notes],
             with_places=settings.store_positions,
         )
-        self._is_unsettled = True
+        self._is_incomplete = True
         self.written += len(changes.notes)
         self.removed += len(removed)
 
-    def settle(self) -> None:
+    def update_templates(self) -> None:
         """Find out which lines come from templates."""
         with self._noticing_damage():
-            if self._is_unsettled and self._settings.discount_boilerplate:
-                self.rows.settle()
+            if self._is_incomplete and self._settings.discount_boilerplate:
+                self.rows.update_templates()
 
     def stale(self, link_id: str) -> list[str]:
         """Unchanged notes of a vault that have to be read again."""
@@ -272,7 +272,7 @@ class RelationsWriter:
         """Update the vectors; returns the mark of the indexes in use, or None if not finished."""
         with self._noticing_damage():
             is_new = self._mark is None
-            for link_id in self.rows.known_vaults() if is_new or self._is_unsettled else ():
+            for link_id in self.rows.known_vaults() if is_new or self._is_incomplete else ():
                 of_vault = partial(indexed, link_id)
                 refresh_vectors(self.rows, chunks, link_id, indexed=of_vault, stop=stop)
                 # The meaning pass covers new vectors only, not those of a lost index.
@@ -282,9 +282,9 @@ class RelationsWriter:
                     )
             if stop():
                 return None
-            if self._is_unsettled:
-                self.rows.settled()
-                self._is_unsettled = False
+            if self._is_incomplete:
+                self.rows.mark_complete()
+                self._is_incomplete = False
             mark = self.mark
             if mark is None:
                 mark = self._mark = self.rows.mark = f"{uuid.uuid4().hex}{self._admission_suffix}"

@@ -35,7 +35,7 @@ from obsidian_rag.store.livesync import (
     SyncedFile,
     TrashedFile,
 )
-from obsidian_rag.store.lock import held_lock, writer_lock
+from obsidian_rag.store.lock import hold_lock, writer_lock
 from obsidian_rag.store.lookup import (
     ChunkPlace,
     Clause,
@@ -49,12 +49,12 @@ from obsidian_rag.store.lookup import (
 )
 from obsidian_rag.store.manifest import KnownFile, Manifest
 from obsidian_rag.store.meaning import MeaningStore, stored_vectors, text_digest
-from obsidian_rag.store.meaning_file import packed_ids
+from obsidian_rag.store.meaning_file import pack_ids
 from obsidian_rag.store.memory import Fact, Memory
 from obsidian_rag.store.probing import probe_indexes, unindexed, verify_table, verify_texts
 from obsidian_rag.store.properties import Properties
 from obsidian_rag.store.queue import MOST_ATTEMPTS, Change, ChangeType, Queue, QueuedFile
-from obsidian_rag.store.repair import repaired
+from obsidian_rag.store.repair import repair
 from obsidian_rag.store.rows import ChunkRow, FoundRow, NoteRow, chunk_hash
 from obsidian_rag.store.schema import SCHEMA_VERSION, TAKEN_OVER, Schema
 
@@ -104,18 +104,18 @@ __all__ = [
     "chunk_places",
     "embedded_chunks",
     "file_identity",
-    "held_lock",
+    "hold_lock",
     "make_private",
     "no_index",
     "now",
     "open_to_others",
     "own_folder",
-    "packed_ids",
+    "pack_ids",
     "passages_of",
     "probe_indexes",
     "public_titles",
     "quoted",
-    "repaired",
+    "repair",
     "stored_vectors",
     "summed",
     "text_digest",

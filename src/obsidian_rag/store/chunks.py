@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from obsidian_rag.errors import IndexCorrupted, IndexNotFound
 from obsidian_rag.notes import date_keys, tag_keys
 from obsidian_rag.store import checksums
-from obsidian_rag.store.lance import REINDEX, explained, lancedb, wait_for
+from obsidian_rag.store.lance import REINDEX, lancedb, translate_errors, wait_for
 from obsidian_rag.store.owner import Ownership
 from obsidian_rag.store.rows import ChunkRow, card
 
@@ -98,7 +98,7 @@ class ChunkStore:
     def create(self, dimensions: int) -> None:
         """Create an empty table, replacing any old one."""
         self.drop()
-        with explained():
+        with translate_errors():
             self._handle = _connect(self.uri).create_table(
                 self.name, schema=_schema(dimensions), mode="overwrite"
             )
@@ -123,7 +123,7 @@ class ChunkStore:
         handle = self._handle  # another thread may reset it at any moment
         if handle is None:
             self._check_once()
-            with explained():
+            with translate_errors():
                 handle = self._handle = _connect(self.uri).open_table(self.name)
         return handle
 
@@ -138,7 +138,7 @@ class ChunkStore:
         reader = self._reader
         if reader is None:
             self._check_once()
-            with explained():
+            with translate_errors():
                 reader = self._reader = wait_for(_open_reader(self.uri, self.name))
         return reader
 
@@ -177,12 +177,12 @@ class ChunkStore:
 
     def count(self) -> int:
         """The number of chunks."""
-        with explained():
+        with translate_errors():
             return int(self.table.count_rows())
 
     def count_by_link(self, link_ids: Collection[str]) -> dict[str | None, int]:
         """Chunk counts of these vaults, freshly read from disk; None counts all others."""
-        with explained():
+        with translate_errors():
             table = _connect(self.uri).open_table(self.name)
             found: dict[str | None, int] = {
                 one: int(table.count_rows(f"link_id = {quoted(one)}")) for one in link_ids
@@ -195,7 +195,7 @@ class ChunkStore:
         columns = ["chunk_id", "content_hash", "title", "heading_path", "vector", "source_file"]
         found: dict[str, list[StoredChunk]] = {}
         for condition in of_notes(link_id, list(paths)):
-            with explained():
+            with translate_errors():
                 rows = self.table.search().where(condition).select(columns).limit(None).to_arrow()
                 vectors = rows["vector"].combine_chunks()
                 matrix = vectors.flatten().to_numpy().reshape(len(rows), -1) if len(rows) else []
@@ -222,7 +222,7 @@ class ChunkStore:
         self._reader = None
         self._is_recorded = False
         added = _to_arrow(rows, vectors) if rows else None
-        with explained():
+        with translate_errors():
             for condition in of_notes(link_id, list(stale)):
                 self.table.delete(condition)
             if added is not None:
@@ -233,7 +233,7 @@ class ChunkStore:
         """Remove all rows of a vault."""
         self._reader = None
         self._is_recorded = False
-        with explained():
+        with translate_errors():
             self.table.delete(f"link_id = {quoted(link_id)}")
             self.record()
 
@@ -244,7 +244,7 @@ class ChunkStore:
         """
         self._reader = None
         self._is_recorded = False
-        with explained():
+        with translate_errors():
             rows = int(self.table.count_rows())
             if rows == 0:
                 return
@@ -285,12 +285,12 @@ class ChunkStore:
 
     def version_count(self) -> int:
         """How many versions are kept; all but the newest just use space."""
-        with explained():
+        with translate_errors():
             return len(self.table.list_versions())
 
     def paths(self, link_id: str) -> set[str]:
         """The notes of a vault that have rows."""
-        with explained():
+        with translate_errors():
             query = self.table.search().where(f"link_id = {quoted(link_id)}")
             rows = query.select(["source_file"]).limit(None).to_arrow()
             return set(rows["source_file"].unique().to_pylist())
@@ -298,7 +298,7 @@ class ChunkStore:
     def texts(self) -> Iterator[tuple[str, str, str, str, float]]:
         """Every chunk's (path, text, words only, content hash, vector length), for checks."""
         columns = ["source_file", "chunk_text", "words_only", "content_hash"]
-        with explained():
+        with translate_errors():
             query = self.table.search().select([*columns, "vector"]).limit(None)
             for batch in query.to_batches(8192):
                 vectors = batch["vector"].flatten().to_numpy().reshape(len(batch), -1)
@@ -393,7 +393,7 @@ class ChunkStore:
         if self.folder is None or successor.folder is None:
             if not successor.exists():
                 return
-            with explained():
+            with translate_errors():
                 table = successor.table
                 batches = table.search().limit(None).to_batches(8192)
                 self._handle = _connect(self.uri).create_table(

@@ -93,7 +93,7 @@ class Database:
         # `meta`, and the stamp it was read at.
         self._facts: tuple[tuple[int, int], Mapping[str, str]] | None = None
         own_folder(path.parent)
-        with explained(path):
+        with translate_errors(path):
             try:
                 self._open()
             except sqlite3.OperationalError as error:
@@ -289,11 +289,11 @@ class Database:
     @contextlib.contextmanager
     def _translate_errors(self) -> Iterator[None]:
         try:
-            with explained(self.path):
+            with translate_errors(self.path):
                 yield
         except sqlite3.IntegrityError as error:
             # A bug of ours, unless the conflicting rows are damage.
-            with explained(self.path):
+            with translate_errors(self.path):
                 found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
             if found[0] != "ok":
                 raise _damage_error(self.path, error.sqlite_errorname) from error
@@ -352,7 +352,7 @@ class FollowedDatabase:
 
 
 @contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Translate SQLite errors into ours; their texts may quote a row, so none is passed on.
 
     Raises:

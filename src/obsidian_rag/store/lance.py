@@ -113,7 +113,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 @contextlib.contextmanager
-def explained() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translate LanceDB errors into ours, in this one place.
 
     Its core reports damage by any kind of exception, even a panic, and decoding damaged values

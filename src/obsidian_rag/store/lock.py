@@ -14,7 +14,7 @@ from obsidian_rag.store.folder import own_folder
 
 
 @contextlib.contextmanager
-def held_lock(
+def hold_lock(
     file: Path, wait_s: float, busy: Callable[[], Busy], suggestion: str
 ) -> Iterator[None]:
     """Hold a lock in the data folder; `suggestion` goes with the ReadOnly error.
@@ -31,7 +31,7 @@ def held_lock(
         raise busy() from None
     except OSError as error:
         raise ReadOnly(
-            f"The data folder {file.parent} may not be written ({error.strerror}).", suggestion
+            f"The data folder {file.parent} is not writable ({error.strerror}).", suggestion
         ) from error
     try:
         yield
@@ -55,8 +55,8 @@ def writer_lock(home: Path, task: str, wait_s: float = 0.0) -> Iterator[None]:
             "Wait for it to finish, or stop it, then run the command again.",
         )
 
-    suggestion = "Searching works. To index, give yourself the right to write there."
-    with held_lock(home / "writer.lock", wait_s, busy, suggestion):
+    suggestion = "Make it writable to index; searching still works."
+    with hold_lock(home / "writer.lock", wait_s, busy, suggestion):
         try:
             with contextlib.suppress(OSError):  # on a full disk the lock still holds
                 holder.write_text(json.dumps({"pid": os.getpid(), "task": task, "since": now()}))

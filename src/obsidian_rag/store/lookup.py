@@ -19,7 +19,7 @@ from obsidian_rag.store.chunks import (
     of_several_vaults,
     quoted,
 )
-from obsidian_rag.store.lance import all_rows, begin, explained, has_no_word_index, wait_for
+from obsidian_rag.store.lance import all_rows, begin, has_no_word_index, translate_errors, wait_for
 from obsidian_rag.store.rows import FoundRow, found_row
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Lookup:
         """Whether any row belongs to a note with `rag: private`."""
         found = _private_by_table.get(self._table)
         if found is None:
-            with explained():
+            with translate_errors():
                 found = wait_for(self._table.count_rows("is_private")) > 0
             _private_by_table[self._table] = found
         return found
@@ -152,7 +152,7 @@ class Lookup:
         async def missing() -> tuple[int, list[int]]:
             count = total
             if count < 0:
-                with explained():
+                with translate_errors():
                     count = await self._table.count_rows(condition)
             unknown = (self._count(Clause(word, "chunk_text"), condition, most) for word in asked)
             return count, await asyncio.gather(*unknown)
@@ -201,7 +201,7 @@ class Lookup:
         """Whether many rows are not in the word index yet, as during an import."""
         found = _unindexed_by_table.get(self._table)
         if found is None:
-            with explained():
+            with translate_errors():
                 stats = await self._table.index_stats(WORD_INDEX)
             found = stats is not None and stats.num_unindexed_rows > _MAX_FUZZY_ROWS
             _unindexed_by_table[self._table] = found
@@ -225,7 +225,7 @@ class Lookup:
         columns = (*_FOUND_COLUMNS, "words_only") if with_words_only else _FOUND_COLUMNS
         if not numbers:
             return {}
-        with explained():
+        with translate_errors():
             taken = self._table.take_row_ids(list(numbers)).select(list(columns))
             found = wait_for(all_rows(taken.with_row_id()))
             rows = map(found_row, *(found[name].to_pylist() for name in columns))
@@ -254,7 +254,7 @@ def _read_passages(
 ) -> dict[str, list[FoundRow]]:
     found: dict[str, list[FoundRow]] = {path: [] for path in paths}
     for condition in of_notes(link_id, list(paths)):
-        with explained():
+        with translate_errors():
             search = chunks.table.search().where(condition).select(list(columns))
             rows = search.limit(None).to_arrow()
             for row in map(found_row, *(rows[name].to_pylist() for name in columns)):
@@ -266,7 +266,7 @@ def _read_passages(
 
 def titles_of(chunks: ChunkStore, condition: str, limit: int) -> dict[str, str]:
     """Titles, by path, of the notes whose rows match the condition."""
-    with explained():
+    with translate_errors():
         query = chunks.table.search().where(condition).select(["source_file", "title"])
         rows = query.limit(limit).to_arrow()
         return dict(zip(rows["source_file"].to_pylist(), rows["title"].to_pylist(), strict=True))
@@ -284,7 +284,7 @@ def public_titles(chunks: ChunkStore, link_id: str, paths: Sequence[str]) -> dic
 
 async def _fetch(query: Any, condition: str | None, limit: int) -> Any:
     """The query's rows; the condition is applied before ranking."""
-    with explained():
+    with translate_errors():
         if condition:
             query = query.where(condition)
         return await all_rows(query.with_row_id().limit(limit))
@@ -340,7 +340,7 @@ def embedded_chunks(
 def _read_batches(
     chunks: ChunkStore, columns: list[str], condition: str | None
 ) -> Iterator[list[tuple[Any, ...]]]:
-    with explained():
+    with translate_errors():
         query = chunks.table.search()
         if condition is not None:
             query = query.where(condition)

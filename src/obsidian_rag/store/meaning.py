@@ -36,8 +36,8 @@ from obsidian_rag.store.meaning_file import (
     is_scale,
     new_records,
     open_view,
-    packed_digests,
-    packed_ids,
+    pack_digests,
+    pack_ids,
     signed,
     stamp_of,
 )
@@ -101,7 +101,7 @@ class MeaningStore:
         question = _normalise(vector, view)
         if question is None or limit <= 0:
             return {}
-        rows = None if among is None else view.all_rows_of(packed_ids(among))
+        rows = None if among is None else view.all_rows_of(pack_ids(among))
         scores = _score(view.records, question, rows)
         found: dict[str, float] = {}
         for place in _top_rows(scores, limit * _MAX_RECORDS_PER_CHUNK):
@@ -123,7 +123,7 @@ class MeaningStore:
         """Unit vectors of the whole texts of the given chunks that have one."""
         view = self._view()
         asked = list(chunk_ids)
-        rows = view.rows_of(packed_ids(asked))
+        rows = view.rows_of(pack_ids(asked))
         records = view.records[_present(rows)]
         made = records["vector"].astype(np.float32)
         with np.errstate(all="ignore"):
@@ -136,14 +136,14 @@ class MeaningStore:
         }
 
     def has(self, ids: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Which of these chunks, given as `packed_ids`, have a vector."""
+        """Which of these chunks, given as `pack_ids`, have a vector."""
         return self._view().rows_of(ids) >= 0
 
     def lacking(self, rows: Sequence[tuple[str, bytes]]) -> NDArray[np.bool_]:
         """Which of these (chunk id, digest) have no vector, or one of another text."""
         view = self._view()
-        places = view.rows_of(packed_ids([chunk_id for chunk_id, _ in rows]))
-        digests = packed_digests([digest for _, digest in rows])
+        places = view.rows_of(pack_ids([chunk_id for chunk_id, _ in rows]))
+        digests = pack_digests([digest for _, digest in rows])
         is_lacking = places < 0
         known = ~is_lacking
         is_lacking[known] = view.records["digest"][places[known]] != digests[known]
@@ -189,10 +189,10 @@ class MeaningStore:
             ReadOnly, IndexerFailed: the file cannot be written.
         """
         if rows:
-            ids = packed_ids([chunk_id for chunk_id, _ in rows])
+            ids = pack_ids([chunk_id for chunk_id, _ in rows])
             if not ids.any(axis=1).all():
                 raise ValueError("a chunk id is not a UUID")
-            digests = packed_digests([digest for _, digest in rows])
+            digests = pack_digests([digest for _, digest in rows])
             of_chunks = [np.atleast_2d(np.asarray(some, dtype=np.float32)) for some in vectors]
             self._put(new_records(ids, digests, of_chunks))
 
@@ -201,11 +201,11 @@ class MeaningStore:
         if not rows:
             return 0
         view = self._view()
-        places = view.rows_with(packed_digests([digest for _, digest in rows]))
+        places = view.rows_with(pack_digests([digest for _, digest in rows]))
         known = [row for row, place in zip(rows, places, strict=True) if place >= 0]
         if not known:
             return 0
-        ids = packed_ids([chunk_id for chunk_id, _ in known])
+        ids = pack_ids([chunk_id for chunk_id, _ in known])
         copies = []
         for chunk_id, place in zip(ids, _present(places), strict=True):
             owner = view.records[place]
@@ -217,7 +217,7 @@ class MeaningStore:
         return len(known)
 
     def keep_only(self, chunk_ids: Sequence[NDArray[np.uint64]]) -> int:
-        """Remove the vectors of all chunks but these `packed_ids`; returns how many."""
+        """Remove the vectors of all chunks but these `pack_ids`; returns how many."""
         with self.writing():
             before = self.count()
             view = self._view()

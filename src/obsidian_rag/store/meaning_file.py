@@ -197,7 +197,7 @@ def stamp_of(file: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def packed_ids(chunk_ids: Collection[str]) -> NDArray[np.uint64]:
+def pack_ids(chunk_ids: Collection[str]) -> NDArray[np.uint64]:
     """Chunk ids as pairs of numbers; an invalid id becomes (0, 0), which no chunk has."""
     try:  # all at once takes a twentieth of the time
         packed = bytes.fromhex("".join(chunk_ids).replace("-", ""))
@@ -208,7 +208,7 @@ def packed_ids(chunk_ids: Collection[str]) -> NDArray[np.uint64]:
     return np.frombuffer(packed, "<u8").reshape(-1, 2)
 
 
-def packed_digests(digests: Sequence[bytes]) -> NDArray[np.uint64]:
+def pack_digests(digests: Sequence[bytes]) -> NDArray[np.uint64]:
     """Digests as numbers."""
     return np.frombuffer(b"".join(digests), "<u8")
 

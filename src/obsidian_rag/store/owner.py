@@ -12,7 +12,7 @@ import uuid
 from pathlib import Path
 
 from obsidian_rag.errors import StoreForeign
-from obsidian_rag.store.lance import explained, lancedb
+from obsidian_rag.store.lance import lancedb, translate_errors
 
 RECORD = "owner.json"
 _TABLE = "obsidian_owner"
@@ -37,7 +37,7 @@ class Ownership:
         """The id of the data folder that owns the store; None if there is no readable record."""
         if "://" not in self._uri:
             return _read_owner(self._record)
-        with explained():
+        with translate_errors():
             try:
                 rows = lancedb().connect(self._uri).open_table(_TABLE).to_arrow().to_pylist()
             except (ValueError, FileNotFoundError) as error:

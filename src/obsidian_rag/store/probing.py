@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from obsidian_rag.errors import IndexCorrupted
 from obsidian_rag.notes import WORD_PART
 from obsidian_rag.store.chunks import WORD_COLUMNS, WORD_INDEX, ChunkStore, quoted
-from obsidian_rag.store.lance import explained
+from obsidian_rag.store.lance import translate_errors
 from obsidian_rag.store.rows import chunk_hash
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def probe_indexes(chunks: ChunkStore, *, is_deep: bool = False) -> int:
 def _find_wrong_index(chunks: ChunkStore, most: int) -> tuple[int, str | None]:
     """Number of queries made, and the column whose index gave a wrong answer, if any."""
     asked = 0
-    with explained():
+    with translate_errors():
         table = chunks.table
         indexed = {column for index in table.list_indices() for column in index.columns}
         missed = 0
@@ -105,7 +105,7 @@ def _find_wrong_index(chunks: ChunkStore, most: int) -> tuple[int, str | None]:
 
 def unindexed(chunks: ChunkStore) -> tuple[int, int]:
     """Number of rows not yet in the word index, and of those in it. Cheap."""
-    with explained():
+    with translate_errors():
         stats = chunks.table.index_stats(WORD_INDEX)
         if stats is None:
             return int(chunks.table.count_rows()), 0

@@ -95,14 +95,14 @@ _NAMES = {
 }
 
 
-def repaired(file: Path, opened: Callable[[], Database], let_go: Callable[[], None]) -> str:
+def repair(file: Path, opened: Callable[[], Database], close: Callable[[], None]) -> str:
     """Make a rebuild possible, whatever is damaged; returns a message if anything was done.
 
-    `opened` opens the file, or creates a new one; `let_go` closes it.
+    `opened` opens the file, or creates a new one; `close` closes it.
     """
     if _is_sound(opened):
         return ""
-    let_go()
+    close()
     aside = _set_aside(file)
     saved: dict[str, int] = {}
     with contextlib.suppress(ObsidianRagError, sqlite3.Error, OSError):

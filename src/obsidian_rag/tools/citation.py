@@ -120,14 +120,14 @@ def _join_paths(named: Sequence[tuple[Vault, str]]) -> str:
     return ", ".join(f"'{path}'" + ("" if is_one else f" in {of.name}") for of, path in some)
 
 
-def withheld(told: str, again: str = "call") -> SensitiveFiltered:
-    """What is missing from an answer to an agent, and how to get it."""
+def withheld_error(message: str, again: str = "call") -> SensitiveFiltered:
+    """The error for text that is missing from an answer to an agent, and how to get it."""
     step = f"Ask the user; if they agree, {again} again with confirm_sensitive: true."
-    return SensitiveFiltered(told, step)
+    return SensitiveFiltered(message, step)
 
 
-def unconfirmed(path: str, why: str) -> SensitiveFiltered:
-    """The answer to an agent that has not asked the user yet."""
+def unconfirmed_error(path: str, why: str) -> SensitiveFiltered:
+    """The error for an agent that has not asked the user yet."""
     return SensitiveFiltered(
         f"'{path}' is sensitive ({why}); its text is withheld.",
         "Ask the user, then call again with confirm_sensitive: true.",
@@ -224,7 +224,7 @@ def _find_at(engine: Engine, vault: Vault, rel: str, caller: Caller) -> Iterator
             if caller.knows_of(policy):
                 yield path
             elif policy is RagPolicy.PRIVATE:
-                raise unconfirmed(path, PRIVATE)
+                raise unconfirmed_error(path, PRIVATE)
 
 
 def _find_by_end(engine: Engine, vault: Vault, rel: str, caller: Caller) -> Iterator[str]:

@@ -212,7 +212,7 @@ class Tool(Generic[P]):
     # It shows or changes more than single notes, so limited callers may not use it.
     is_of_installation: bool = False
     # Its answer already contains the health, perhaps from a closer check.
-    tells_health: bool = False
+    reports_health: bool = False
     # It deletes something: clients ask the user first.
     is_destructive: bool = False
 
@@ -243,7 +243,7 @@ def tool(
     *,
     is_read_only: bool,
     is_of_installation: bool = False,
-    tells_health: bool = False,
+    reports_health: bool = False,
     is_destructive: bool = False,
 ) -> Callable[[Callable[[Engine, P, Caller], Found]], Tool[P]]:
     """Turn a function into a tool, and add the metadata to its envelope."""
@@ -262,7 +262,7 @@ def tool(
             run,
             is_read_only,
             is_of_installation,
-            tells_health,
+            reports_health,
             is_destructive,
         )
 
@@ -334,7 +334,7 @@ def run(
     except ObsidianRagError as error:
         error.status = _status_after(engine, error)
         raise
-    return envelope if tool.tells_health else with_health(engine, envelope)
+    return envelope if tool.reports_health else with_health(engine, envelope)
 
 
 def _status_after(engine: Engine, error: ObsidianRagError) -> Status:

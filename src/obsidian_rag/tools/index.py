@@ -42,7 +42,7 @@ _HIDDEN_FROM_LIMITED: dict[str, Any] = {
     " an index run.",
     NoParams,
     is_read_only=True,
-    tells_health=True,
+    reports_health=True,
 )
 def status(engine: Engine, _: NoParams, caller: Caller) -> Found:
     """Report health, counts, and every file that is not searchable with its reason.

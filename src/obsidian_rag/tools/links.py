@@ -76,7 +76,7 @@ class LinkSyncStatusParams(LinkParams):
     LinkAddParams,
     is_read_only=False,
     is_of_installation=True,
-    tells_health=True,
+    reports_health=True,
 )
 def link_add(engine: Engine, params: LinkAddParams, _: Caller) -> Found:
     """Link a vault; a daemon starts to import it.

@@ -17,7 +17,7 @@ from obsidian_rag.engine import Engine
 from obsidian_rag.errors import NotFound, ObsidianRagError
 from obsidian_rag.notes import Note
 from obsidian_rag.search import FoundFact
-from obsidian_rag.tools.citation import WHICH_VAULT, NoteName, VaultName, find_note, withheld
+from obsidian_rag.tools.citation import WHICH_VAULT, NoteName, VaultName, find_note, withheld_error
 from obsidian_rag.tools.dispatch import Found, Params, answer_meta, tool
 from obsidian_rag.tools.envelope import Envelope, success
 from obsidian_rag.tools.guard import (
@@ -30,7 +30,7 @@ from obsidian_rag.tools.guard import (
     judge,
 )
 from obsidian_rag.tools.note_files import note_files
-from obsidian_rag.tools.sections import joined, sections_of_note
+from obsidian_rag.tools.sections import combine, sections_of_note
 
 Key = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Value = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
@@ -117,7 +117,7 @@ def memory_recall(engine: Engine, params: MemoryRecallParams, caller: Caller) ->
     }
     if trouble is None and count and not caller.is_screened:
         facts_are = "facts are" if count > 1 else "fact is"
-        trouble = withheld(f"{count} remembered {facts_are} sensitive and withheld.")
+        trouble = withheld_error(f"{count} remembered {facts_are} sensitive and withheld.")
     return Found(data, trouble)
 
 
@@ -128,7 +128,7 @@ def _judge_known(engine: Engine, found: Iterable[FoundFact], caller: Caller) -> 
         own = judge(one.fact.text, None, (), (), False, settings)
         of_note = _verdict_of_source(engine, one, settings, caller)
         if of_note is not None:
-            verdict = joined((own, of_note))
+            verdict = combine((own, of_note))
             yield _Judged(one, verdict, caller.misses(verdict))
 
 

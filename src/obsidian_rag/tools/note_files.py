@@ -300,6 +300,6 @@ class NoteFiles:
 
 def _denied_error(name: str) -> SecurityViolation:
     return SecurityViolation(
-        f"'{name}' is in a folder that may not be read.",
+        f"'{name}' is in a folder that is not read.",
         "Choose another note, or change indexing.deny_dirs or allow_dirs.",
     )

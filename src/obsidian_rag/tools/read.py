@@ -20,7 +20,7 @@ from obsidian_rag.tools.citation import (
     VaultName,
     find_note,
     obsidian_link,
-    unconfirmed,
+    unconfirmed_error,
     vault_fields,
 )
 from obsidian_rag.tools.dispatch import Found, Params, tool
@@ -97,7 +97,7 @@ def read(engine: Engine, params: ReadParams, caller: Caller) -> Found:
     note, whole = note_files(engine, vault.link_id).load(path)
     lines = split_note(whole)
     if not caller.knows_of(note.policy):
-        raise unconfirmed(path, PRIVATE)  # it has changed since `find_note` checked it
+        raise unconfirmed_error(path, PRIVATE)  # it has changed since `find_note` checked it
     view = sections_of_note(note, whole, guard_settings(engine), caller)
     part = _find_part(view, note, params, len(lines))
     wanted = "\n".join(lines[part.first - 1 : part.last])
@@ -105,7 +105,7 @@ def read(engine: Engine, params: ReadParams, caller: Caller) -> Found:
     end = part.first + text.count("\n")
     verdict = view.verdict(part.first, end)
     if caller.misses(verdict):
-        raise unconfirmed(path, ", ".join(verdict.categories))
+        raise unconfirmed_error(path, ", ".join(verdict.categories))
     data = {
         **_fields(vault, note, view, verdict),
         "text": text,

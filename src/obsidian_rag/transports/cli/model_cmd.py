@@ -10,10 +10,10 @@ from obsidian_rag.config import Config, load
 from obsidian_rag.errors import ProviderFailed
 from obsidian_rag.transports.cli.output import JsonFlag, command_group, print_data, print_done
 from obsidian_rag.transports.cli.streams import line_start, say
-from obsidian_rag.transports.lazy import engine, tools
+from obsidian_rag.transports.lazy import embed, tools
 
 if TYPE_CHECKING:
-    from obsidian_rag.engine import Model
+    from obsidian_rag.embed import ModelInfo
 
 app = command_group("Manage the models that make vectors")
 _USES = {"meaning": "used for meaning vectors", "embedding": "used for all vectors"}
@@ -25,14 +25,15 @@ def list_(json_output: JsonFlag = False) -> int:
 
     Example:  obsidian-rag model list
     """
-    models = engine.Models(load()).all()
+    config = load()
+    models = embed.list_models(config.home)
     if json_output:
-        print_data({"models": tools.to_json(models)})
+        print_data({"models": [_fields(model, config) for model in models]})
     elif not models:
         say("No models yet; `obsidian-rag model get minilm` downloads one.")
     else:
         for model in models:
-            _show(model)
+            _show(model, config)
     return 0
 
 
@@ -49,7 +50,7 @@ def add(
     Example:  obsidian-rag model add ./all-MiniLM-L12-v2 --name l12
     """
     config = load()
-    return _report_added(engine.Models(config).add(folder, name), config, json_output)
+    return _report_added(embed.add_model(folder, config.home, name), config, json_output)
 
 
 @app.command("get")
@@ -71,7 +72,7 @@ def get(
     Example:  obsidian-rag model get minilm
     """
     config = load()
-    is_there = engine.Models(config).find(name) is not None
+    is_there = embed.installed_model(name, config.home) is not None
     try:
         model = fetch(name, config)
     except ProviderFailed as error:
@@ -84,14 +85,14 @@ def get(
     return _report_added(model, config, json_output)
 
 
-def fetch(name: str, config: Config) -> "Model":
+def fetch(name: str, config: Config) -> "ModelInfo":
     """Download a model, with progress on a terminal."""
 
     def show(file: str, done: int, total: int | None) -> None:
         size = f"{done / 1e6:.0f}" + (f" of {total / 1e6:.0f}" if total else "")
         print(f"{line_start()}{file}: {size} MB ", end="", file=sys.stderr)
 
-    return engine.Models(config).get(name, show if sys.stderr.isatty() else None)
+    return embed.get_model(name, config.home, show if sys.stderr.isatty() else None)
 
 
 def without_model(name: str, error: ProviderFailed) -> str:
@@ -102,9 +103,9 @@ def without_model(name: str, error: ProviderFailed) -> str:
     )
 
 
-def show_added(model: "Model", config: Config) -> None:
+def show_added(model: "ModelInfo", config: Config) -> None:
     """Print the model and the next steps."""
-    _show(model)
+    _show(model, config)
     for line in _next_steps(model, config):
         say(line)
 
@@ -118,9 +119,9 @@ def remove(
 
     Example:  obsidian-rag model remove bge-small
     """
-    models = engine.Models(load())
-    models.remove(name)
-    used = models.use_of(name)
+    config = load()
+    embed.remove_model(name, config.home)
+    used = embed.model_use(config.settings, name)
     notes = {
         "meaning": [
             f"{name} made the meaning vectors. Search goes on with static vectors;"
@@ -137,22 +138,23 @@ def remove(
     return print_done(removed, f"{name} is removed", json_output, notes)
 
 
-def _report_added(model: "Model", config: Config, json_output: bool) -> int:
+def _report_added(model: "ModelInfo", config: Config, json_output: bool) -> int:
     if json_output:
-        print_data({**tools.to_json(model), "notes": _next_steps(model, config)})
+        print_data({**_fields(model, config), "notes": _next_steps(model, config)})
     else:
         show_added(model, config)
     return 0
 
 
-def _next_steps(model: "Model", config: Config) -> list[str]:
+def _next_steps(model: "ModelInfo", config: Config) -> list[str]:
     """What happens now by itself, or what to do to use the model."""
-    if model.used_for == "meaning":
+    use = embed.model_use(config.settings, model.name)
+    if use == "meaning":
         return [
             "Its meaning vectors are added in the background while `obsidian-rag serve` runs;"
             " nothing has to be reindexed. `obsidian-rag status` shows how far they are."
         ]
-    if model.used_for == "embedding":
+    if use == "embedding":
         return ["embedding.model names it. Run `obsidian-rag reindex` if the model changed."]
     provider = config.settings.embedding.provider
     if provider not in ("builtin", "hash"):
@@ -168,7 +170,12 @@ def _next_steps(model: "Model", config: Config) -> list[str]:
     ]
 
 
-def _show(model: "Model") -> None:
-    use = _USES.get(model.used_for or "")
+def _fields(model: "ModelInfo", config: Config) -> dict[str, object]:
+    used_for = embed.model_use(config.settings, model.name)
+    return {**tools.to_json(model), "used_for": used_for}
+
+
+def _show(model: "ModelInfo", config: Config) -> None:
+    use = _USES.get(embed.model_use(config.settings, model.name) or "")
     size = f"{model.dimensions} dimensions, {model.size_bytes / 1e6:.0f} MB"
     print(f"{model.name}  {size}{f', {use}' if use else ''}")
