@@ -3,7 +3,8 @@
 import sys
 from collections import Counter
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from obsidian_rag.notes import parse_note
 from obsidian_rag.relations import RelationsWriter, known_notes, related_notes
 from obsidian_rag.relations.rows import Rows
 from obsidian_rag.store import Queue
+from obsidian_rag.vault.boundary import open_inside
 
 if TYPE_CHECKING:
     from tests.index.conftest import World
@@ -203,3 +205,28 @@ def test_a_note_that_is_missing_for_a_moment_is_not_taken_out_of_the_relations_a
     assert owed(world) == ["03.md"]
     world.run("sync")
     assert owed(world) == []
+
+
+def test_a_file_that_cannot_be_read_is_owed_once_and_no_longer_than_that(
+    world: "World", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write(NOTES)
+
+    def refused(root: Path, rel: str) -> IO[bytes]:
+        if rel == "03.md":
+            raise PermissionError(rel)
+        return open_inside(root, rel)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("obsidian_rag.vault.read.open_inside", refused)
+        for _ in range(2):
+            world.run("sync")
+            assert queued(world) == ["03.md"]
+    world.run("sync")
+    assert queued(world) == []
+
+
+def queued(world: "World") -> list[str]:
+    """The paths in all rows of the queue."""
+    with closing(world.engine()) as engine:
+        return [str(path) for (path,) in engine.database.rows("SELECT rel_path FROM sync_queue")]

@@ -9,7 +9,7 @@ from tests.page.notes import picture
 from tests.page.site import Site, Window, new_window, sign_in
 from tests.page.visits import Visit, served
 
-from obsidian_rag.transports.http.web.assets import VIEWS
+from obsidian_rag.transports.http.web.assets import ROOT, VIEWS
 
 # Each says its secret in another construct; a word with `zq` stands nowhere else.
 CONSTRUCTS = {
@@ -218,6 +218,10 @@ VIEWED = {
 
 def test_privacy_screen_every_view_has_an_entry() -> None:
     assert set(VIEWED) == VIEWS, "say in VIEWED where the view could tell something"
+    script = (ROOT / "views.js").read_text("utf-8")
+    shown = re.findall(r"^  '?([\w-]+)'?: \{ load: ", script, re.MULTILINE)
+    assert len(shown) + 1 == script.count("import(")  # all but the one for unknown addresses
+    assert set(shown) <= VIEWS, "say in VIEWS of web/assets.py that the view has an address"
 
 
 @pytest.mark.parametrize("view", VIEWED)
