@@ -129,12 +129,11 @@ def _with_picture(page: str) -> str:
 def _picture() -> str:
     """Who may import whom, by the table that the test enforces, without what follows by others."""
     table = _import_table()
-    lines = [
-        f"  {room} --> {below}"
+    direct = {
+        room: [b for b in sorted(allowed) if not any(b in table[o] for o in allowed - {b})]
         for room, allowed in table.items()
-        for below in sorted(allowed)
-        if not any(below in table[other] for other in allowed - {below})
-    ]
+    }
+    lines = [f"  {room} --> {' & '.join(below)}" for room, below in direct.items() if below]
     return "```mermaid\ngraph TD\n" + "\n".join(lines) + "\n```\n"
 
 
