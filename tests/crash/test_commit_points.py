@@ -47,7 +47,7 @@ POINTS: dict[str, Point] = {
     "after the first group": (LiveTarget, "commit", True),
     "before the related notes are written": (RelationsWriter, "write", False),
     "with the related notes written but owed": (RelationsWriter, "write", True),
-    "before their lines are counted": (RelationsWriter, "settle", False),
+    "before their lines are counted": (RelationsWriter, "update_templates", False),
     "before they have their vectors": (RelationsWriter, "finish", False),
     "before the index knows that they agree": (RelationsWriter, "finish", True),
 }

@@ -54,7 +54,7 @@ class Clumsy(embed.HashEmbedder):
 embed.HashEmbedder = Clumsy
 """
 # One that has not to wait long until it is quiet.
-QUICK = f"import obsidian_rag.index.upkeep as upkeep; upkeep.QUIET_S = 0.05; {SERVE}"
+QUICK = f"import obsidian_rag.index.upkeep as upkeep; upkeep.MIN_IDLE_S = 0.05; {SERVE}"
 
 
 class Worker:
