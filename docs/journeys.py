@@ -1,7 +1,7 @@
 """Trace what an edit and a question call, and draw it in docs/architecture.md.
 
-`python docs/journeys.py` draws; `--check` exits 1 when a picture is out of date. Each journey is
-traced in this process, on a copy of the sample vault; `tests/test_journeys.py` limits its length.
+Each journey is traced in this process, on a copy of the sample vault. `tests/test_journeys.py` limits
+its length and checks its picture.
 """
 
 import contextlib
@@ -10,10 +10,10 @@ import functools
 import itertools
 import json
 import os
+import re
 import shutil
 import sqlite3
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +30,8 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 _PACKAGE = f"{ROOT / 'src' / 'obsidian_rag'}{os.sep}"
 # A file of fewer functions is left out of the picture, and its callees are drawn at its caller.
 _LEAST_FUNCTIONS = 6
+_BEGIN = "<!-- {}, made by docs/journeys.py -->\n"
+_END = "<!-- end of {} -->\n"
 _MAX_SETTLING_S = 20.0
 _FILE_CALLS = {"open", "open_code", "stat", "lstat", "access", "readlink", "scandir", "listdir"}
 _QUESTIONS = (
@@ -183,9 +185,9 @@ def draw(journey: Journey) -> str:
     rooms: dict[str, list[str]] = {}
     callees: dict[str, list[str]] = {}
     for file in sorted(shown):
-        rooms.setdefault(file.partition("/")[0], []).append(f"{_node(file)}[{Path(file).stem}]")
+        rooms.setdefault(file.partition("/")[0], []).append(f"{node_of(file)}[{Path(file).stem}]")
         if (caller := _shown_caller(journey, file, shown)) is not None:
-            callees.setdefault(_node(caller), []).append(_node(file))
+            callees.setdefault(node_of(caller), []).append(node_of(file))
     lines = ["flowchart LR"]
     lines += [f"  subgraph {room}; {'; '.join(nodes)}; end" for room, nodes in rooms.items()]
     lines += [f"  {caller} --> {' & '.join(called)}" for caller, called in callees.items()]
@@ -199,34 +201,16 @@ def _shown_caller(journey: Journey, file: str, shown: set[str]) -> str | None:
     return file or None
 
 
-def _node(file: str) -> str:
+def node_of(file: str) -> str:
     return file.removesuffix(".py").replace("/", "_").replace("__init__", "init")
 
 
-def stale() -> bool:
-    """Whether a picture differs from what the code does."""
+def drawn_nodes(name: str) -> set[str]:
+    """The nodes of a journey's picture on the page."""
     page = ARCHITECTURE.read_text("utf-8")
-    return with_pictures(page) != page
-
-
-def with_pictures(page: str) -> str:
-    """The page with each journey drawn anew between its two comments."""
-    for name, trace in JOURNEYS.items():
-        begin, end = f"<!-- {name}, made by docs/journeys.py -->\n", f"<!-- end of {name} -->\n"
-        before, _, rest = page.partition(begin)
-        _, _, after = rest.partition(end)
-        with tempfile.TemporaryDirectory() as folder:
-            page = before + begin + draw(trace(Path(folder))) + end + after
-    return page
-
-
-def main(arguments: list[str]) -> int:
-    """Write the pictures, or compare them."""
-    if "--check" in arguments:
-        return int(stale())
-    ARCHITECTURE.write_text(with_pictures(ARCHITECTURE.read_text("utf-8")), "utf-8")
-    return 0
+    picture = page.partition(_BEGIN.format(name))[2].partition(_END.format(name))[0]
+    return set(re.findall(r"(\w+)\[", picture))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    ARCHITECTURE.write_text(with_pictures(ARCHITECTURE.read_text("utf-8")), "utf-8")

@@ -14,6 +14,8 @@ DOCS = Path(__file__).parent.parent / "docs"
 # By journey: the most functions and SQL statements. Both journeys had 450 and 252 functions, 106
 # and 10 statements at 102e0e6, counted the same way.
 LIMITS = {"edit": (480, 60), "question": (240, 8)}
+# A file with more functions of a journey than this is in its picture.
+BORDER = 8
 # Looks at files by a question while nothing changes: at the settings, the database, the table, and
 # the folder of a model, which other processes may replace at any time.
 LOOKS = {
@@ -44,5 +46,11 @@ def test_a_question_opens_no_file_when_nothing_changed(
     assert set(journeys.trace_question(tmp_path).file_calls) <= LOOKS
 
 
-def test_the_pictures_of_the_journeys_show_what_is_called(journeys: ModuleType) -> None:
-    assert not journeys.stale(), "run `make fix`"
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_picture_shows_what_is_called(name: str, journeys: ModuleType, tmp_path: Path) -> None:
+    """Files on the border of being drawn may differ from run to run."""
+    functions = journeys.JOURNEYS[name](tmp_path).functions
+    called = {journeys.node_of(file): len(names) for file, names in functions.items()}
+    drawn = journeys.drawn_nodes(name)
+    assert drawn <= called.keys()
+    assert {node for node, count in called.items() if count > BORDER} <= drawn, "run `make fix`"
