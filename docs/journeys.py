@@ -1,7 +1,7 @@
 """Trace what an edit and a question call, and draw it in docs/architecture.md.
 
-Each journey is traced in this process, on a copy of the sample vault. `tests/test_journeys.py` limits
-its length and checks its picture.
+Each journey is traced in this process, on a copy of the sample vault. `tests/test_journeys.py`
+limits its length and checks its picture.
 """
 
 import contextlib
@@ -164,11 +164,14 @@ def trace_question(folder: Path) -> Journey:
         daemon = Daemon(settings)
         daemon.start()
         try:
-            # Settings that were just written are read again before each answer, for seconds.
+            # The daemon has yet to probe its health, and settings that were just written are read
+            # again before each answer, for seconds.
             end = time.monotonic() + _MAX_SETTLING_S
             for question in itertools.cycle(_QUESTIONS):
                 journey = trace(functools.partial(_ask, daemon.engine, question))
-                is_settled = not any(one.startswith("open") for one in journey.file_calls)
+                is_read = any(one.startswith("open") for one in journey.file_calls)
+                is_settled = not is_read and "engine/health.py" in journey.functions
+                is_settled &= "health/assess.py" not in journey.functions
                 if question == _QUESTIONS[-1] and (is_settled or time.monotonic() > end):
                     break
         finally:
@@ -210,6 +213,17 @@ def drawn_nodes(name: str) -> set[str]:
     page = ARCHITECTURE.read_text("utf-8")
     picture = page.partition(_BEGIN.format(name))[2].partition(_END.format(name))[0]
     return set(re.findall(r"(\w+)\[", picture))
+
+
+def with_pictures(page: str) -> str:
+    """The page with each journey drawn between its two comments."""
+    for name, trace in JOURNEYS.items():
+        begin, end = _BEGIN.format(name), _END.format(name)
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        with tempfile.TemporaryDirectory() as folder:
+            page = before + begin + draw(trace(Path(folder))) + end + after
+    return page
 
 
 if __name__ == "__main__":
