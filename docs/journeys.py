@@ -14,6 +14,7 @@ import re
 import shutil
 import sqlite3
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -34,11 +35,6 @@ _BEGIN = "<!-- {}, made by docs/journeys.py -->\n"
 _END = "<!-- end of {} -->\n"
 _MAX_SETTLING_S = 20.0
 _FILE_CALLS = {"open", "open_code", "stat", "lstat", "access", "readlink", "scandir", "listdir"}
-_QUESTIONS = (
-    "what is the weather",
-    "mental health in 2024",
-    "who brought the projector to the meeting",
-)
 
 
 @dataclasses.dataclass(slots=True)
@@ -167,12 +163,13 @@ def trace_question(folder: Path) -> Journey:
             # The daemon has yet to probe its health, and settings that were just written are read
             # again before each answer, for seconds.
             end = time.monotonic() + _MAX_SETTLING_S
-            for question in itertools.cycle(_QUESTIONS):
+            for number in itertools.count(1):  # vectors of questions are kept
+                question = f"who brought projector {number} to the meeting"
                 journey = trace(functools.partial(_ask, daemon.engine, question))
                 is_read = any(one.startswith("open") for one in journey.file_calls)
                 is_settled = not is_read and "engine/health.py" in journey.functions
                 is_settled &= "health/assess.py" not in journey.functions
-                if question == _QUESTIONS[-1] and (is_settled or time.monotonic() > end):
+                if is_settled or time.monotonic() > end:
                     break
         finally:
             daemon.stop()
