@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -27,6 +28,19 @@ _PLACES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "APPDATA")
 # Where the environment forbids to keep bytecode, every process that a test starts would compile
 # all of ours that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Tests write many small files, and wait for the disk longer than they work. In memory they do not,
+# where there is enough of it and its files may be run.
+_MEMORY = Path("/dev/shm")
+_ENOUGH_BYTES = 4 * 1024**3
+
+
+def _is_enough(place: os.statvfs_result) -> bool:
+    return place.f_bavail * place.f_frsize >= _ENOUGH_BYTES and not place.f_flag & os.ST_NOEXEC
+
+
+if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and _is_enough(os.statvfs(_MEMORY)):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(_MEMORY)
 
 # A test must not fail because others keep the machine busy; `pytest-timeout` ends what hangs.
 settings.register_profile("no deadline", deadline=None)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,12 @@ def test_a_folder_of_the_system_is_refused(made: Engine, root: str, tmp_path: Pa
         with pytest.raises(InvalidArgument, match="belongs to the system"):
             add_link(made, path)
     assert len(made.vaults.links.all()) <= 1, "only the primary vault"
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="this machine has no /dev/shm")
+def test_a_folder_in_memory_can_be_linked(made: Engine) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        assert add_link(made, folder).root_path == Path(folder)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ _SCAN_LIMIT_S = 0.5
 _MAX_WARNINGS = 20
 # Virtual files of the kernel: endless, changing with every read, and never notes.
 _SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")
+# Ordinary files in memory, though below /dev.
+_MEMORY_FOLDER = "/dev/shm"
 _WARNINGS = {
     "outside_vault": "leads out of the vault and is not read",
     "symlink_loop": "is a loop of symlinks and is not followed",
@@ -155,7 +157,7 @@ def resolve_link_root(
         raise InvalidArgument(f"'{root}' is not a folder.", "Name the vault's folder.")
     if not os.access(root, os.R_OK | os.X_OK):
         raise InvalidArgument(f"'{root}' cannot be read.", "Give your user permission to read it.")
-    if any(root.is_relative_to(folder) for folder in _SYSTEM_FOLDERS):
+    if _is_system(root):
         raise InvalidArgument(
             f"'{root}' belongs to the system and has no notes.", "Name the vault's folder."
         )
@@ -171,6 +173,11 @@ def resolve_link_root(
             "Link another folder, or set livesync.vaultPath to another one.",
         )
     return root
+
+
+def _is_system(root: Path) -> bool:
+    is_below = any(root.is_relative_to(folder) for folder in _SYSTEM_FOLDERS)
+    return is_below and not root.is_relative_to(_MEMORY_FOLDER)
 
 
 def _refuse_overlap(root: Path, vault: Vault) -> None:
