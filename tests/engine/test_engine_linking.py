@@ -352,8 +352,9 @@ def test_a_paused_vault_is_left_alone_by_every_process(
 
 
 def test_a_run_ends_when_its_vault_is_paused_and_goes_on_later(
-    made: Engine, tmp_path: Path
+    made: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("obsidian_rag.engine.index_run._LINK_CHECK_INTERVAL_S", 0.0)
     root = tmp_path / "large"
     write_notes(root, {f"{n:04}.md": f"# Note {n}\n\nword{n}" for n in range(1200)})
     link = add_link(made, str(root))

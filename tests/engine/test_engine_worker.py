@@ -332,7 +332,7 @@ def test_searches_go_first(engine: MakeEngine, make_vault: MakeVault) -> None:
 
 def test_a_run_whose_parent_goes_ends_tidily(engine: MakeEngine, make_vault: MakeVault) -> None:
     # So many that they are not all embedded before the end of the pipe is read.
-    vault = make_vault({f"{number}.md": f"text {number}" for number in range(200)})
+    vault = make_vault({f"{number}.md": f"text {number}" for number in range(600)})
     with holding(engine, vault) as (made, server):
         with working(made.config) as worker:
             worker.run()
@@ -344,7 +344,7 @@ def test_a_run_whose_parent_goes_ends_tidily(engine: MakeEngine, make_vault: Mak
         assert json.loads((made.config.home / "sync-result.json").read_text())["status"] == (
             "cancelled"
         )
-        assert run_index(made, Mode.SYNC).indexed_files == 200
+        assert run_index(made, Mode.SYNC).indexed_files == 600
         assert_sound(made)
 
 
