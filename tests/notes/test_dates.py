@@ -15,7 +15,7 @@ from obsidian_rag.notes import (
     parse_note,
     with_dates,
 )
-from obsidian_rag.notes.dates import note_dates, said_dates
+from obsidian_rag.notes.dates import mentioned_dates, note_dates
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_passage_belongs_to_the_date_above_it() -> None:
     assert found[("Log", "March 2024 in Lisbon")] == ("2024-03",)
     assert found[("Log", "Goals 2025")] == ("2020-01-01", "2025")
     assert not any("2019" in date for dates in found.values() for date in dates)
-    (said,) = (chunk.said for chunk in chunks if "Lisbon" in str(chunk.heading_path))
+    (said,) = (chunk.mentioned_dates for chunk in chunks if "Lisbon" in str(chunk.heading_path))
     assert set(said) == {"2021-05-03", "2026-06-13"}
 
 
@@ -222,4 +222,4 @@ def test_a_span_is_a_bounded_number_of_keys() -> None:
 @given(st.text())
 def test_no_text_makes_it_fail(text: str) -> None:
     date_keys(note_dates(f"{text}/2024 {text}.md", text, {"due": text}))
-    date_keys([], said_dates(f"2024-{text} {text} 2024"))
+    date_keys([], mentioned_dates(f"2024-{text} {text} 2024"))

@@ -52,16 +52,16 @@ def test_a_link_means_a_path_or_the_shortest_path_that_ends_so(
     target: str, source: str, meant: list[str]
 ) -> None:
     names = NoteNames((path, path) for path in PATHS)
-    assert names.meant(target, source) == meant
+    assert names.resolve(target, source) == meant
 
 
 def test_a_note_that_is_removed_is_meant_no_more_and_can_be_asked_for_again() -> None:
     names = NoteNames(enumerate(PATHS))
-    assert names.meant("Index.md") == [0]
+    assert names.resolve("Index.md") == [0]
     names.remove(2)
-    assert names.meant("Iris") == [3]
+    assert names.resolve("Iris") == [3]
     names.add(2, "Iris.md")
-    assert names.meant("Iris") == [2]
+    assert names.resolve("Iris") == [2]
 
 
 @pytest.mark.parametrize("target", ["Iris", "garden/iris", "../Garden/Iris.md", "/Iris"])

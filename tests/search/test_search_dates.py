@@ -9,7 +9,7 @@ from tests.search.indexed import asked, files, hits, indexed, write_notes
 
 from obsidian_rag.engine import Engine
 from obsidian_rag.search import DateRange, Filters
-from obsidian_rag.search.filters import closeness, saying, undated, within
+from obsidian_rag.search.filters import closeness, mentioning, undated, within
 from obsidian_rag.store.lookup import titles_of
 
 FILLER = " ".join(f"pebble{number} lantern{number}" for number in range(60))
@@ -102,7 +102,7 @@ def test_notes_without_a_date_are_known(dated: Engine) -> None:
 def test_what_a_text_speaks_of_is_known_too(dated: Engine) -> None:
     july = DateRange("2024-07-01", "2024-07-31")
     said = {"Text/Freiburg.md", "Text/Garden.md"}
-    assert set(titles_of(dated.chunks, saying(july), 1000)) == said
+    assert set(titles_of(dated.chunks, mentioning(july), 1000)) == said
     assert set(titles_of(dated.chunks, within(july), 1000)) == {"Year/2024.md"}
 
 

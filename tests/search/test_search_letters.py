@@ -5,17 +5,17 @@ import math
 import pytest
 
 from obsidian_rag.search.letters import (
+    blank_signs,
     group_counts,
     letter_groups,
     letter_scores,
-    spaced,
     word_counts,
 )
 from obsidian_rag.search.words import folded, question_words
 
 
 def texts_of(*texts: str) -> dict[int, str]:
-    return {number: spaced(folded(text)) for number, text in enumerate(texts, start=1)}
+    return {number: blank_signs(folded(text)) for number, text in enumerate(texts, start=1)}
 
 
 def test_groups_are_of_four_letters_and_the_ends_of_a_word_count() -> None:
@@ -58,7 +58,7 @@ def test_groups_are_counted_as_if_each_were_looked_for() -> None:
     ],
 )
 def test_all_that_is_not_of_a_word_is_a_space(text: str, expected: str) -> None:
-    assert spaced(text) == expected
+    assert blank_signs(text) == expected
 
 
 def test_words_are_counted_whole_and_in_every_form() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from obsidian_rag.search.passages import MAX_CHARS, Ranked, centred, passages
+from obsidian_rag.search.passages import MAX_CHARS, Ranked, cut_around, passages
 from obsidian_rag.store import FoundRow
 
 
@@ -156,23 +156,23 @@ def test_code_is_shown_in_its_place_and_properties_are_not() -> None:
 def test_a_cut_closes_the_fences_that_it_leaves_open() -> None:
     code = "\n".join(f"line_{number} = {number}" for number in range(300))
     text = f"# A\n```python\n{code}\n```\nend"
-    shown = centred(text, ("line_150",))
+    shown = cut_around(text, ("line_150",))
     lines = shown.split("\n")
     assert len(shown) <= MAX_CHARS and "line_150 = 150" in lines
     assert lines[:2] == ["…", "```python"] and lines[-1] == "```" and lines[-2].endswith("…")
     assert all(line in text.split("\n") for line in lines[2:-2])
-    start = centred(text, ("line_1",)).split("\n")
+    start = cut_around(text, ("line_1",)).split("\n")
     assert start[:2] == ["# A", "```python"] and start[-1] == "```"
-    assert centred(text, ("end",)).endswith("```\nend")
+    assert cut_around(text, ("end",)).endswith("```\nend")
 
 
 def test_the_densest_place_has_most_of_the_words_and_whole_ones() -> None:
     filler = "nothing here " * 300
     text = f"{filler}gardens gardens gardens {filler}a rain garden {filler}"
-    assert "a rain garden" in centred(text, ("rain", "garden"))
-    assert "a rain garden" in centred(text, ("garden",)), "the whole word"
-    assert "gardens" in centred(text, ("gardener",)), "something like it"
-    shown = centred(text, ("rain",)).strip("…")
+    assert "a rain garden" in cut_around(text, ("rain", "garden"))
+    assert "a rain garden" in cut_around(text, ("garden",)), "the whole word"
+    assert "gardens" in cut_around(text, ("gardener",)), "something like it"
+    shown = cut_around(text, ("rain",)).strip("…")
     assert set(shown.split()) <= set(text.split()), "no word is cut"
 
 
@@ -279,7 +279,7 @@ def test_terms_come_from_names_and_code_too() -> None:
 @pytest.mark.parametrize("after", [0, 10, 3000])
 def test_a_cut_keeps_the_match_and_the_bound(before: int, after: int) -> None:
     text = "a " * (before // 2) + "needle" + " b" * (after // 2)
-    cut = centred(text, ("needle",), 200)
+    cut = cut_around(text, ("needle",), 200)
     assert "needle" in cut
     assert len(cut) <= 200
     assert cut.strip("…") in text
@@ -288,17 +288,17 @@ def test_a_cut_keeps_the_match_and_the_bound(before: int, after: int) -> None:
 
 def test_a_cut_goes_where_most_of_the_words_are() -> None:
     text = "alpha " + "x " * 500 + "alpha beta gamma" + " y" * 500
-    assert "alpha beta gamma" in centred(text, ("alpha", "beta", "gamma"), 200)
+    assert "alpha beta gamma" in cut_around(text, ("alpha", "beta", "gamma"), 200)
 
 
 def test_a_cut_without_a_match_is_the_beginning() -> None:
     text = "start " + "x " * 500
-    assert centred(text, ("absent",), 100).startswith("start")
-    assert centred(text, (), 100).startswith("start")
-    assert centred("short", ("absent",), 100) == "short"
+    assert cut_around(text, ("absent",), 100).startswith("start")
+    assert cut_around(text, (), 100).startswith("start")
+    assert cut_around("short", ("absent",), 100) == "short"
 
 
 @pytest.mark.parametrize("letter", ["ß", "ﬃ", "…", "é", "e\u0301"])
 def test_letters_that_fold_to_more_or_fewer_do_not_shift_the_cut(letter: str) -> None:
     text = letter * 3000 + " needle " + "x" * 3000
-    assert "needle" in centred(text, ("needle",), 200)
+    assert "needle" in cut_around(text, ("needle",), 200)

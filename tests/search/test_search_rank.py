@@ -12,7 +12,7 @@ from obsidian_rag.search.rank import (
     Found,
     Ranking,
     balance_of,
-    normalised,
+    normalise,
     rank,
 )
 from obsidian_rag.search.words import root
@@ -41,14 +41,14 @@ def order(ranking: Ranking) -> list[int]:
 
 
 def test_normalised_scores_span_nought_to_one() -> None:
-    assert normalised({1: 2.0, 2: 4.0, 3: 3.0}) == {1: 0.0, 2: 1.0, 3: 0.5}
-    assert normalised({}) == {}
-    assert normalised({7: 3.0}) == {7: 1.0}
+    assert normalise({1: 2.0, 2: 4.0, 3: 3.0}) == {1: 0.0, 2: 1.0, 3: 0.5}
+    assert normalise({}) == {}
+    assert normalise({7: 3.0}) == {7: 1.0}
 
 
 def test_scores_that_do_not_differ_tell_nothing() -> None:
-    assert normalised({1: 2.0, 2: 2.0}) == {1: 0.0, 2: 0.0}
-    assert normalised({1: 0.0}) == {1: 0.0}
+    assert normalise({1: 2.0, 2: 2.0}) == {1: 0.0, 2: 0.0}
+    assert normalise({1: 0.0}) == {1: 0.0}
 
 
 def test_sums_are_weighted_and_a_missing_score_is_nothing() -> None:

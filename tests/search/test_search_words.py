@@ -13,11 +13,11 @@ from obsidian_rag.notes import WORD, sensitive_categories
 from obsidian_rag.search.words import (
     folded,
     has_phrase,
-    matched,
     question_words,
     root,
     word_query,
     word_set,
+    words_in,
 )
 
 # Of each script: a note, a question about it, and the words that a reader would see matched.
@@ -256,13 +256,13 @@ def test_what_the_store_keeps_as_one_word_is_looked_up_as_it_is_written() -> Non
 
 
 def test_words_match_in_other_forms() -> None:
-    assert matched(("chains", "clean", "oil"), "cleaning a chain") == ("chains", "clean")
+    assert words_in(("chains", "clean", "oil"), "cleaning a chain") == ("chains", "clean")
 
 
 def test_pieces_that_follow_each_other_match_as_one_word() -> None:
     question = question_words("京都の食べ物")
-    assert matched(question, "京都で食べ物を買う") == ("京都", "食べ物")
-    assert matched(question, "東京") == ()
+    assert words_in(question, "京都で食べ物を買う") == ("京都", "食べ物")
+    assert words_in(question, "東京") == ()
 
 
 def test_a_phrase_stands_as_whole_words() -> None:

@@ -129,7 +129,6 @@ class ServedEmbedder(ABC):
         """Raise the error that only this provider gives for a failed response."""
 
     def _timeout_s(self) -> float:
-        """How long to wait for an answer."""
         return self._client.timeout_s
 
     def _check(self, response: "httpx.Response") -> None:

@@ -9,8 +9,8 @@ from obsidian_rag.notes.chunk import (
     without_comments,
 )
 from obsidian_rag.notes.dates import (
+    MENTIONED,
     MONTH_NAMES,
-    SAID,
     date_keys,
     first_day,
     keys_within,
@@ -56,9 +56,9 @@ __all__ = [
     "LETTERS",
     "LINE_END",
     "MARKS",
+    "MENTIONED",
     "MONTH_NAMES",
     "QUARTERS",
-    "SAID",
     "UNSPACED",
     "WORD",
     "WORD_PART",

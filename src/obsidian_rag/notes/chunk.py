@@ -50,7 +50,7 @@ class ChunkLimits:
 
     def __post_init__(self) -> None:
         if self.max_chars < 32 or self.max_tokens < 8:
-            raise InvalidArgument("A chunk must hold at least 32 characters and 8 tokens.")
+            raise InvalidArgument("A chunk needs room for at least 32 characters and 8 tokens.")
         if not 0 <= self.overlap_tokens * 2 <= self.max_tokens:
             raise InvalidArgument("The overlap may be at most half of a chunk.")
 

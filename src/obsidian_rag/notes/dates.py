@@ -69,14 +69,14 @@ _LONE_YEAR = re.compile(r"(?<![\w.,/-])(?:199\d|20[0-3]\d)(?![\w/-]|[.,]\d)")
 _YEAR_OF_OURS = re.compile(r"[12][09]\d\d(?![\w%])")
 _CHARS_AROUND_YEAR = 24
 _MAX_NAME = 300
-_MAX_SAID = 12
+_MAX_MENTIONED = 12
 _CHANGED = re.compile(r"(?:date[_ ]?)?(?:updated|modified|last|edited|changed)", re.IGNORECASE)
 _TIME = re.compile(r"[\W\dTZ_]*")
 _MAX_DATE = 40
 Reading = Callable[["re.Match[str]"], str | None]
 # How many letters of an ISO day name each period, the longest first.
 _CENTURY, _DECADE, _KEY_YEAR, _KEY_MONTH, _KEY_DAY = 2, 3, 4, 7, 10
-SAID = "~"
+MENTIONED = "~"
 _INNER = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 
 
@@ -123,7 +123,7 @@ def dates_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(date for date in _find_candidates(folded(text)) if date))
 
 
-def said_dates(text: str) -> tuple[str, ...]:
+def mentioned_dates(text: str) -> tuple[str, ...]:
     """Days and months that a passage mentions, in unambiguous forms only."""
     if "20" not in text and "19" not in text:
         return ()
@@ -137,7 +137,7 @@ def said_dates(text: str) -> tuple[str, ...]:
         around = folded(text[max(0, year.start() - _CHARS_AROUND_YEAR) : end])
         found |= {date: None for date in _find_candidates(around, _IN_TEXT) if date}
     ours = (date for date in found if date.startswith(("19", "20")))
-    return tuple(islice(ours, _MAX_SAID))
+    return tuple(islice(ours, _MAX_MENTIONED))
 
 
 def is_exact(date: str) -> bool:
@@ -319,10 +319,10 @@ def _quarter(year: str, number: str) -> str | None:
     return f"{first}/{last_day(last)}" if first and last else None
 
 
-def date_keys(dates: Iterable[str], said: Iterable[str] = ()) -> list[str]:
+def date_keys(dates: Iterable[str], mentioned: Iterable[str] = ()) -> list[str]:
     """The keys of a passage: of its own dates, and of those that its text mentions."""
     found = {key: None for one in dates for key in _compute_keys(one)}
-    found |= {f"{SAID}{key}": None for one in said for key in _compute_keys(one)}
+    found |= {f"{MENTIONED}{key}": None for one in mentioned for key in _compute_keys(one)}
     return list(found)
 
 
@@ -390,11 +390,13 @@ def _add_dates(chunk: Chunk, own: tuple[str, ...]) -> Chunk:
     )
     inside = _INNER.findall(chunk.text) if "#" in chunk.text else ()
     inner = tuple(date for text in inside for date in named_dates(text))
-    said = said_dates(f"{chunk.text}\n{chunk.words_only}" if chunk.words_only else chunk.text)
-    if not dates and not inner and not said:
+    text = f"{chunk.text}\n{chunk.words_only}" if chunk.words_only else chunk.text
+    mentioned = mentioned_dates(text)
+    if not dates and not inner and not mentioned:
         return chunk
     found = tuple(dict.fromkeys((*dates, *inner)))
-    return replace(chunk, dates=found, said=tuple(date for date in said if date not in found))
+    others = tuple(date for date in mentioned if date not in found)
+    return replace(chunk, dates=found, mentioned_dates=others)
 
 
 def _innermost_dates(headings: Iterable[str]) -> tuple[str, ...]:

@@ -309,7 +309,7 @@ def _extend_field(block: _Block, field: Field, indent: str, added: list[object])
         text = _format_before_single(block, indent, added)
         return _Insertion(_find_value_start(block, field), text, field.name, [*added, before])
     if first.value or first.quote or first.is_marked:
-        raise EditRefused(f"The field `{field.name}` holds an empty value; remove it first.")
+        raise EditRefused(f"The field `{field.name}` has an empty value; remove it first.")
     lines = block.lines(*_format_items(indent, added))
     return _Insertion(_find_next_line(block, first.end), lines, field.name, added)
 

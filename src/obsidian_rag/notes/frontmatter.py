@@ -1,7 +1,7 @@
 """The YAML block at the top of a note, as plain values.
 
-Threat: a note from elsewhere may hold YAML made to exhaust memory or the stack (alias bombs, deep
-nesting crash the C parser), so size, depth and the number of values are bounded.
+Threat: a note from elsewhere may contain YAML made to exhaust memory or the stack (alias bombs;
+deep nesting crashes the C parser), so size, depth and the number of values are bounded.
 """
 
 import datetime

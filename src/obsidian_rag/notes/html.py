@@ -53,15 +53,13 @@ def strip_html(text: str) -> str:
 
 def keep_words(text: str) -> str:
     """`text` with angle brackets dropped and every word kept, as for code and titles."""
-    return _drop_leftovers(_PLACEHOLDER.sub(_strip_brackets, text)) if "<" in text else text
+    if "<" not in text:
+        return text
+    return _drop_leftovers(_PLACEHOLDER.sub(lambda found: _unbracketed(text, *found.span()), text))
 
 
 def _drop_leftovers(text: str) -> str:
     return _LEFTOVER.sub(lambda match: _space_before(text, match.start()), text)
-
-
-def _strip_brackets(match: re.Match[str]) -> str:
-    return _unbracketed(match.string, match.start(), match.end())
 
 
 def _keep_words_in_code(line: str) -> str:

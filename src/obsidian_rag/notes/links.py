@@ -81,11 +81,11 @@ class NoteNames(Generic[K]):
         for name in names_of(self._paths.pop(note)):
             self._called[name].discard(note)
 
-    def meant(self, target: str, source: str = "") -> list[K]:
-        """The notes that a link in the note at `source` can mean, as Obsidian finds them.
+    def resolve(self, target: str, source: str = "") -> list[K]:
+        """The notes that a link in the note at `source` can lead to, in Obsidian's order.
 
-        A path relative to the vault or to the source note means that note alone. Else every note
-        whose path ends with it is meant, and Obsidian prefers the shortest path.
+        A path relative to the vault or to the source note leads to that note alone. Otherwise it
+        can be any note whose path ends with it, and Obsidian prefers the shortest path.
         """
         plain = target.strip().casefold().strip("/")
         if not self._called.get(asked_name(plain)):

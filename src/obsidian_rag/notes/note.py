@@ -66,7 +66,7 @@ class Chunk:
     """A passage of a note: what is embedded, searched and cited.
 
     `words_only` holds its code, and `layout` the places of it in the text (see `shown`). `dates`
-    are those that it belongs to, `said` those that its text mentions; see `notes/dates.py`.
+    are those that it belongs to, `mentioned_dates` those in its text; see `notes/dates.py`.
     """
 
     text: str
@@ -77,7 +77,7 @@ class Chunk:
     end_line: int
     tags: tuple[str, ...]
     dates: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    mentioned_dates: tuple[str, ...] = ()
     layout: tuple[int, ...] = ()
     # It begins or ends inside a `%%comment%%`.
     has_cut_comment: bool = False

@@ -25,8 +25,6 @@ _SEPARATORS = re.compile(r"[\s_-]+")
 
 @dataclass(frozen=True, slots=True)
 class _Category:
-    """The compiled patterns of one category."""
-
     name: str
     words: frozenset[str]
     phrases: tuple[re.Pattern[str], ...]

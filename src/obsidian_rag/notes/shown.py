@@ -9,7 +9,7 @@ its place in the text, its length in characters, and flags:
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 BEGINS = 1
 ONLY_CODE = 2
@@ -31,9 +31,10 @@ def shown_text(text: str, words_only: str, layout: Sequence[int]) -> str:
         text = ""
     parts: list[str] = []
     done = read = 0
-    for place, length, kind in _layout_blocks(layout):
+    blocks = zip(layout[::NUMBERS], layout[1::NUMBERS], layout[2::NUMBERS], strict=True)
+    for place, length, kind in blocks:
         _append_part(parts, text[done:place])
-        _append_part(parts, fenced(words_only[read : read + length], begins=bool(kind & BEGINS)))
+        _append_part(parts, fence(words_only[read : read + length], begins=bool(kind & BEGINS)))
         done, read = place, read + length + 1
     _append_part(parts, text[done:])
     return "".join(parts)
@@ -44,12 +45,12 @@ def shown_chars(text: str, layout: Sequence[int]) -> int:
     return len(text) + sum(layout[1::NUMBERS]) + FENCES_CHARS * (len(layout) // NUMBERS)
 
 
-def fenced(code: str, *, begins: bool) -> str:
+def fence(code: str, *, begins: bool) -> str:
     """Code between fences longer than any inside it."""
     info, _, rest = code.partition("\n") if begins else ("", "", code)
     longest = max(map(len, _TICKS.findall(code)), default=2)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{info}\n{rest}\n{fence}" if rest else f"{fence}{info}\n{fence}"
+    ticks = "`" * max(3, longest + 1)
+    return f"{ticks}{info}\n{rest}\n{ticks}" if rest else f"{ticks}{info}\n{ticks}"
 
 
 def cut_shown(text: str, start: int, end: int) -> str:
@@ -80,10 +81,6 @@ def _open_fence(text: str) -> str:
 
 def _leading_ticks(fence: str) -> str:
     return fence[: len(fence) - len(fence.lstrip("`"))]
-
-
-def _layout_blocks(layout: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    return zip(layout[::NUMBERS], layout[1::NUMBERS], layout[2::NUMBERS], strict=True)
 
 
 def _append_part(parts: list[str], part: str) -> None:

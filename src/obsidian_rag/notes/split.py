@@ -48,7 +48,7 @@ class Room(NamedTuple):
     cost: int
     overlap: int = 0
 
-    def holds(self, text: str) -> bool:
+    def fits(self, text: str) -> bool:
         """Whether `text` fits."""
         return len(text) <= self.chars and quarter_tokens(text) <= self.cost
 
@@ -193,7 +193,7 @@ class _Atoms:
 
 def _split_line(line: str, room: Room) -> Iterator[tuple[str, int]]:
     """Divide one line into parts that fit, each with the rank of a cut before it."""
-    if room.holds(line):
+    if room.fits(line):
         yield line, WORD
         return
     cuts = [match.end() for match in _SENTENCE_END.finditer(line)]
@@ -201,7 +201,7 @@ def _split_line(line: str, room: Room) -> Iterator[tuple[str, int]]:
     for end in (*cuts, len(line)):
         sentence = line[start:end]
         rank = SENTENCE if start else WORD
-        if room.holds(sentence):
+        if room.fits(sentence):
             if sentence:
                 yield sentence, rank
         else:

@@ -86,7 +86,7 @@ class ChildProcess:
         log_file: Callable[[], Path],
         is_news: Callable[[Message], bool] = lambda _: False,
     ) -> None:
-        """`program` is Python code; messages for which `is_news` holds go to `on_news` at once."""
+        """`program` is Python code; `is_news` chooses the messages that go to `on_news` at once."""
         self.on_news: Callable[[Message], None] = lambda _: None
         self.on_gone: Callable[[], None] = lambda: None
         self._program = program

@@ -60,7 +60,7 @@ class Graph:
     def find(self, target: str, source: int) -> int | None:
         """The note that a link in the note `source` resolves to, as in Obsidian."""
         ties = self._notes[source]
-        meant = self._names[ties.link_id].meant(target, ties.path)
+        meant = self._names[ties.link_id].resolve(target, ties.path)
         return meant[0] if meant else None
 
     @property

@@ -37,7 +37,7 @@ class Filters:
     # Notes, by link id and path, treated as absent because their files have changed since.
     without: frozenset[tuple[str, str]] = frozenset()
     # Privacy check of a note's properties, as lines of text: if it fails, no filter matches them.
-    may_tell: Callable[[str], bool] | None = None
+    may_reveal: Callable[[str], bool] | None = None
     # Whether a file, by link id and path, may still answer: settings may have changed since.
     admits: Callable[[str, str], bool] | None = None
 

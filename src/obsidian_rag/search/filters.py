@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import date
 
 from obsidian_rag.errors import InvalidArgument
-from obsidian_rag.notes import SAID, first_day, keys_within, last_day, tag_keys
+from obsidian_rag.notes import MENTIONED, first_day, keys_within, last_day, tag_keys
 from obsidian_rag.search.answer import Filters
 from obsidian_rag.search.query import DateRange, PropertyFilter, Query
 from obsidian_rag.store import ChunkStore, Database, Links, Lookup, Properties, quoted
@@ -13,8 +13,8 @@ from obsidian_rag.store import ChunkStore, Database, Links, Lookup, Properties, 
 _MIN_OVERLAP = 0.02
 
 
-def narrowed(filters: Filters, query: Query) -> Filters:
-    """The filters of a request and those written in its question; all must hold."""
+def merge_filters(filters: Filters, query: Query) -> Filters:
+    """The filters of a request and those written in its question; all of them apply."""
     return replace(
         filters,
         tags=(*filters.tags, *((tag,) for tag in query.tags)),
@@ -78,9 +78,9 @@ def within(dates: DateRange) -> str:
     return _has_date_key(keys_within(dates.first, dates.last))
 
 
-def saying(dates: DateRange) -> str:
+def mentioning(dates: DateRange) -> str:
     """Passages whose text mentions these days ("due 2026-06-13"), whatever their own date."""
-    return _has_date_key([f"{SAID}{key}" for key in keys_within(dates.first, dates.last)])
+    return _has_date_key([f"{MENTIONED}{key}" for key in keys_within(dates.first, dates.last)])
 
 
 def undated() -> str:
@@ -132,10 +132,12 @@ def _property(wanted: PropertyFilter, filters: Filters, database: Database) -> s
         is_open_low=wanted.is_open_low,
         is_open_high=wanted.is_open_high,
     )
-    if filters.may_tell is not None:
+    if filters.may_reveal is not None:
         notes = {
             link_id: [
-                path for path, text in known.texts(link_id, paths).items() if filters.may_tell(text)
+                path
+                for path, text in known.texts(link_id, paths).items()
+                if filters.may_reveal(text)
             ]
             for link_id, paths in notes.items()
         }
@@ -148,7 +150,7 @@ def _notes(link_id: str, paths: list[str]) -> str:
 
 
 def _vaults(filters: Filters, database: Database) -> Iterable[str]:
-    """One condition per group of vault names and link ids; all of them must hold."""
+    """One condition per group of vault names and link ids; all of them apply."""
     links = Links(database).all()
     known = [link for link in links if filters.scope.admits_vault(link.link_id)]
     for names in filters.vaults:

@@ -212,8 +212,12 @@ def questions_from(
     notes = list(notes_at(paths[:_MAX_NOTES_READ]))
     titles = _group_by_name((note.title, note.path) for note in notes)
     aliases = _group_by_name((alias, note.path) for note in notes for alias in note.aliases)
-    by_title = {fold: found for fold, found in titles.items() if _has_enough_words(fold)}
-    by_alias = {fold: found for fold, found in aliases.items() if fold not in titles}
+    by_title = {
+        name: found
+        for name, found in titles.items()
+        if len(LETTERS.findall(name)) >= _MIN_TITLE_WORDS
+    }
+    by_alias = {name: found for name, found in aliases.items() if name not in titles}
     names = {note.path: (note.title, *note.aliases) for note in notes}
     paths_by_name = NoteNames((path, path) for path in indexed)
     kinds = (
@@ -233,10 +237,6 @@ def _group_by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, lis
         if path not in owners:
             owners.append(path)
     return found
-
-
-def _has_enough_words(title: str) -> bool:
-    return len(LETTERS.findall(title)) >= _MIN_TITLE_WORDS
 
 
 def _reworded_questions(notes: Sequence[Note], paths_by_name: NoteNames[str]) -> list[Question]:
@@ -314,5 +314,5 @@ def _is_inside(link: re.Match[str]) -> bool:
 
 def _resolve_unique(link: Link, source: str, paths_by_name: NoteNames[str]) -> str | None:
     """The note that a link resolves to, if there is exactly one."""
-    meant = paths_by_name.meant(link.target, source) if link.target else []
+    meant = paths_by_name.resolve(link.target, source) if link.target else []
     return meant[0] if len(meant) == 1 else None

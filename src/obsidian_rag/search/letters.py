@@ -52,20 +52,20 @@ Places = Sequence[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Corrected:
+class Correction:
     """A question in the words of the vault; `is_slip` if one was misspelt, not just inflected."""
 
     text: str
     is_slip: bool
 
 
-def corrected(
+def correct_words(
     lookup: Lookup,
     text: str,
     having: Mapping[str, int],
     where: str | None,
     admits: Callable[[str, str], bool] | None = None,
-) -> Corrected | None:
+) -> Correction | None:
     """Replace words that no passage has by similar ones from the vault; None if unchanged.
 
     The store stems English words. In other languages, a form that no passage has in text, names or
@@ -80,7 +80,7 @@ def corrected(
     if not changes:
         return None
     right = WORD.sub(lambda found: changes.get(folded(found[0]), found[0]), text)
-    return Corrected(right, any(root(word) != root(likely) for word, likely in changes.items()))
+    return Correction(right, any(root(word) != root(likely) for word, likely in changes.items()))
 
 
 def _find_likely(
@@ -154,7 +154,7 @@ def edits(one: str, other: str, most: int) -> int:
     return row[-1]
 
 
-def spaced(plain: str) -> str:
+def blank_signs(plain: str) -> str:
     """A folded text with everything but words replaced by spaces, for the functions below."""
     if plain.isascii():
         return f" {plain.encode().translate(_ASCII).decode()} "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from obsidian_rag.notes import CUT_CHARS, cut_shown
 from obsidian_rag.search.answer import Hit, Why
-from obsidian_rag.search.words import folded, matched, stem
+from obsidian_rag.search.words import folded, stem, words_in
 from obsidian_rag.store import ChunkStore, Database, FoundRow, Properties, passages_of
 
 MAX_CHARS = 2000
@@ -169,7 +169,7 @@ def _hit(best: Ranked, rows: Sequence[FoundRow], words: tuple[str, ...]) -> Hit:
     text = _merge_texts([part.shown() for part in rows])
     searched = (row.names, *(one for part in rows for one in (part.chunk_text, part.words_only)))
     return Hit(
-        text=text if len(text) <= MAX_CHARS else centred(text, words),
+        text=text if len(text) <= MAX_CHARS else cut_around(text, words),
         score=round(best.score, 4),
         source_file=row.source_file,
         title=row.title,
@@ -184,7 +184,7 @@ def _hit(best: Ranked, rows: Sequence[FoundRow], words: tuple[str, ...]) -> Hit:
         is_private=row.is_private,
         why=Why(
             signals={name: round(share, 4) for name, share in best.shares.items()},
-            terms=matched(words, folded("\n".join(searched))),
+            terms=words_in(words, folded("\n".join(searched))),
         ),
     )
 
@@ -201,7 +201,7 @@ def _merge_texts(texts: Sequence[str]) -> str:
     return whole
 
 
-def centred(text: str, words: tuple[str, ...], size: int = MAX_CHARS) -> str:
+def cut_around(text: str, words: tuple[str, ...], size: int = MAX_CHARS) -> str:
     """At most `size` characters around the place with most of the words."""
     if len(text) <= size:
         return text

@@ -28,9 +28,9 @@ from obsidian_rag.notes import file_title
 from obsidian_rag.search.keywords import Keywords, bm25, idf, length_damping
 from obsidian_rag.search.letters import (
     Places,
+    blank_signs,
     letter_scores,
     root_places,
-    spaced,
     word_counts,
 )
 from obsidian_rag.search.words import folded, root, stem
@@ -166,7 +166,7 @@ def score_words(
 def rank(case: Case, rows: Mapping[int, FoundRow], found: Found) -> Ranking:
     """Order the candidates by the sum of their signals."""
     texts = {
-        number: spaced(folded("\n".join((row.names, row.chunk_text, row.words_only))))
+        number: blank_signs(folded("\n".join((row.names, row.chunk_text, row.words_only))))
         for number, row in rows.items()
     }
     places = root_places(case.words, texts)
@@ -212,7 +212,7 @@ def _weigh_signals(
     letters: Mapping[int, float],
 ) -> dict[str, tuple[float, Mapping[int, float]]]:
     """Each signal's weight and its values between 0 and 1."""
-    static, meaning = normalised(found.static), _mix_in_notes(found)
+    static, meaning = normalise(found.static), _mix_in_notes(found)
     if case.is_vectors_only:
         if found.meaning:
             return {"meaning": (1.0, _mix_vectors(meaning, static, case.meaning_share))}
@@ -238,7 +238,7 @@ def _weigh_signals(
         name: (rest * (1 - by_letters), values) for name, values in words.items()
     }
     signals |= {
-        "letters": (rest * by_letters, normalised(letters)),
+        "letters": (rest * by_letters, normalise(letters)),
         "title": (_TITLE_WEIGHT, titles),
         "date": (_DATE_WEIGHT, found.date),
     }
@@ -275,7 +275,7 @@ def _scale_words(
 
 def _mix_in_notes(found: Found) -> dict[int, float]:
     """Meaning scores scaled to 0 to 1, mixed with those of the notes on the same scale."""
-    meaning = normalised(found.meaning)
+    meaning = normalise(found.meaning)
     low, high = min(found.meaning.values(), default=0.0), max(found.meaning.values(), default=0.0)
     for number in meaning.keys() & found.note.keys() if high > low else ():
         note = min(1.0, max(0.0, (found.note[number] - low) / (high - low)))
@@ -315,7 +315,7 @@ def _confidence(case: Case, order: list[int], coverage: Mapping[int, float], fou
     return 1 / (1 + math.exp(-_CONFIDENCE_STEEPNESS * (sure - case.balance.sure)))
 
 
-def normalised(scores: Mapping[int, float]) -> dict[int, float]:
+def normalise(scores: Mapping[int, float]) -> dict[int, float]:
     """Scores scaled to 0 to 1, the lowest to 0; if several are all equal, all become 0."""
     low, high = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
     if high <= low:

@@ -15,14 +15,14 @@ from obsidian_rag.search.answer import Answer, Request, Signals, Suggestion
 from obsidian_rag.search.filters import (
     closeness,
     condition,
-    narrowed,
-    saying,
+    mentioning,
+    merge_filters,
     undated,
     visible,
     within,
 )
 from obsidian_rag.search.keywords import Keywords
-from obsidian_rag.search.letters import corrected, has_unknown_name
+from obsidian_rag.search.letters import correct_words, has_unknown_name
 from obsidian_rag.search.passages import Ranked, passages
 from obsidian_rag.search.query import DateRange, Query, parse_query
 from obsidian_rag.search.rank import (
@@ -34,7 +34,7 @@ from obsidian_rag.search.rank import (
     Case,
     Found,
     balance_of,
-    normalised,
+    normalise,
     rank,
     score_words,
 )
@@ -156,7 +156,7 @@ class Searcher:
             ObsidianRagError: the question could not be embedded.
         """
         query = parse_query(request.question)
-        filters = narrowed(request.filters, query)
+        filters = merge_filters(request.filters, query)
         lookup = Lookup(self._chunks)
         filters = replace(filters, with_private=filters.with_private or not lookup.has_private())
         may_have_span = request.use_dates and filters.dates is None
@@ -200,7 +200,7 @@ class Searcher:
         confidence, ahead = 0.0, 0
         for here, where in (
             (inside, within(dates)),
-            (replace(inside, least_close=_MENTION_CLOSENESS), saying(dates)),
+            (replace(inside, least_close=_MENTION_CLOSENESS), mentioning(dates)),
             (asked, undated()),
         ):
             if len({item.note for item in best}) >= asked.request.limit:
@@ -368,7 +368,7 @@ def _correct_spelling(asked: _Asked, span: Span | None) -> _Asked:
     times = frozenset(question_words(span.phrase)) if span else frozenset[str]()
     _, having = asked.lookup.counts(asked.wording.keywords, _MAX_COUNTED_PASSAGES, asked.visible)
     unknown = {word: count for word, count in having.items() if word not in times}
-    right = corrected(asked.lookup, text, unknown, asked.where, asked.request.filters.admits)
+    right = correct_words(asked.lookup, text, unknown, asked.where, asked.request.filters.admits)
     if right is None:
         return asked
     shown = right.text if right.is_slip else None
@@ -420,8 +420,8 @@ def _choose_promising(found: Found, most: int) -> list[int]:
     rough = summed(
         [
             (1 / top, words),
-            (0.5, normalised(found.static)),
-            (1.0, normalised(found.meaning)),
+            (0.5, normalise(found.static)),
+            (1.0, normalise(found.meaning)),
         ]
     )
     return sorted(rough, key=lambda number: -rough[number])[:most]

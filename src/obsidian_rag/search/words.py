@@ -173,7 +173,7 @@ def is_unspaced(word: str) -> bool:
     return not word.isascii() and _HAS_UNSPACED.match(word) is not None
 
 
-def matched(words: tuple[str, ...], text: str) -> tuple[str, ...]:
+def words_in(words: tuple[str, ...], text: str) -> tuple[str, ...]:
     """The words that occur in folded `text` in any form.
 
     Overlapping letter pairs that occur together in the text are merged into one word again.
@@ -196,7 +196,7 @@ def matched(words: tuple[str, ...], text: str) -> tuple[str, ...]:
 
 def matched_terms(terms: Iterable[str], text: str) -> tuple[str, ...]:
     """The terms of a question that occur in a text."""
-    return matched(tuple(terms), folded(text))
+    return words_in(tuple(terms), folded(text))
 
 
 def has_phrase(text: str, phrase: str) -> bool:

@@ -482,7 +482,7 @@ def _columns() -> "list[tuple[pa.Field[Any], Callable[[ChunkRow], object]]]":
         (pa.field("names", text), attrgetter("names")),
         (pa.field("tag_keys", texts), lambda row: tag_keys(row.chunk.tags)),
         (pa.field("card", text), card),
-        (pa.field("dates", texts), lambda row: date_keys(row.dates, row.chunk.said)),
+        (pa.field("dates", texts), lambda row: date_keys(row.dates, row.chunk.mentioned_dates)),
         (pa.field("is_dated", flag), lambda row: bool(row.dates)),
     ]
 

@@ -118,7 +118,7 @@ class NoteFiles:
             return {}
         known = self.known() or [file.rel_path for file in self._vault.scan().files]
         names = NoteNames((path, path) for path in known if self._rules.admits_file(path))
-        found = {target: names.meant(target, source) for target in wanted}
+        found = {target: names.resolve(target, source) for target in wanted}
         return {target: paths[0] for target, paths in found.items() if paths}
 
     def _is_index_complete(self) -> bool:

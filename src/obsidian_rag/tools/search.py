@@ -215,7 +215,7 @@ def _filters(
         vaults=(params.vaults,) if params.vaults else (),
         with_private=caller.sees_private,
         scope=caller.scope,
-        may_tell=None if caller.sees_private else partial(_may_filter_by, settings=settings),
+        may_reveal=None if caller.sees_private else partial(_may_filter_by, settings=settings),
     )
 
 

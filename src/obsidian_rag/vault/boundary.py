@@ -58,7 +58,7 @@ class NotANote(OSError):
 
 
 def has_control_characters(text: str) -> bool:
-    """Whether a text has characters that paths and names may not have, such as NUL."""
+    """Whether a text has characters that paths and names cannot have, such as NUL."""
     return _CONTROL.search(text) is not None
 
 
@@ -160,7 +160,7 @@ def open_inside(root: Path, rel: str) -> BinaryIO:
     Raises:
         SecurityViolation: it is outside, or became a symlink while being opened.
         NotANote: it is not a regular file, or its content is not on this disk.
-        OSError: it is missing or may not be read.
+        OSError: it is missing or unreadable.
     """
     with folder_of(root, rel) as (folder, name):
         before = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -64,7 +64,7 @@ def read_bytes(root: Path, rel: str) -> tuple[bytes, FileEntry]:
             f"'{rel}' is not a regular file.", "Choose a file whose content is on this disk."
         ) from None
     except (FileNotFoundError, NotADirectoryError):
-        raise NotFound(f"There is no file '{rel}'.", "Look at the vault again.") from None
+        raise NotFound(f"There is no file '{rel}'.", "Check the path.") from None
     except OSError as error:
         raise IndexerFailed(
             f"'{rel}' could not be read ({error.strerror}).", "Check its permissions and the disk."
@@ -95,7 +95,7 @@ def replace_file(
 
     Raises:
         NoteChanged: the file does not have the expected content.
-        ReadOnly: the file, its folder or the disk may not be written.
+        ReadOnly: the file, its folder or the disk cannot be written to.
         SecurityViolation: the path leaves the vault, is hidden or runs through a link.
         IndexerFailed: the disk is full or failed; the file is as it was.
     """

@@ -112,7 +112,7 @@ def read_steadily(
     Raises:
         SecurityViolation: the path leaves the vault.
         NotANote: it is not a regular file, its content is not on this disk, or it is too large.
-        OSError: it is missing or may not be read.
+        OSError: it is missing or unreadable.
         NoteChanged: another program keeps writing to it.
     """
     for _ in range(_ATTEMPTS):

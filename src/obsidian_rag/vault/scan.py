@@ -34,7 +34,7 @@ class Scan:
     folders: int
     unreadable_folders: tuple[str, ...] = ()
     is_complete: bool = True
-    # Temporary files of ours, perhaps left behind by a kill.
+    # Our own temporary files, perhaps left by a killed process.
     leftovers: tuple[str, ...] = ()
 
 
@@ -116,7 +116,7 @@ class FileWalk:
     unseen: Mapping[str, str]
     is_complete: bool
     is_empty: bool
-    # Temporary files of ours, perhaps left behind by a kill.
+    # Our own temporary files, perhaps left by a killed process.
     leftovers: tuple[str, ...] = ()
     _hiding: frozenset[str] = frozenset()
 

@@ -48,7 +48,7 @@ def temporary_name(plain: str) -> str:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether this is the name of a temporary file of ours; fast for other names."""
+    """Whether this is the name of one of our temporary files; fast for other names."""
     return _MARK in name and _parse_name(name) is not None
 
 
@@ -66,7 +66,7 @@ def sweep(root: Path, rel_paths: Iterable[str]) -> list[str]:
 
 
 def sweep_folder(folder: Path) -> list[str]:
-    """Like `sweep`, for one folder of our own, which may be missing."""
+    """Like `sweep`, for one of our own folders, which may be missing."""
     try:
         names = os.listdir(folder)  # noqa: PTH208
     except OSError:

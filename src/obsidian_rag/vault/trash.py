@@ -40,7 +40,7 @@ def remove_file(root: Path, rel: str, expected_hash: str, keep_at: Path) -> None
 
     Raises:
         NoteChanged: the file does not have the expected content.
-        ReadOnly: the file or its folder may not be changed.
+        ReadOnly: the file or its folder cannot be changed.
         SecurityViolation: the path leaves the vault, or `keep_at` is inside it.
         IndexerFailed: the disk is full or failed, or another file is at `keep_at`.
     """

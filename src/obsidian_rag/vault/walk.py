@@ -66,7 +66,7 @@ class Listing:
     error: OSError | None = None
     files: list[FileEntry] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
-    # Temporary files of ours, perhaps left behind by a kill.
+    # Our own temporary files, perhaps left by a killed process.
     leftovers: list[str] = field(default_factory=list)
 
     def skip(self, rel: str, reason: str) -> None:
@@ -121,7 +121,7 @@ class Walk:
                 self._todo.append((rel, real_rel, self._access(rel), True))
 
     def folder(self, rel: str) -> Listing | None:
-        """Only this folder; None if it may not be read or was listed already."""
+        """Only this folder; None if the rules exclude it or it was listed already."""
         real = os.path.realpath(self._base + rel)
         access = self._access(rel)
         if access is not Access.OPEN or not is_within(self._root, real):

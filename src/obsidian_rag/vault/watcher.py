@@ -1,7 +1,7 @@
 """Watches a vault and reports changed paths after a debounce time.
 
 A vault may disappear: its disk is removed, its folder is renamed or replaced. Then nothing is
-reported, above all not that its notes are gone; when it is back, a full scan is requested.
+reported, least of all that its notes are gone; when it is back, a full scan is requested.
 """
 
 import contextlib
@@ -35,12 +35,13 @@ _MAX_PAUSE_S = 60.0
 _PAUSE_RESET_S = 300.0
 _JOIN_S = 5.0
 _RAISE_WATCH_LIMIT = (
-    "There are more folders than the system may watch. On Linux this raises the limit: "
-    "`sudo sysctl fs.inotify.max_user_watches=524288`; then start again."
+    "There are more folders than the system can watch. On Linux this raises the limit: "
+    "`sudo sysctl fs.inotify.max_user_watches=524288`; then restart obsidian-rag."
 )
 _RAISE_INSTANCE_LIMIT = (
     "Too many files are open or watched by programs of this user. On Linux this raises the limit: "
-    "`sudo sysctl fs.inotify.max_user_instances=512`, or `ulimit -n 4096`; then start again."
+    "`sudo sysctl fs.inotify.max_user_instances=512`, or `ulimit -n 4096`; then restart"
+    " obsidian-rag."
 )
 # Paths that changed and are quiet now; None means "scan everything".
 OnChange = Callable[[frozenset[str] | None], None]
@@ -170,7 +171,7 @@ class Watcher:
             events = self._open() if identity else None
             if identity is None:
                 self._set_trouble(
-                    f"The vault {self._root} is not there; it is watched when it is back."
+                    f"The vault {self._root} is not there; watching resumes when it is back."
                 )
                 stop.wait(_ROOT_CHECK_INTERVAL_S)
             elif events is None:
@@ -191,7 +192,7 @@ class Watcher:
                         listener.changed(None)
                 self._follow(events, identity, stop)
             except (OSError, RuntimeError) as error:
-                self._set_trouble(f"The vault was not watched for a moment ({error}).")
+                self._set_trouble(f"Watching the vault was interrupted ({error}).")
                 self.ready.clear()
                 if time.monotonic() - began > _PAUSE_RESET_S:
                     self._pause_s = _FIRST_PAUSE_S
@@ -210,14 +211,14 @@ class Watcher:
             now = time.monotonic()
             _collect_changes(events.take(), waiting, now)
             due = [(one, found) for one, collector in waiting if (found := collector.due(now))]
-            # Before anything is reported: without its disk a vault looks like one without notes.
+            # Check before reporting: without its disk a vault looks like one without notes.
             if due or events.is_root_gone or now >= look_at_root:
                 if events.is_root_gone or root_identity(self._root) != identity:
                     return
                 look_at_root = now + _ROOT_CHECK_INTERVAL_S
             for listener, changeset in due:
                 listener.changed(changeset.paths)
-            # Not in the middle of a burst, which would wear out the new events just as fast.
+            # Not during a burst, which would use up the new events just as fast.
             is_quiet = all(collector.next_due() is None for _, collector in waiting)
             if events.is_worn and (due or is_quiet):
                 return
@@ -252,9 +253,7 @@ class Watcher:
             self._set_trouble(f"The vault {self._root} cannot be watched. {why} ({error})")
             return None
         every = round((events.poll_ms or 0) / 1000)
-        self._set_trouble(
-            f"Changes are looked for every {every} s instead of being reported. {why}"
-        )
+        self._set_trouble(f"The vault is polled for changes every {every} s. {why}")
         return events
 
     def _set_trouble(self, trouble: str | None) -> None:

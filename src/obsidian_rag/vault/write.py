@@ -37,7 +37,7 @@ def replace_note(root: Path, rel: str, expected_hash: str | None, data: bytes) -
 
     Raises:
         NoteChanged: the note is not the one that the edit was based on.
-        ReadOnly: the note, its folder or the disk may not be written.
+        ReadOnly: the note, its folder or the disk cannot be written to.
         SecurityViolation: the path leaves the vault or is hidden.
         IndexerFailed: the disk is full or failed; the note is as it was.
     """
