@@ -174,6 +174,7 @@ def test_a_head_without_end_is_refused(door: OpenDoor) -> None:
 def test_a_listener_that_does_not_read_is_cut_off(door: OpenDoor) -> None:
     with door.connect(receive_buffer=4096) as raw:
         raw.sendall(door.head("GET", "/events"))
+        until(lambda: door.app.streams.listeners == 1)
         for _ in range(600):
             door.live.bus.publish(EventKind.PROGRESS, {"text": "x" * 100_000})
         # Reading would save the stream, so the server's side tells when it has ended.
