@@ -13,7 +13,7 @@ from tests.scripts import imported
 DOCS = Path(__file__).parent.parent / "docs"
 # By journey: the most functions and SQL statements. Both journeys had 450 and 252 functions, 106
 # and 10 statements at 102e0e6, counted the same way.
-LIMITS = {"edit": (480, 60), "question": (240, 8)}
+LIMITS = {"edit": (500, 60), "question": (240, 8)}
 # A file with more functions of a journey than this is in its picture.
 BORDER = 8
 # Looks at files by a question while nothing changes: at the settings, the database, the table, and

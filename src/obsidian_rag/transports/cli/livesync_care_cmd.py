@@ -372,7 +372,7 @@ def unlock(
     consent: ConsentFlag = False,
     json_output: JsonFlag = False,
 ) -> int:
-    """Take part again after another device locked or rebuilt the database
+    """Sync again after another device locked or rebuilt the database
 
     Files stay as they are. If the database was rebuilt, the next sync compares everything again and
     deletes nothing; if it was only locked, sync continues where it stopped.
