@@ -179,7 +179,7 @@ def accepting(milestone: Document, node_id: str) -> dict[str, object]:
 
 
 def salt_of(parameters: Document | None) -> bytes | None:
-    """The salt of the encryption; None if there is none yet."""
+    """The salt of the encryption; None until a device has set it."""
     if parameters is None or not parameters.get("pbkdf2salt"):
         return None
     text, protocol = parameters["pbkdf2salt"], parameters.get("protocolVersion")

@@ -152,7 +152,7 @@ def note_for_id(vault: Vault, name: str) -> str:
     """The path of the note called `name`: a path, or a unique end of one, with or without .md.
 
     Raises:
-        NotFound: there is none.
+        NotFound: the note does not exist.
         InvalidArgument: there are several.
         SecurityViolation: the path leaves the vault.
     """

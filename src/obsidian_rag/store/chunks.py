@@ -117,7 +117,7 @@ class ChunkStore:
         """The open table.
 
         Raises:
-            IndexNotFound: there is none.
+            IndexNotFound: the table is missing.
             IndexCorrupted: it cannot be opened.
         """
         handle = self._handle  # another thread may reset it at any moment
@@ -132,7 +132,7 @@ class ChunkStore:
         """The table for searches: LanceDB's asynchronous one, at the current version.
 
         Raises:
-            IndexNotFound: there is none.
+            IndexNotFound: the table is missing.
             IndexCorrupted: it cannot be opened.
         """
         reader = self._reader
@@ -146,7 +146,7 @@ class ChunkStore:
         """Check that the table exists.
 
         Raises:
-            IndexNotFound: there is none.
+            IndexNotFound: the table is missing.
         """
         if not self.exists():
             raise no_index()

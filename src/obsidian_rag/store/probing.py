@@ -43,7 +43,7 @@ def verify_table(chunks: ChunkStore) -> None:
     """Verify a table that has no checksums from its own rows, read from disk.
 
     Raises:
-        IndexNotFound: there is no table.
+        IndexNotFound: the table is missing.
         IndexCorrupted: it is damaged.
     """
     chunks.close()
@@ -55,7 +55,7 @@ def verify_texts(chunks: ChunkStore) -> int:
     """Compare every chunk with its hash; returns their number.
 
     Raises:
-        IndexNotFound: there is no table.
+        IndexNotFound: the table is missing.
         IndexCorrupted: a chunk is not what was written.
     """
     count = 0
@@ -71,7 +71,7 @@ def probe_indexes(chunks: ChunkStore, *, is_deep: bool = False) -> int:
     """Query each search index for rows known to be in the table; returns the number of queries.
 
     Raises:
-        IndexNotFound: there is no table.
+        IndexNotFound: the table is missing.
         IndexCorrupted: the table or an index cannot be read, or an index misses a row.
     """
     asked, wrong = _find_wrong_index(chunks, _DEEP_SAMPLES if is_deep else _QUICK_SAMPLES)

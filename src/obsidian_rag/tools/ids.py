@@ -88,7 +88,7 @@ def note_for_id(engine: Engine, name: str) -> str:
     """The path of the note called `name`, indexed or not.
 
     Raises:
-        NotFound: there is none.
+        NotFound: the note does not exist.
         InvalidArgument: there are several.
         SecurityViolation: the path leaves the vault.
     """

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from obsidian_rag.notes import MONTH_NAMES
 
 LANGUAGES = ("english", "german", "french", "spanish")
-# Without a piece of one of these codes there is no date.
+# A date has at least one piece with one of these codes.
 DATE_CODES = "DPmswhuyzkdqoK"
 
 _FEASTS = (
